@@ -1,0 +1,1 @@
+//! Block-level GPU kernels in Rust.
