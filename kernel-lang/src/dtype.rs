@@ -1,0 +1,194 @@
+//! The element types of the kernel language and their facts.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The type of one element: of a scalar, of a tile's lane, of a tensor in memory.
+///
+/// Inside a kernel `usize` and `isize` are [`Dtype::I64`]: an index is exact and signed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum Dtype {
+    /// A truth value; one byte in memory, 0 or 1.
+    Bool = 0,
+    /// 8-bit two's complement.
+    I8 = 1,
+    /// 16-bit two's complement.
+    I16 = 2,
+    /// 32-bit two's complement.
+    I32 = 3,
+    /// 64-bit two's complement; also `usize` and `isize`.
+    I64 = 4,
+    /// 8-bit unsigned.
+    U8 = 5,
+    /// 16-bit unsigned.
+    U16 = 6,
+    /// 32-bit unsigned.
+    U32 = 7,
+    /// 64-bit unsigned.
+    U64 = 8,
+    /// IEEE 754 binary16.
+    F16 = 9,
+    /// The upper half of an IEEE 754 binary32.
+    Bf16 = 10,
+    /// IEEE 754 binary32.
+    F32 = 11,
+    /// IEEE 754 binary64.
+    F64 = 12,
+}
+
+impl Dtype {
+    /// Every dtype, in the order of [`Dtype::code`].
+    pub const ALL: [Dtype; 13] = [
+        Dtype::Bool,
+        Dtype::I8,
+        Dtype::I16,
+        Dtype::I32,
+        Dtype::I64,
+        Dtype::U8,
+        Dtype::U16,
+        Dtype::U32,
+        Dtype::U64,
+        Dtype::F16,
+        Dtype::Bf16,
+        Dtype::F32,
+        Dtype::F64,
+    ];
+    /// The dtypes that the bound `Float` stands for.
+    pub const FLOATS: [Dtype; 4] = [Dtype::F16, Dtype::Bf16, Dtype::F32, Dtype::F64];
+    /// The dtypes that the bound `Int` stands for.
+    pub const INTS: [Dtype; 8] = [Dtype::I8, Dtype::I16, Dtype::I32, Dtype::I64, Dtype::U8, Dtype::U16, Dtype::U32, Dtype::U64];
+
+    /// The number that stands for this dtype in a kernel's key.
+    pub const fn code(self) -> u64 {
+        self as u64
+    }
+
+    /// The dtype with that [`Dtype::code`].
+    pub fn from_code(code: u64) -> Option<Dtype> {
+        Dtype::ALL.get(usize::try_from(code).ok()?).copied()
+    }
+
+    /// Bits of the value: 1 for `bool`.
+    pub const fn bits(self) -> u32 {
+        match self {
+            Dtype::Bool => 1,
+            Dtype::I8 | Dtype::U8 => 8,
+            Dtype::I16 | Dtype::U16 | Dtype::F16 | Dtype::Bf16 => 16,
+            Dtype::I32 | Dtype::U32 | Dtype::F32 => 32,
+            Dtype::I64 | Dtype::U64 | Dtype::F64 => 64,
+        }
+    }
+
+    /// Bytes of one element in memory.
+    pub const fn bytes(self) -> usize {
+        self.bits().div_ceil(8) as usize
+    }
+
+    /// Is it `f16`, `bf16`, `f32` or `f64`?
+    pub const fn is_float(self) -> bool {
+        matches!(self, Dtype::F16 | Dtype::Bf16 | Dtype::F32 | Dtype::F64)
+    }
+
+    /// Is it a signed or unsigned integer? `bool` is not.
+    pub const fn is_int(self) -> bool {
+        !self.is_float() && !matches!(self, Dtype::Bool)
+    }
+
+    /// Is it a signed integer?
+    pub const fn is_signed_int(self) -> bool {
+        matches!(self, Dtype::I8 | Dtype::I16 | Dtype::I32 | Dtype::I64)
+    }
+
+    /// Is it `f16` or `bf16`, whose arithmetic is computed in `f32` and rounded once?
+    pub const fn is_half(self) -> bool {
+        matches!(self, Dtype::F16 | Dtype::Bf16)
+    }
+
+    /// The smallest and largest integer of an integer type or `bool`.
+    pub fn int_range(self) -> Option<(i128, i128)> {
+        let bits = self.bits();
+        if self.is_float() {
+            None
+        } else if self.is_signed_int() {
+            Some((-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1))
+        } else {
+            Some((0, (1i128 << bits) - 1))
+        }
+    }
+
+    /// Does every value of `self` keep its value when converted to `to`?
+    ///
+    /// This is the rule for conversions that need no `as`: `i32` to `i64`, `u8` to `i16`. Floats never convert by themselves.
+    pub fn widens_to(self, to: Dtype) -> bool {
+        match (self.int_range(), to.int_range()) {
+            (Some((low, high)), Some((to_low, to_high))) if self.is_int() && to.is_int() => to_low <= low && high <= to_high,
+            _ => self == to,
+        }
+    }
+
+    /// The name in Rust, which is the name in the IR's text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Dtype::Bool => "bool",
+            Dtype::I8 => "i8",
+            Dtype::I16 => "i16",
+            Dtype::I32 => "i32",
+            Dtype::I64 => "i64",
+            Dtype::U8 => "u8",
+            Dtype::U16 => "u16",
+            Dtype::U32 => "u32",
+            Dtype::U64 => "u64",
+            Dtype::F16 => "f16",
+            Dtype::Bf16 => "bf16",
+            Dtype::F32 => "f32",
+            Dtype::F64 => "f64",
+        }
+    }
+}
+
+impl fmt::Display for Dtype {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// The text is not the name of a dtype.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UnknownDtype;
+
+impl FromStr for Dtype {
+    type Err = UnknownDtype;
+
+    fn from_str(text: &str) -> Result<Dtype, UnknownDtype> {
+        Dtype::ALL.into_iter().find(|dtype| dtype.name() == text).ok_or(UnknownDtype)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_and_names_round_trip() {
+        for dtype in Dtype::ALL {
+            assert_eq!(Dtype::from_code(dtype.code()), Some(dtype));
+            assert_eq!(dtype.name().parse(), Ok(dtype));
+        }
+        assert_eq!(Dtype::from_code(99), None);
+        assert_eq!("usize".parse::<Dtype>(), Err(UnknownDtype));
+    }
+
+    #[test]
+    fn widening_keeps_every_value() {
+        assert!(Dtype::I32.widens_to(Dtype::I64));
+        assert!(Dtype::U8.widens_to(Dtype::I16));
+        assert!(Dtype::U32.widens_to(Dtype::I64));
+        assert!(!Dtype::U32.widens_to(Dtype::I32));
+        assert!(!Dtype::I8.widens_to(Dtype::U64));
+        assert!(!Dtype::I32.widens_to(Dtype::F64));
+        assert!(!Dtype::Bool.widens_to(Dtype::I8));
+        assert!(Dtype::F32.widens_to(Dtype::F32));
+        assert!(!Dtype::F16.widens_to(Dtype::F32));
+    }
+}

@@ -1,0 +1,121 @@
+//! Typed insertion: each method appends an op whose result types follow from its rule.
+
+use crate::dtype::Dtype;
+use crate::ir::arena::{Inst, Region, Value};
+use crate::ir::constexpr::ConstExpr;
+use crate::ir::function::Function;
+use crate::ir::ops::{BinaryOp, CompareOp, Op, UnaryOp};
+use crate::ir::rules;
+use crate::ir::types::{Elem, Type};
+use crate::location::Loc;
+
+/// Appends ops to one region of a function, all at one place of the source.
+#[derive(Debug)]
+pub struct Builder<'a> {
+    /// The function.
+    pub func: &'a mut Function,
+    /// Where ops are appended.
+    pub region: Region,
+    /// The place that new ops get.
+    pub loc: Loc,
+}
+
+impl<'a> Builder<'a> {
+    /// Appends to `region`.
+    pub fn new(func: &'a mut Function, region: Region, loc: Loc) -> Builder<'a> {
+        Builder { func, region, loc }
+    }
+
+    /// Appends an op whose operands decide its result types; `given` is the result type of those that it does not.
+    ///
+    /// # Errors
+    /// The type rule that is broken.
+    pub fn try_op(&mut self, op: Op, given: &[Type]) -> Result<Inst, String> {
+        let types = rules::result_types(self.func, &op, given)?;
+        Ok(self.func.append(self.region, op, types, self.loc))
+    }
+
+    /// Appends an op with one result.
+    ///
+    /// # Panics
+    /// If a type rule is broken: for passes, which know their types.
+    pub fn op(&mut self, op: Op, given: &[Type]) -> Value {
+        match self.try_op(op, given) {
+            Ok(inst) => self.func.result(inst),
+            Err(message) => panic!("a pass made an ill-typed op: {message}"),
+        }
+    }
+
+    /// `op(x)`
+    pub fn unary(&mut self, op: UnaryOp, x: Value) -> Value {
+        self.op(Op::Unary { op, x }, &[])
+    }
+
+    /// `op(lhs, rhs)`
+    pub fn binary(&mut self, op: BinaryOp, lhs: Value, rhs: Value) -> Value {
+        self.op(Op::Binary { op, lhs, rhs }, &[])
+    }
+
+    /// `op(lhs, rhs)` as `bool`
+    pub fn compare(&mut self, op: CompareOp, lhs: Value, rhs: Value) -> Value {
+        self.op(Op::Compare { op, lhs, rhs }, &[])
+    }
+
+    /// A constant of that type: a scalar, or a tile of equal elements.
+    pub fn constant(&mut self, value: ConstExpr, ty: Type) -> Value {
+        self.op(Op::Const { value }, &[ty])
+    }
+
+    /// An integer constant of the type of `like`.
+    pub fn int_like(&mut self, value: i128, like: Value) -> Value {
+        let ty = self.func.ty(like).clone();
+        self.constant(ConstExpr::Int(value), ty)
+    }
+
+    /// A float constant of the type of `like`.
+    pub fn float_like(&mut self, value: f64, like: Value) -> Value {
+        let ty = self.func.ty(like).clone();
+        self.constant(ConstExpr::Float(value), ty)
+    }
+
+    /// An `i64` scalar.
+    pub fn index(&mut self, value: i128) -> Value {
+        self.constant(ConstExpr::Int(value), Type::scalar(Dtype::I64))
+    }
+
+    /// `x` broadcast to a shape; `x` itself if it has it already.
+    pub fn broadcast(&mut self, x: Value, shape: &[ConstExpr]) -> Value {
+        if self.func.ty(x).shape() == shape {
+            return x;
+        }
+        let ty = Type::tile(self.func.ty(x).elem().clone(), shape.to_vec());
+        self.op(Op::Broadcast { x }, &[ty])
+    }
+
+    /// `x as elem`; `x` itself if it is that already.
+    pub fn cast(&mut self, x: Value, elem: impl Into<Elem>) -> Value {
+        let ty = self.func.ty(x).with_elem(elem);
+        if self.func.ty(x) == &ty { x } else { self.op(Op::Cast { x }, &[ty]) }
+    }
+
+    /// The bits of `x` as another element type of its width.
+    pub fn bitcast(&mut self, x: Value, elem: impl Into<Elem>) -> Value {
+        let ty = self.func.ty(x).with_elem(elem);
+        self.op(Op::Bitcast { x }, &[ty])
+    }
+
+    /// `a * b + c`, rounded once
+    pub fn fma(&mut self, a: Value, b: Value, c: Value) -> Value {
+        self.op(Op::Fma { a, b, c }, &[])
+    }
+
+    /// `on_true` where `cond`, else `on_false`
+    pub fn select(&mut self, cond: Value, on_true: Value, on_false: Value) -> Value {
+        self.op(Op::Select { cond, on_true, on_false }, &[])
+    }
+
+    /// Ends the region with `yield`.
+    pub fn yield_values(&mut self, values: Vec<Value>) {
+        self.func.append(self.region, Op::Yield { values }, [], self.loc);
+    }
+}

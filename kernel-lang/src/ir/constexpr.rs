@@ -1,0 +1,269 @@
+//! Constant expressions: what is known when a kernel is specialised.
+//!
+//! A generic kernel names its constants (`BLOCK_SIZE / 2`); binding them makes every expression a literal.
+
+use std::fmt;
+
+use crate::location::Name;
+
+/// A constant expression over the kernel's constant parameters.
+///
+/// Integers are exact (`i128`), floats are `f64`; booleans are a kind of their own.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ConstExpr {
+    /// An integer.
+    Int(i128),
+    /// A float. Every `f16`, `bf16` and `f32` is one.
+    Float(f64),
+    /// A truth value.
+    Bool(bool),
+    /// A constant parameter of the kernel.
+    Param(Name),
+    /// `-a` or `!a`.
+    Unary(ConstUnary, Box<ConstExpr>),
+    /// `a + b` and the like.
+    Binary(ConstBinary, Box<ConstExpr>, Box<ConstExpr>),
+}
+
+/// An operator on one constant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ConstUnary {
+    /// `-a`
+    Neg,
+    /// `!a` of a truth value.
+    Not,
+}
+
+macro_rules! const_binary {
+    ($($(#[$doc:meta])* $variant:ident = $text:literal,)*) => {
+        /// An operator on two constants.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum ConstBinary { $($(#[$doc])* $variant,)* }
+
+        impl ConstBinary {
+            /// Every operator.
+            pub const ALL: &[ConstBinary] = &[$(ConstBinary::$variant),*];
+
+            /// How it is written: an operator, or the name of a function.
+            pub const fn text(self) -> &'static str {
+                match self { $(ConstBinary::$variant => $text,)* }
+            }
+        }
+    };
+}
+
+const_binary! {
+    /// Sum.
+    Add = "+",
+    /// Difference.
+    Sub = "-",
+    /// Product.
+    Mul = "*",
+    /// Quotient, truncated for integers.
+    Div = "/",
+    /// Remainder with the sign of the dividend.
+    Rem = "%",
+    /// `a << b`
+    Shl = "<<",
+    /// `a >> b`
+    Shr = ">>",
+    /// Bitwise or logical and.
+    And = "&",
+    /// Bitwise or logical or.
+    Or = "|",
+    /// Bitwise or logical exclusive or.
+    Xor = "^",
+    /// Equal.
+    Eq = "==",
+    /// Not equal.
+    Ne = "!=",
+    /// Less.
+    Lt = "<",
+    /// Less or equal.
+    Le = "<=",
+    /// Greater.
+    Gt = ">",
+    /// Greater or equal.
+    Ge = ">=",
+    /// The smaller.
+    Min = "min",
+    /// The larger.
+    Max = "max",
+    /// Quotient rounded up.
+    Cdiv = "cdiv",
+}
+
+impl ConstExpr {
+    /// `op(a, b)`, evaluated at once where both are literals and the operation is defined.
+    pub fn binary(op: ConstBinary, lhs: ConstExpr, rhs: ConstExpr) -> ConstExpr {
+        use ConstBinary::{Add, Mul};
+        match evaluate_binary(op, &lhs, &rhs) {
+            Some(Ok(value)) => value,
+            _ => match (op, &lhs, &rhs) {
+                (Mul | ConstBinary::Div, _, ConstExpr::Int(1)) | (Add | ConstBinary::Sub, _, ConstExpr::Int(0)) => lhs,
+                // Commutative operands stand in one order, so that equal expressions have equal trees.
+                (Add | Mul | ConstBinary::Min | ConstBinary::Max, _, _) if lhs.order_key() > rhs.order_key() => {
+                    ConstExpr::Binary(op, Box::new(rhs), Box::new(lhs))
+                }
+                _ => ConstExpr::Binary(op, Box::new(lhs), Box::new(rhs)),
+            },
+        }
+    }
+
+    /// `op(a)`, evaluated at once where it is a literal.
+    pub fn unary(op: ConstUnary, operand: ConstExpr) -> ConstExpr {
+        match (op, &operand) {
+            (ConstUnary::Neg, ConstExpr::Int(value)) => ConstExpr::Int(-value),
+            (ConstUnary::Neg, ConstExpr::Float(value)) => ConstExpr::Float(-value),
+            (ConstUnary::Not, ConstExpr::Bool(value)) => ConstExpr::Bool(!value),
+            _ => ConstExpr::Unary(op, Box::new(operand)),
+        }
+    }
+
+    /// The integer it is, if it is a literal one.
+    pub fn as_int(&self) -> Option<i128> {
+        if let ConstExpr::Int(value) = self { Some(*value) } else { None }
+    }
+
+    /// Is it a literal, not an expression over parameters?
+    pub fn is_literal(&self) -> bool {
+        matches!(self, ConstExpr::Int(_) | ConstExpr::Float(_) | ConstExpr::Bool(_))
+    }
+
+    /// Replaces every parameter by what `bind` gives and evaluates.
+    ///
+    /// # Errors
+    /// In the kernel language's words: an unbound parameter, a division by zero, a result outside `i128`.
+    pub fn evaluate(&self, bind: &dyn Fn(&str) -> Option<ConstExpr>) -> Result<ConstExpr, String> {
+        match self {
+            ConstExpr::Int(_) | ConstExpr::Float(_) | ConstExpr::Bool(_) => Ok(self.clone()),
+            ConstExpr::Param(name) => bind(name).ok_or_else(|| format!("`{name}` has no value")),
+            ConstExpr::Unary(op, operand) => Ok(ConstExpr::unary(*op, operand.evaluate(bind)?)),
+            ConstExpr::Binary(op, lhs, rhs) => {
+                let (lhs, rhs) = (lhs.evaluate(bind)?, rhs.evaluate(bind)?);
+                evaluate_binary(*op, &lhs, &rhs).unwrap_or_else(|| Err(format!("`{lhs} {} {rhs}` mixes kinds of constants", op.text())))
+            }
+        }
+    }
+
+    fn order_key(&self) -> (bool, String) {
+        (self.is_literal(), self.to_string())
+    }
+}
+
+/// `None` where an operand is not a literal or the kinds do not fit.
+fn evaluate_binary(op: ConstBinary, lhs: &ConstExpr, rhs: &ConstExpr) -> Option<Result<ConstExpr, String>> {
+    match (lhs, rhs) {
+        (ConstExpr::Int(a), ConstExpr::Int(b)) => Some(evaluate_ints(op, *a, *b)),
+        (ConstExpr::Float(a), ConstExpr::Float(b)) => evaluate_floats(op, *a, *b).map(Ok),
+        (ConstExpr::Float(a), ConstExpr::Int(b)) => evaluate_floats(op, *a, *b as f64).map(Ok),
+        (ConstExpr::Int(a), ConstExpr::Float(b)) => evaluate_floats(op, *a as f64, *b).map(Ok),
+        (ConstExpr::Bool(a), ConstExpr::Bool(b)) => match op {
+            ConstBinary::And => Some(Ok(ConstExpr::Bool(a & b))),
+            ConstBinary::Or => Some(Ok(ConstExpr::Bool(a | b))),
+            ConstBinary::Xor | ConstBinary::Ne => Some(Ok(ConstExpr::Bool(a ^ b))),
+            ConstBinary::Eq => Some(Ok(ConstExpr::Bool(a == b))),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn evaluate_ints(op: ConstBinary, a: i128, b: i128) -> Result<ConstExpr, String> {
+    let shift = u32::try_from(b).ok().filter(|bits| *bits < 64);
+    let value = match op {
+        ConstBinary::Add => a.checked_add(b),
+        ConstBinary::Sub => a.checked_sub(b),
+        ConstBinary::Mul => a.checked_mul(b),
+        ConstBinary::Div => a.checked_div(b),
+        ConstBinary::Rem => a.checked_rem(b),
+        ConstBinary::Cdiv => a.checked_div(b).and_then(|q| a.checked_rem(b).map(|r| q + i128::from(r != 0 && (r < 0) == (b < 0)))),
+        ConstBinary::Shl => shift.and_then(|bits| a.checked_mul(1 << bits)),
+        ConstBinary::Shr => shift.map(|bits| a >> bits),
+        ConstBinary::And => Some(a & b),
+        ConstBinary::Or => Some(a | b),
+        ConstBinary::Xor => Some(a ^ b),
+        ConstBinary::Min => Some(a.min(b)),
+        ConstBinary::Max => Some(a.max(b)),
+        ConstBinary::Eq => return Ok(ConstExpr::Bool(a == b)),
+        ConstBinary::Ne => return Ok(ConstExpr::Bool(a != b)),
+        ConstBinary::Lt => return Ok(ConstExpr::Bool(a < b)),
+        ConstBinary::Le => return Ok(ConstExpr::Bool(a <= b)),
+        ConstBinary::Gt => return Ok(ConstExpr::Bool(a > b)),
+        ConstBinary::Ge => return Ok(ConstExpr::Bool(a >= b)),
+    };
+    value.map(ConstExpr::Int).ok_or_else(|| format!("the constant `{a} {} {b}` has no value", op.text()))
+}
+
+fn evaluate_floats(op: ConstBinary, a: f64, b: f64) -> Option<ConstExpr> {
+    Some(match op {
+        ConstBinary::Add => ConstExpr::Float(a + b),
+        ConstBinary::Sub => ConstExpr::Float(a - b),
+        ConstBinary::Mul => ConstExpr::Float(a * b),
+        ConstBinary::Div => ConstExpr::Float(a / b),
+        ConstBinary::Rem => ConstExpr::Float(a % b),
+        ConstBinary::Min => ConstExpr::Float(a.min(b)),
+        ConstBinary::Max => ConstExpr::Float(a.max(b)),
+        ConstBinary::Eq => ConstExpr::Bool(a == b),
+        ConstBinary::Ne => ConstExpr::Bool(a != b),
+        ConstBinary::Lt => ConstExpr::Bool(a < b),
+        ConstBinary::Le => ConstExpr::Bool(a <= b),
+        ConstBinary::Gt => ConstExpr::Bool(a > b),
+        ConstBinary::Ge => ConstExpr::Bool(a >= b),
+        _ => return None,
+    })
+}
+
+impl From<i128> for ConstExpr {
+    fn from(value: i128) -> ConstExpr {
+        ConstExpr::Int(value)
+    }
+}
+
+/// Operators are parenthesised, `min`, `max` and `cdiv` are calls; floats always show a point, an exponent, `inf` or `nan`.
+impl fmt::Display for ConstExpr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConstExpr::Int(value) => write!(f, "{value}"),
+            ConstExpr::Float(value) if value.is_nan() => f.write_str("nan"),
+            ConstExpr::Float(value) => write!(f, "{value:?}"),
+            ConstExpr::Bool(value) => write!(f, "{value}"),
+            ConstExpr::Param(name) => f.write_str(name),
+            ConstExpr::Unary(ConstUnary::Neg, operand) => write!(f, "(-{operand})"),
+            ConstExpr::Unary(ConstUnary::Not, operand) => write!(f, "(!{operand})"),
+            ConstExpr::Binary(op @ (ConstBinary::Min | ConstBinary::Max | ConstBinary::Cdiv), lhs, rhs) => {
+                write!(f, "{}({lhs}, {rhs})", op.text())
+            }
+            ConstExpr::Binary(op, lhs, rhs) => write!(f, "({lhs} {} {rhs})", op.text()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn param(name: &str) -> ConstExpr {
+        ConstExpr::Param(name.into())
+    }
+
+    #[test]
+    fn equal_expressions_have_equal_trees() {
+        let a = ConstExpr::binary(ConstBinary::Mul, param("BM"), param("BN"));
+        let b = ConstExpr::binary(ConstBinary::Mul, param("BN"), param("BM"));
+        assert_eq!(a, b);
+        assert_eq!(ConstExpr::binary(ConstBinary::Mul, param("BM"), ConstExpr::Int(1)), param("BM"));
+    }
+
+    #[test]
+    fn evaluates_as_rust_does() {
+        let bind = |name: &str| (name == "B").then_some(ConstExpr::Int(-7));
+        let quotient = ConstExpr::binary(ConstBinary::Div, param("B"), ConstExpr::Int(2));
+        assert_eq!(quotient.evaluate(&bind), Ok(ConstExpr::Int(-3)));
+        let up = ConstExpr::binary(ConstBinary::Cdiv, ConstExpr::Int(7), ConstExpr::Int(2));
+        assert_eq!(up, ConstExpr::Int(4));
+        let by_zero = ConstExpr::binary(ConstBinary::Div, param("B"), ConstExpr::Int(0));
+        assert!(by_zero.evaluate(&bind).is_err());
+        assert!(param("C").evaluate(&bind).is_err());
+    }
+}

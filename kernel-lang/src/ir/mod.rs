@@ -1,0 +1,58 @@
+//! THE DATA: the compiler's one intermediate representation.
+//!
+//! A [`Function`] is a kernel in SSA form with structured control flow. Three questions that a newcomer would get wrong:
+//!
+//! * **What is a value?** A scalar, or a tile: a rectangle of elements that the whole program computes at once. A scalar is a tile of
+//!   rank 0. Who holds which element is no matter of the IR until layouts are assigned.
+//! * **When do loads happen?** In the order of the text, like stores. A load may move only where nothing in between may store to the
+//!   same memory.
+//! * **What is a pointer?** Always a kernel parameter. `x + offsets` of the language is a pair of such a pointer and a tile of
+//!   offsets in elements, and a memory op takes both. So the tensor that an access may touch is always known, and with it its length.
+//!
+//! The text form prints and parses:
+//!
+//! ```
+//! let text = r#"kernel @double<T: f32 | f64, const B: i64>(%x: ptr<T>, %y: ptr_mut<T>, %n: i64) file "double.rs" {
+//!     %0 = program_id : i64 @3:19
+//!     %1 = const {value = B} : i64
+//!     %2 = mul %0, %1 : i64
+//!     %3 = broadcast %2 : tile<i64, [B]>
+//!     %4 = arange {start = 0, end = B} : tile<i64, [B]>
+//!     %5 = add %3, %4 : tile<i64, [B]>
+//!     %6 = broadcast %n : tile<i64, [B]>
+//!     %7 = lt %5, %6 : tile<bool, [B]> @4:16
+//!     %8 = load %x, %5 {mask = %7} : tile<T, [B]> @5:13
+//!     %9 = add %8, %8 : tile<T, [B]> @6:22
+//!     store %y, %5, %9 {mask = %7} @6:5
+//!     return
+//! }
+//! "#;
+//! let func = kernel_lang::ir::parse(text).unwrap();
+//! assert_eq!(func.to_string(), text);
+//! kernel_lang::ir::verify(&func, kernel_lang::ir::Stage::Generic).unwrap();
+//! ```
+
+mod arena;
+mod build;
+mod constexpr;
+mod fields;
+mod function;
+mod lexer;
+mod ops;
+mod parse;
+mod print;
+pub mod rewrite;
+mod rules;
+mod types;
+mod verify;
+
+pub use arena::{Arena, Handle, Inst, Region, SideTable, Value};
+pub use build::Builder;
+pub use constexpr::{ConstBinary, ConstExpr, ConstUnary};
+pub use fields::{AttributeValue, Field, Parts};
+pub use function::{ConstParam, Def, Function, InstData, Param, RegionData, TypeParam};
+pub use ops::{BinaryOp, Cache, CompareOp, Domain, Evict, Op, UnaryOp};
+pub use parse::{ParseError, parse};
+pub use rules::result_types;
+pub use types::{Elem, Shape, Type};
+pub use verify::{Stage, Verified, Violation, verify};

@@ -1,0 +1,452 @@
+//! THE OP TABLE: every op of the IR, declared once.
+//!
+//! From a row follow the enum's variant, its text form both ways, its operands and its line in the reference.
+//! What an op's types must be stands in [`super::rules`]; what it computes, in [`crate::scalar`] and the CPU backend.
+//! Elementwise ops come in three families (one, two operands, comparison) so that a backend handles a family at once.
+
+use crate::ir::arena::{Region, Value};
+use crate::ir::constexpr::ConstExpr;
+use crate::ir::fields::{Field, Parts, modifier};
+
+/// Which element types an elementwise op takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Domain {
+    /// Integers and floats.
+    Number,
+    /// Floats.
+    Float,
+    /// Integers.
+    Int,
+    /// Integers and `bool`.
+    Bits,
+    /// Every element type.
+    Any,
+}
+
+impl Domain {
+    /// Does it hold that dtype?
+    pub fn contains(self, dtype: crate::dtype::Dtype) -> bool {
+        match self {
+            Domain::Number => dtype.is_int() || dtype.is_float(),
+            Domain::Float => dtype.is_float(),
+            Domain::Int => dtype.is_int(),
+            Domain::Bits => !dtype.is_float(),
+            Domain::Any => true,
+        }
+    }
+
+    /// What a message calls its members.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Domain::Number => "a number",
+            Domain::Float => "a float",
+            Domain::Int => "an integer",
+            Domain::Bits => "an integer or `bool`",
+            Domain::Any => "any element type",
+        }
+    }
+}
+
+macro_rules! family {
+    ($(#[$fdoc:meta])* $family:ident { $($(#[doc = $doc:literal])* $variant:ident = $name:literal : $domain:ident,)* }) => {
+        $(#[$fdoc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        pub enum $family { $($(#[doc = $doc])* $variant,)* }
+
+        impl $family {
+            /// Every member, in the order of the table.
+            pub const ALL: &[$family] = &[$($family::$variant),*];
+
+            /// The name in the text form and in the language.
+            pub const fn name(self) -> &'static str {
+                match self { $($family::$variant => $name,)* }
+            }
+
+            /// The element types it takes.
+            pub const fn domain(self) -> Domain {
+                match self { $($family::$variant => Domain::$domain,)* }
+            }
+
+            /// What it computes.
+            pub const fn doc(self) -> &'static str {
+                match self { $($family::$variant => concat!($($doc),*),)* }
+            }
+
+            /// The member of that name.
+            pub fn from_name(name: &str) -> Option<$family> {
+                $family::ALL.iter().copied().find(|op| op.name() == name)
+            }
+        }
+    };
+}
+
+family! {
+    /// An elementwise op of one operand; the result has the operand's type.
+    UnaryOp {
+        /// `-x`; the smallest integer stays itself.
+        Neg = "neg": Number,
+        /// Every bit inverted; logical not of a `bool`.
+        Not = "not": Bits,
+        /// The absolute value; the smallest integer stays itself.
+        Abs = "abs": Number,
+        /// e to the power of x.
+        Exp = "exp": Float,
+        /// 2 to the power of x.
+        Exp2 = "exp2": Float,
+        /// The natural logarithm.
+        Log = "log": Float,
+        /// The logarithm to base 2.
+        Log2 = "log2": Float,
+        /// The square root, correctly rounded.
+        Sqrt = "sqrt": Float,
+        /// One over the square root.
+        Rsqrt = "rsqrt": Float,
+        /// The sine of x in radians.
+        Sin = "sin": Float,
+        /// The cosine of x in radians.
+        Cos = "cos": Float,
+        /// The tangent of x in radians.
+        Tan = "tan": Float,
+        /// The hyperbolic tangent.
+        Tanh = "tanh": Float,
+        /// `1 / (1 + exp(-x))`.
+        Sigmoid = "sigmoid": Float,
+        /// The error function.
+        Erf = "erf": Float,
+        /// Rounded down to an integer.
+        Floor = "floor": Float,
+        /// Rounded up to an integer.
+        Ceil = "ceil": Float,
+        /// Rounded to the nearest integer, halves away from zero.
+        Round = "round": Float,
+        /// Rounded to the nearest integer, halves to the even one.
+        Rint = "rint": Float,
+        /// Rounded towards zero to an integer.
+        Trunc = "trunc": Float,
+        /// The device's own approximation of `exp2` for `f32`; subnormal results are kept.
+        ExpApprox2 = "exp2_approx": Float,
+        /// The device's own approximation of `log2` for `f32`.
+        LogApprox2 = "log2_approx": Float,
+        /// The device's own approximation of `1 / x` for `f32`, within 1 ulp.
+        RecipApprox = "recip_approx": Float,
+        /// The device's own approximation of `1 / sqrt(x)` for `f32`, within 2 ulp.
+        RsqrtApprox = "rsqrt_approx": Float,
+    }
+}
+
+family! {
+    /// An elementwise op of two operands of one type; the result has that type.
+    BinaryOp {
+        /// Sum; integers wrap.
+        Add = "add": Number,
+        /// Difference; integers wrap.
+        Sub = "sub": Number,
+        /// Product; integers wrap.
+        Mul = "mul": Number,
+        /// Quotient: correctly rounded, or truncated for integers; an integer over zero is 0.
+        Div = "div": Number,
+        /// Remainder with the sign of the dividend; an integer modulo zero is itself.
+        Rem = "rem": Number,
+        /// Bitwise and, logical and of `bool`.
+        And = "and": Bits,
+        /// Bitwise or, logical or of `bool`.
+        Or = "or": Bits,
+        /// Bitwise exclusive or.
+        Xor = "xor": Bits,
+        /// Bits shifted left; 0 when shifted by the width or more.
+        Shl = "shl": Int,
+        /// Bits shifted right, arithmetically if signed; all sign bits when shifted by the width or more.
+        Shr = "shr": Int,
+        /// The smaller; the other one if one is NaN.
+        Min = "min": Number,
+        /// The larger; the other one if one is NaN.
+        Max = "max": Number,
+        /// The upper half of the product at twice the width.
+        MulHigh = "mul_high": Int,
+    }
+}
+
+family! {
+    /// A comparison; the result is `bool`. Only `ne` is true when an operand is NaN.
+    CompareOp {
+        /// Equal.
+        Eq = "eq": Any,
+        /// Not equal.
+        Ne = "ne": Any,
+        /// Less.
+        Lt = "lt": Any,
+        /// Less or equal.
+        Le = "le": Any,
+        /// Greater.
+        Gt = "gt": Any,
+        /// Greater or equal.
+        Ge = "ge": Any,
+    }
+}
+
+impl CompareOp {
+    /// The comparison that holds of `(b, a)` when this one holds of `(a, b)`.
+    #[must_use]
+    pub fn swapped(self) -> CompareOp {
+        match self {
+            CompareOp::Eq | CompareOp::Ne => self,
+            CompareOp::Lt => CompareOp::Gt,
+            CompareOp::Le => CompareOp::Ge,
+            CompareOp::Gt => CompareOp::Lt,
+            CompareOp::Ge => CompareOp::Le,
+        }
+    }
+}
+
+modifier! {
+    /// Where a load or a store is cached (PTX ISA, "Cache Operators").
+    Cache {
+        /// As the hardware does by itself.
+        Default = "",
+        /// A load: all levels.
+        All = "ca",
+        /// The L2 only.
+        Global = "cg",
+        /// Streaming: likely touched once.
+        Streaming = "cs",
+        /// A load: fetch again, do not trust the cache.
+        Volatile = "cv",
+        /// A store: write back at all levels.
+        WriteBack = "wb",
+        /// A store: write through the L2.
+        WriteThrough = "wt",
+    }
+}
+
+modifier! {
+    /// Which data the caches may give up first (PTX ISA, "Cache Eviction Priority Hints").
+    Evict {
+        /// As the hardware does by itself.
+        Normal = "",
+        /// Give it up early.
+        First = "evict_first",
+        /// Keep it long.
+        Last = "evict_last",
+        /// Do not allocate it in the L1.
+        NoAllocate = "no_allocate",
+    }
+}
+
+macro_rules! define_ops {
+    ($($(#[doc = $doc:literal])* $variant:ident = $name:literal { $($field:ident: $ty:ty),* $(,)? },)*) => {
+        /// One op: its operands, attributes and regions. Its results and its place stand in the function.
+        #[derive(Clone, PartialEq, Debug)]
+        pub enum Op {
+            /// An elementwise op of one operand, under its own name.
+            Unary {
+                /// Which one.
+                op: UnaryOp,
+                /// The operand.
+                x: Value,
+            },
+            /// An elementwise op of two operands, under its own name.
+            Binary {
+                /// Which one.
+                op: BinaryOp,
+                /// The left operand.
+                lhs: Value,
+                /// The right operand.
+                rhs: Value,
+            },
+            /// A comparison, under its own name.
+            Compare {
+                /// Which one.
+                op: CompareOp,
+                /// The left operand.
+                lhs: Value,
+                /// The right operand.
+                rhs: Value,
+            },
+            $($(#[doc = $doc])* #[allow(missing_docs, reason = "the row's doc speaks of its fields")] $variant { $($field: $ty),* },)*
+        }
+
+        impl Op {
+            /// Names and docs of the ops outside the elementwise families, in the order of the table.
+            pub const TABLE: &[(&str, &str)] = &[$(($name, concat!($($doc, "\n"),*))),*];
+
+            /// The name in the text form.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    Op::Unary { op, .. } => op.name(),
+                    Op::Binary { op, .. } => op.name(),
+                    Op::Compare { op, .. } => op.name(),
+                    $(Op::$variant { .. } => $name,)*
+                }
+            }
+
+            /// Takes the op apart for the printer.
+            pub fn to_parts(&self) -> Parts {
+                let mut parts = Parts::default();
+                match self {
+                    Op::Unary { x, .. } => parts.operands.push(*x),
+                    Op::Binary { lhs, rhs, .. } | Op::Compare { lhs, rhs, .. } => parts.operands.extend([*lhs, *rhs]),
+                    $(Op::$variant { $($field),* } => { $($field.print(stringify!($field), &mut parts);)* })*
+                }
+                parts
+            }
+
+            /// Puts an op together from what the parser read.
+            ///
+            /// # Errors
+            /// An unknown name, and fields that are missing, too many or of the wrong kind.
+            pub fn from_parts(name: &str, mut parts: Parts) -> Result<Op, String> {
+                let op = if let Some(op) = UnaryOp::from_name(name) {
+                    Op::Unary { op, x: Value::parse("x", &mut parts)? }
+                } else if let Some(op) = BinaryOp::from_name(name) {
+                    Op::Binary { op, lhs: Value::parse("lhs", &mut parts)?, rhs: Value::parse("rhs", &mut parts)? }
+                } else if let Some(op) = CompareOp::from_name(name) {
+                    Op::Compare { op, lhs: Value::parse("lhs", &mut parts)?, rhs: Value::parse("rhs", &mut parts)? }
+                } else {
+                    match name {
+                        $($name => Op::$variant { $($field: <$ty as Field>::parse(stringify!($field), &mut parts)?),* },)*
+                        _ => return Err(format!("there is no op `{name}`")),
+                    }
+                };
+                if !parts.operands.is_empty() || !parts.regions.is_empty() {
+                    return Err(format!("`{name}` has too many operands or regions"));
+                }
+                let left = parts.attributes.first().map(|(name, _)| name).or(parts.named.first().map(|(name, _)| name));
+                left.map_or(Ok(op), |left| Err(format!("`{name}` has no attribute `{left}`")))
+            }
+
+            /// Calls `visit` with each operand.
+            pub fn for_each_operand(&self, visit: &mut dyn FnMut(Value)) {
+                match self {
+                    Op::Unary { x, .. } => visit(*x),
+                    Op::Binary { lhs, rhs, .. } | Op::Compare { lhs, rhs, .. } => [*lhs, *rhs].into_iter().for_each(visit),
+                    $(Op::$variant { $($field),* } => { $(Field::values($field, visit);)* })*
+                }
+            }
+
+            /// Replaces each operand.
+            pub fn map_operands(&mut self, map: &mut dyn FnMut(Value) -> Value) {
+                match self {
+                    Op::Unary { x, .. } => *x = map(*x),
+                    Op::Binary { lhs, rhs, .. } | Op::Compare { lhs, rhs, .. } => {
+                        *lhs = map(*lhs);
+                        *rhs = map(*rhs);
+                    }
+                    $(Op::$variant { $($field),* } => { $(Field::map_values($field, map);)* })*
+                }
+            }
+
+            /// Calls `visit` with each region.
+            pub fn for_each_region(&self, visit: &mut dyn FnMut(Region)) {
+                match self {
+                    Op::Unary { .. } | Op::Binary { .. } | Op::Compare { .. } => {}
+                    $(Op::$variant { $($field),* } => { $(Field::regions($field, visit);)* })*
+                }
+            }
+
+            /// Replaces each region.
+            pub fn map_regions(&mut self, map: &mut dyn FnMut(Region) -> Region) {
+                match self {
+                    Op::Unary { .. } | Op::Binary { .. } | Op::Compare { .. } => {}
+                    $(Op::$variant { $($field),* } => { $(Field::map_regions($field, map);)* })*
+                }
+            }
+
+            /// Replaces each constant expression.
+            ///
+            /// # Errors
+            /// What `map` says.
+            pub fn map_constants(&mut self, map: &mut dyn FnMut(&ConstExpr) -> Result<ConstExpr, String>) -> Result<(), String> {
+                match self {
+                    Op::Unary { .. } | Op::Binary { .. } | Op::Compare { .. } => {}
+                    $(Op::$variant { $($field),* } => { $(Field::map_constants($field, map)?;)* })*
+                }
+                Ok(())
+            }
+        }
+    };
+}
+
+define_ops! {
+    /// A constant: a scalar, or a tile whose elements all have that value.
+    Const = "const" { value: ConstExpr },
+    /// The index of this program along `axis` (0, 1 or 2) of the grid, as `i64`.
+    ProgramId = "program_id" { axis: u32 },
+    /// How many programs the grid has along `axis`, as `i64`.
+    NumPrograms = "num_programs" { axis: u32 },
+    /// `[start, start + 1, .., end - 1]` as a tile of `i64`.
+    Arange = "arange" { start: ConstExpr, end: ConstExpr },
+    /// The same value along every axis that `x` lacks or has with extent 1: a scalar to a tile, `[64, 1]` to `[64, 32]`.
+    Broadcast = "broadcast" { x: Value },
+    /// A new axis of extent 1 at position `axis`.
+    ExpandDims = "expand_dims" { x: Value, axis: u32 },
+    /// `a * b + c`, rounded once.
+    Fma = "fma" { a: Value, b: Value, c: Value },
+    /// `on_true` where `cond` holds, else `on_false`.
+    Select = "select" { cond: Value, on_true: Value, on_false: Value },
+    /// Each element converted as Rust's `as` does.
+    Cast = "cast" { x: Value },
+    /// Each element's bits taken as another element type of the same width.
+    Bitcast = "bitcast" { x: Value },
+    /// Splits an `f32` angle: the first result is `x` minus the nearest multiple of pi/2, in [-pi/4, pi/4] and exact to `f32`;
+    /// the second, an `i32`, is that multiple modulo 4.
+    ReducePio2 = "reduce_pio2" { x: Value },
+    /// Elements at `base + offset` (offsets count elements). Lanes whose `mask` is false and lanes outside the tensor read `other`, or 0.
+    /// `align` is 0, or the bytes that the address of the first element of each contiguous run is known to be divisible by;
+    /// `in_bounds` says that no lane can be outside.
+    Load = "load" {
+        base: Value, offset: Value, mask: Option<Value>, other: Option<Value>,
+        cache: Cache, evict: Evict, volatile: bool, in_bounds: bool, align: u32,
+    },
+    /// Stores `value` at `base + offset`. Lanes whose `mask` is false and lanes outside the tensor store nothing. Attributes as in `load`.
+    Store = "store" {
+        base: Value, offset: Value, value: Value, mask: Option<Value>,
+        cache: Cache, evict: Evict, in_bounds: bool, align: u32,
+    },
+    /// The length of a pointer's tensor in elements, as `i64`.
+    Length = "length" { base: Value },
+    /// The address that a pointer holds, as `i64`.
+    Address = "address" { base: Value },
+    /// Runs `then_region` if the scalar `cond` holds, else `else_region`; the results are what the region yields.
+    If = "if" { cond: Value, then_region: Region, else_region: Region },
+    /// Runs `body` for each scalar from `lower` up to but not including `upper`. The body's parameters are the index and the carried
+    /// values; it yields the next carried values; the results are the last ones. Nothing runs if `step` is not positive.
+    For = "for" { lower: Value, upper: Value, step: Value, init: Vec<Value>, body: Region },
+    /// Runs `test`, which ends in `condition`, and while that holds, `body`, which yields the next values of `test`'s parameters.
+    While = "while" { init: Vec<Value>, test: Region, body: Region },
+    /// As `if`, decided when the kernel is specialised; the other region is dropped unseen.
+    StaticIf = "static_if" { cond: ConstExpr, then_region: Region, else_region: Region },
+    /// A mistake, with this message, if `cond` is false when the kernel is specialised.
+    StaticAssert = "static_assert" { cond: ConstExpr, message: String },
+    /// Ends a region: its results.
+    Yield = "yield" { values: Vec<Value> },
+    /// Ends the test of a `while`: goes on if `cond`, with `values` for the body and, at the end, as results.
+    Condition = "condition" { cond: Value, values: Vec<Value> },
+    /// Ends the kernel.
+    Return = "return" {},
+}
+
+impl Op {
+    /// Does it end a region?
+    pub fn is_terminator(&self) -> bool {
+        matches!(self, Op::Yield { .. } | Op::Condition { .. } | Op::Return {})
+    }
+
+    /// Does it do more than compute its results: store, or hold regions, end a region, or read what may change?
+    pub fn has_effects(&self) -> bool {
+        matches!(
+            self,
+            Op::Store { .. }
+                | Op::Load { volatile: true, .. }
+                | Op::If { .. }
+                | Op::For { .. }
+                | Op::While { .. }
+                | Op::StaticIf { .. }
+                | Op::StaticAssert { .. }
+        ) || self.is_terminator()
+    }
+
+    /// Is it a function of its operands alone, so that equal ops have equal results?
+    pub fn is_pure(&self) -> bool {
+        !self.has_effects() && !matches!(self, Op::Load { .. })
+    }
+}

@@ -1,0 +1,375 @@
+//! The text form: parsing. What [`super::print`] prints, it parses to an equal kernel.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use crate::dtype::Dtype;
+use crate::ir::arena::{Region, Value};
+use crate::ir::constexpr::{ConstBinary, ConstExpr, ConstUnary};
+use crate::ir::fields::{AttributeValue, Parts};
+use crate::ir::function::{ConstParam, Function, TypeParam};
+use crate::ir::lexer::{self, Token};
+use crate::ir::ops::Op;
+use crate::ir::types::{Elem, Type};
+use crate::location::{Loc, Name};
+
+/// Text that is not a kernel: the line (from 1) and what is wrong there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ParseError {
+    /// The line.
+    pub line: u32,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl ParseError {
+    pub(super) fn new(line: u32, message: impl Into<String>) -> ParseError {
+        ParseError { line, message: message.into() }
+    }
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.message)
+    }
+}
+
+impl std::error::Error for ParseError {}
+
+/// Parses the text of one kernel. Types are read, not checked: [`super::verify`] does that.
+///
+/// # Errors
+/// The first place that is not well formed.
+pub fn parse(text: &str) -> Result<Function, ParseError> {
+    let mut parser = Parser { tokens: lexer::tokens(text)?, at: 0, func: Function::new(""), values: HashMap::new() };
+    parser.function()?;
+    parser.expect_end()?;
+    Ok(parser.func)
+}
+
+struct Parser {
+    tokens: Vec<(Token, u32)>,
+    at: usize,
+    func: Function,
+    values: HashMap<String, Value>,
+}
+
+type Parsed<T> = Result<T, ParseError>;
+
+impl Parser {
+    fn peek(&self) -> &Token {
+        &self.tokens[self.at].0
+    }
+
+    fn next(&mut self) -> Token {
+        let token = self.tokens[self.at].0.clone();
+        self.at = (self.at + 1).min(self.tokens.len() - 1);
+        token
+    }
+
+    fn error<T>(&self, message: impl Into<String>) -> Parsed<T> {
+        Err(ParseError::new(self.tokens[self.at].1, message))
+    }
+
+    fn accept(&mut self, sign: &str) -> bool {
+        let found = matches!(self.peek(), Token::Sign(found) if *found == sign);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn accept_word(&mut self, word: &str) -> bool {
+        let found = matches!(self.peek(), Token::Word(found) if found == word);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn expect(&mut self, sign: &str) -> Parsed<()> {
+        if self.accept(sign) { Ok(()) } else { self.error(format!("`{sign}` is missing before {}", describe(self.peek()))) }
+    }
+
+    fn expect_end(&mut self) -> Parsed<()> {
+        if *self.peek() == Token::End { Ok(()) } else { self.error(format!("{} stands after the kernel", describe(self.peek()))) }
+    }
+
+    fn word(&mut self) -> Parsed<String> {
+        match self.next() {
+            Token::Word(word) => Ok(word),
+            other => self.error(format!("a word is missing before {}", describe(&other))),
+        }
+    }
+
+    fn int(&mut self) -> Parsed<i128> {
+        match self.next() {
+            Token::Int(int) => Ok(int),
+            other => self.error(format!("a number is missing before {}", describe(&other))),
+        }
+    }
+
+    fn function(&mut self) -> Parsed<()> {
+        if !self.accept_word("kernel") {
+            return self.error("a kernel begins with `kernel @name`");
+        }
+        self.expect("@")?;
+        self.func.name = self.word()?.into();
+        if self.accept("<") {
+            while !self.accept(">") {
+                self.generic()?;
+                self.accept(",");
+            }
+        }
+        self.expect("(")?;
+        while !self.accept(")") {
+            let Token::Value(name) = self.next() else { return self.error("a parameter begins with `%`") };
+            self.expect(":")?;
+            let ty = self.ty()?;
+            let value = self.func.add_param(name.as_str(), ty);
+            self.define(name, value)?;
+            self.accept(",");
+        }
+        while self.accept_word("file") {
+            let Token::Text(file) = self.next() else { return self.error("a file is a quoted text") };
+            self.func.files.push(file.into());
+        }
+        self.func.unchecked = self.accept_word("unchecked");
+        self.expect("{")?;
+        let body = self.func.body;
+        self.insts(body)
+    }
+
+    fn generic(&mut self) -> Parsed<()> {
+        let is_const = self.accept_word("const");
+        let name: Name = self.word()?.into();
+        self.expect(":")?;
+        if is_const {
+            let dtype = self.dtype()?;
+            self.func.consts.push(ConstParam { name, dtype });
+            return Ok(());
+        }
+        let mut choices = vec![self.dtype()?];
+        while self.accept("|") {
+            choices.push(self.dtype()?);
+        }
+        self.func.types.push(TypeParam { name, choices });
+        Ok(())
+    }
+
+    fn dtype(&mut self) -> Parsed<Dtype> {
+        let word = self.word()?;
+        word.parse().or_else(|_| self.error(format!("`{word}` is not a dtype")))
+    }
+
+    fn elem(&mut self) -> Parsed<Elem> {
+        let word = self.word()?;
+        if let Ok(dtype) = word.parse::<Dtype>() {
+            return Ok(Elem::Dtype(dtype));
+        }
+        match self.func.types.iter().find(|param| *param.name == *word) {
+            Some(param) => Ok(Elem::Param(param.name.clone())),
+            None => self.error(format!("`{word}` is not a type")),
+        }
+    }
+
+    fn ty(&mut self) -> Parsed<Type> {
+        for (word, mutable) in [("ptr", false), ("ptr_mut", true)] {
+            if self.accept_word(word) {
+                self.expect("<")?;
+                let elem = self.elem()?;
+                self.expect(">")?;
+                return Ok(Type::Pointer { elem, mutable });
+            }
+        }
+        if !self.accept_word("tile") {
+            return Ok(Type::scalar(self.elem()?));
+        }
+        self.expect("<")?;
+        let elem = self.elem()?;
+        self.expect(",")?;
+        self.expect("[")?;
+        let mut shape = Vec::new();
+        while !self.accept("]") {
+            shape.push(self.constant()?);
+            self.accept(",");
+        }
+        self.expect(">")?;
+        Ok(Type::tile(elem, shape))
+    }
+
+    /// A literal, a parameter, a parenthesised operation, or a call of `min`, `max`, `cdiv`.
+    fn constant(&mut self) -> Parsed<ConstExpr> {
+        match self.next() {
+            Token::Int(int) => Ok(ConstExpr::Int(int)),
+            Token::Float(float) => Ok(ConstExpr::Float(float)),
+            Token::Sign("-") => match self.next() {
+                Token::Int(int) => Ok(ConstExpr::Int(-int)),
+                Token::Float(float) => Ok(ConstExpr::Float(-float)),
+                other => self.error(format!("a number is missing before {}", describe(&other))),
+            },
+            Token::Word(word) if word == "true" || word == "false" => Ok(ConstExpr::Bool(word == "true")),
+            Token::Word(word) if *self.peek() == Token::Sign("(") => {
+                let Some(op) = ConstBinary::ALL.iter().find(|op| op.text() == word) else {
+                    return self.error(format!("`{word}` is not a function of constants"));
+                };
+                self.expect("(")?;
+                let lhs = self.constant()?;
+                self.expect(",")?;
+                let rhs = self.constant()?;
+                self.expect(")")?;
+                Ok(ConstExpr::Binary(*op, Box::new(lhs), Box::new(rhs)))
+            }
+            Token::Word(word) => match self.func.consts.iter().find(|param| *param.name == *word) {
+                Some(param) => Ok(ConstExpr::Param(param.name.clone())),
+                None => self.error(format!("`{word}` is not a constant parameter")),
+            },
+            Token::Sign("(") => {
+                let expr = self.operation()?;
+                self.expect(")")?;
+                Ok(expr)
+            }
+            other => self.error(format!("a constant is missing before {}", describe(&other))),
+        }
+    }
+
+    fn operation(&mut self) -> Parsed<ConstExpr> {
+        for (sign, op) in [("-", ConstUnary::Neg), ("!", ConstUnary::Not)] {
+            if self.accept(sign) {
+                return Ok(ConstExpr::Unary(op, Box::new(self.constant()?)));
+            }
+        }
+        let lhs = self.constant()?;
+        let Token::Sign(sign) = self.next() else { return self.error("an operator is missing") };
+        let Some(op) = ConstBinary::ALL.iter().find(|op| op.text() == sign) else {
+            return self.error(format!("`{sign}` is not an operator of constants"));
+        };
+        let rhs = self.constant()?;
+        Ok(ConstExpr::Binary(*op, Box::new(lhs), Box::new(rhs)))
+    }
+
+    fn define(&mut self, name: String, value: Value) -> Parsed<()> {
+        if self.values.contains_key(&name) {
+            return self.error(format!("`%{name}` is defined twice"));
+        }
+        self.values.insert(name, value);
+        Ok(())
+    }
+
+    fn operand(&mut self) -> Parsed<Value> {
+        let Token::Value(name) = self.next() else { return self.error("a value is missing") };
+        match self.values.get(&name) {
+            Some(value) => Ok(*value),
+            None => self.error(format!("`%{name}` is not defined before its use")),
+        }
+    }
+
+    /// The ops up to the closing brace.
+    fn insts(&mut self, region: Region) -> Parsed<()> {
+        while !self.accept("}") {
+            self.inst(region)?;
+        }
+        Ok(())
+    }
+
+    fn inst(&mut self, region: Region) -> Parsed<()> {
+        let mut results = Vec::new();
+        while let Token::Value(name) = self.peek().clone() {
+            self.at += 1;
+            results.push(name);
+            self.accept(",");
+        }
+        if !results.is_empty() {
+            self.expect("=")?;
+        }
+        let line = self.tokens[self.at].1;
+        let name = self.word()?;
+        let parts = self.parts()?;
+        let op = Op::from_parts(&name, parts).map_err(|message| ParseError::new(line, message))?;
+        let mut types = Vec::new();
+        if self.accept(":") {
+            types.push(self.ty()?);
+            while self.accept(",") {
+                types.push(self.ty()?);
+            }
+        }
+        if types.len() != results.len() {
+            return self.error(format!("`{name}` has {} results and {} types", results.len(), types.len()));
+        }
+        let loc = if self.accept("@") { self.loc()? } else { Loc::NONE };
+        let inst = self.func.append(region, op, types, loc);
+        let values = self.func.inst(inst).results.clone();
+        results.into_iter().zip(values).try_for_each(|(name, value)| self.define(name, value))
+    }
+
+    fn parts(&mut self) -> Parsed<Parts> {
+        let mut parts = Parts::default();
+        while matches!(self.peek(), Token::Value(_)) {
+            parts.operands.push(self.operand()?);
+            if !self.accept(",") {
+                break;
+            }
+        }
+        if self.accept("{") {
+            while !self.accept("}") {
+                self.attribute(&mut parts)?;
+                self.accept(",");
+            }
+        }
+        while self.accept("(") {
+            let region = self.func.add_region();
+            while !self.accept(")") {
+                let Token::Value(name) = self.next() else { return self.error("a parameter begins with `%`") };
+                self.expect(":")?;
+                let ty = self.ty()?;
+                let value = self.func.add_region_param(region, ty);
+                self.define(name, value)?;
+                self.accept(",");
+            }
+            self.expect("{")?;
+            self.insts(region)?;
+            parts.regions.push(region);
+        }
+        Ok(parts)
+    }
+
+    fn attribute(&mut self, parts: &mut Parts) -> Parsed<()> {
+        let name = self.word()?;
+        self.expect("=")?;
+        if let Token::Text(text) = self.peek().clone() {
+            self.at += 1;
+            parts.attributes.push((name, AttributeValue::Text(text)));
+        } else if matches!(self.peek(), Token::Value(_)) {
+            let value = self.operand()?;
+            parts.named.push((name, value));
+        } else {
+            let expr = self.constant()?;
+            parts.attributes.push((name, AttributeValue::Expr(expr)));
+        }
+        Ok(())
+    }
+
+    fn loc(&mut self) -> Parsed<Loc> {
+        let mut numbers = vec![self.int()?];
+        while self.accept(":") {
+            numbers.push(self.int()?);
+        }
+        let small = |number: i128| u32::try_from(number).or_else(|_| self.error("a place is out of range"));
+        match numbers[..] {
+            [line, column] => Ok(Loc::new(small(line)?, small(column)?)),
+            [file, line, column] => {
+                let file = u16::try_from(file).or_else(|_| self.error("a place is out of range"))?;
+                Ok(Loc { file, line: small(line)?, column: small(column)? })
+            }
+            _ => self.error("a place is `@line:column`"),
+        }
+    }
+}
+
+fn describe(token: &Token) -> String {
+    match token {
+        Token::Word(word) => format!("`{word}`"),
+        Token::Value(name) => format!("`%{name}`"),
+        Token::Int(int) => format!("`{int}`"),
+        Token::Float(float) => format!("`{float:?}`"),
+        Token::Text(text) => format!("{text:?}"),
+        Token::Sign(sign) => format!("`{sign}`"),
+        Token::End => "the end".to_string(),
+    }
+}

@@ -1,0 +1,226 @@
+//! The type rule of each op: what its results are, given its operands.
+//!
+//! The builder asks for the result types, the verifier compares them with what stands there. Messages are in the kernel
+//! language's words, because a generic kernel may break a rule only when it is specialised.
+
+use crate::dtype::Dtype;
+use crate::ir::arena::Value;
+use crate::ir::constexpr::{ConstBinary, ConstExpr};
+use crate::ir::function::Function;
+use crate::ir::ops::{Domain, Op};
+use crate::ir::types::{Elem, Type};
+
+/// The result types that `op` must have. `given` are the types that stand in the text or that the maker wants: an op such as `cast`,
+/// whose result its operands do not decide, keeps them if they are allowed.
+///
+/// # Errors
+/// The rule that is broken.
+pub fn result_types(func: &Function, op: &Op, given: &[Type]) -> Result<Vec<Type>, String> {
+    let ty = |value: Value| func.ty(value);
+    let wanted = || given.first().cloned().ok_or_else(|| format!("`{}` needs a result type", op.name()));
+    let one = |ty: Type| Ok(vec![ty]);
+    match op {
+        Op::Unary { op, x } => {
+            check_domain(func, op.name(), op.domain(), *x)?;
+            one(ty(*x).clone())
+        }
+        Op::Binary { op, lhs, rhs } => {
+            same_types(func, op.name(), *lhs, *rhs)?;
+            check_domain(func, op.name(), op.domain(), *lhs)?;
+            one(ty(*lhs).clone())
+        }
+        Op::Compare { op, lhs, rhs } => {
+            same_types(func, op.name(), *lhs, *rhs)?;
+            check_domain(func, op.name(), op.domain(), *lhs)?;
+            one(ty(*lhs).with_elem(Dtype::Bool))
+        }
+        Op::Const { value } => {
+            let wanted = wanted()?;
+            check_constant(value, &wanted)?;
+            one(wanted)
+        }
+        Op::ProgramId { axis } | Op::NumPrograms { axis } if *axis > 2 => {
+            Err(format!("`{}({axis})`: a grid has the axes 0, 1 and 2", op.name()))
+        }
+        Op::ProgramId { .. } | Op::NumPrograms { .. } => one(Type::scalar(Dtype::I64)),
+        Op::Arange { start, end } => {
+            let extent = ConstExpr::binary(ConstBinary::Sub, end.clone(), start.clone());
+            if extent.as_int().is_some_and(|extent| extent <= 0) {
+                return Err(format!("`arange({start}, {end})` is empty"));
+            }
+            one(Type::tile(Dtype::I64, vec![extent]))
+        }
+        Op::Broadcast { x } => {
+            let wanted = wanted()?;
+            check_broadcast(ty(*x), &wanted)?;
+            one(wanted)
+        }
+        Op::ExpandDims { x, axis } => {
+            let mut shape = ty(*x).shape().to_vec();
+            if *axis as usize > shape.len() {
+                return Err(format!("there is no place {axis} for a new axis in `{}`", ty(*x)));
+            }
+            shape.insert(*axis as usize, ConstExpr::Int(1));
+            one(Type::tile(ty(*x).elem().clone(), shape))
+        }
+        Op::Fma { a, b, c } => {
+            same_types(func, "fma", *a, *b)?;
+            same_types(func, "fma", *a, *c)?;
+            check_domain(func, "fma", Domain::Float, *a)?;
+            one(ty(*a).clone())
+        }
+        Op::Select { cond, on_true, on_false } => {
+            same_types(func, "select", *on_true, *on_false)?;
+            expect_bool(func, "the condition of `select`", *cond)?;
+            same_shapes(func, "select", *cond, *on_true)?;
+            one(ty(*on_true).clone())
+        }
+        Op::Cast { x } | Op::Bitcast { x } => {
+            let wanted = wanted()?;
+            if wanted.is_pointer() || ty(*x).is_pointer() || wanted.shape() != ty(*x).shape() {
+                return Err(format!("cannot turn `{}` into `{wanted}`", ty(*x)));
+            }
+            if let (Op::Bitcast { .. }, Some(from), Some(to)) = (op, ty(*x).elem().dtype(), wanted.elem().dtype())
+                && (from.bits() != to.bits() || from == Dtype::Bool)
+            {
+                return Err(format!("`bitcast` needs types of one width, not `{from}` and `{to}`"));
+            }
+            one(wanted)
+        }
+        Op::ReducePio2 { x } => {
+            if ty(*x).elem() != &Elem::Dtype(Dtype::F32) {
+                return Err(format!("`reduce_pio2` takes `f32`, not `{}`", ty(*x)));
+            }
+            Ok(vec![ty(*x).clone(), ty(*x).with_elem(Dtype::I32)])
+        }
+        Op::Load { base, offset, mask, other, .. } => {
+            check_access(func, "load", *base, *offset, *mask)?;
+            let result = ty(*offset).with_elem(ty(*base).elem().clone());
+            match other {
+                Some(other) if ty(*other) != &result => Err(format!("`other` is `{}`, the load gives `{result}`", ty(*other))),
+                _ => one(result),
+            }
+        }
+        Op::Store { base, offset, value, mask, .. } => {
+            check_access(func, "store", *base, *offset, *mask)?;
+            if matches!(ty(*base), Type::Pointer { mutable: false, .. }) {
+                return Err(format!("cannot store through `{}`", ty(*base)));
+            }
+            let expected = ty(*offset).with_elem(ty(*base).elem().clone());
+            if ty(*value) != &expected {
+                return Err(format!("cannot store `{}` where `{expected}` is expected", ty(*value)));
+            }
+            Ok(Vec::new())
+        }
+        Op::Length { base } | Op::Address { base } => {
+            if !ty(*base).is_pointer() {
+                return Err(format!("`{}` takes a pointer, not `{}`", op.name(), ty(*base)));
+            }
+            one(Type::scalar(Dtype::I64))
+        }
+        Op::If { cond, .. } => {
+            expect_scalar(func, "the condition of an `if`", *cond, Dtype::Bool)?;
+            Ok(given.to_vec())
+        }
+        Op::For { lower, upper, step, init, .. } => {
+            for bound in [lower, upper, step] {
+                if !ty(*bound).is_scalar() || ty(*bound) != ty(*lower) {
+                    return Err(format!("the bounds of a `for` are `{}` and `{}`", ty(*lower), ty(*bound)));
+                }
+            }
+            check_domain(func, "for", Domain::Int, *lower)?;
+            Ok(init.iter().map(|value| ty(*value).clone()).collect())
+        }
+        Op::While { init, .. } => Ok(init.iter().map(|value| ty(*value).clone()).collect()),
+        Op::StaticIf { .. } => Ok(given.to_vec()),
+        Op::Condition { cond, .. } => {
+            expect_scalar(func, "the condition of a `while`", *cond, Dtype::Bool)?;
+            Ok(Vec::new())
+        }
+        Op::StaticAssert { .. } | Op::Yield { .. } | Op::Return {} => Ok(Vec::new()),
+    }
+}
+
+/// Are the elements in the domain? For a type parameter: is every dtype it may stand for?
+fn check_domain(func: &Function, name: &str, domain: Domain, value: Value) -> Result<(), String> {
+    let ty = func.ty(value);
+    if ty.is_pointer() {
+        return Err(format!("`{name}` takes {}, not `{ty}`", domain.words()));
+    }
+    let fits = match ty.elem() {
+        Elem::Dtype(dtype) => domain.contains(*dtype),
+        Elem::Param(param) => {
+            func.types.iter().any(|given| given.name == *param && given.choices.iter().all(|dtype| domain.contains(*dtype)))
+        }
+    };
+    if fits { Ok(()) } else { Err(format!("`{name}` takes {}, not `{ty}`", domain.words())) }
+}
+
+fn same_types(func: &Function, name: &str, lhs: Value, rhs: Value) -> Result<(), String> {
+    let (lhs, rhs) = (func.ty(lhs), func.ty(rhs));
+    if lhs == rhs { Ok(()) } else { Err(format!("the operands of `{name}` are `{lhs}` and `{rhs}`")) }
+}
+
+fn same_shapes(func: &Function, name: &str, lhs: Value, rhs: Value) -> Result<(), String> {
+    let (lhs, rhs) = (func.ty(lhs), func.ty(rhs));
+    if lhs.shape() == rhs.shape() { Ok(()) } else { Err(format!("the operands of `{name}` are `{lhs}` and `{rhs}`")) }
+}
+
+fn expect_bool(func: &Function, what: &str, value: Value) -> Result<(), String> {
+    let ty = func.ty(value);
+    let is_bool = !ty.is_pointer() && ty.elem() == &Elem::Dtype(Dtype::Bool);
+    if is_bool { Ok(()) } else { Err(format!("{what} is `{ty}`, not `bool`")) }
+}
+
+fn expect_scalar(func: &Function, what: &str, value: Value, dtype: Dtype) -> Result<(), String> {
+    let ty = func.ty(value);
+    if *ty == Type::scalar(dtype) { Ok(()) } else { Err(format!("{what} is `{ty}`, not `{dtype}`")) }
+}
+
+fn check_access(func: &Function, name: &str, base: Value, offset: Value, mask: Option<Value>) -> Result<(), String> {
+    if !func.ty(base).is_pointer() {
+        return Err(format!("`{name}` takes a pointer, not `{}`", func.ty(base)));
+    }
+    if func.ty(offset).is_pointer() || func.ty(offset).elem() != &Elem::Dtype(Dtype::I64) {
+        return Err(format!("the offsets of a `{name}` are `{}`, not `i64`", func.ty(offset)));
+    }
+    if let Some(mask) = mask {
+        expect_bool(func, "a mask", mask)?;
+        same_shapes(func, name, mask, offset)?;
+    }
+    Ok(())
+}
+
+/// Does a literal fit its type? An expression over parameters is checked when it is bound.
+fn check_constant(value: &ConstExpr, ty: &Type) -> Result<(), String> {
+    let Some(dtype) = ty.elem().dtype().filter(|_| !ty.is_pointer()) else {
+        return if ty.is_pointer() { Err("a pointer cannot be a constant".to_string()) } else { Ok(()) };
+    };
+    match value {
+        ConstExpr::Int(int) => match dtype.int_range() {
+            Some((low, high)) if dtype != Dtype::Bool && !(low..=high).contains(int) => {
+                Err(format!("`{int}` does not fit `{dtype}`, which holds {low} to {high}"))
+            }
+            Some(_) if dtype == Dtype::Bool => Err(format!("`{int}` is not a `bool`")),
+            _ => Ok(()),
+        },
+        ConstExpr::Float(float) if !dtype.is_float() => Err(format!("`{float:?}` is not of type `{dtype}`")),
+        ConstExpr::Bool(bool) if dtype != Dtype::Bool => Err(format!("`{bool}` is not of type `{dtype}`")),
+        _ => Ok(()),
+    }
+}
+
+fn check_broadcast(from: &Type, to: &Type) -> Result<(), String> {
+    let broken = || Err(format!("cannot broadcast `{from}` to `{to}`"));
+    if from.is_pointer() || to.is_pointer() || from.elem() != to.elem() {
+        return broken();
+    }
+    if from.is_scalar() {
+        return Ok(());
+    }
+    if from.shape().len() != to.shape().len() {
+        return broken();
+    }
+    let fits = from.shape().iter().zip(to.shape()).all(|(from, to)| from == to || from.as_int() == Some(1));
+    if fits { Ok(()) } else { broken() }
+}

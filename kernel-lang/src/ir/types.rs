@@ -1,0 +1,156 @@
+//! Types of values: an element and a shape, or a pointer.
+
+use std::fmt;
+
+use crate::dtype::Dtype;
+use crate::ir::constexpr::ConstExpr;
+use crate::location::Name;
+
+/// An element type: a dtype, or a type parameter of a generic kernel.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Elem {
+    /// A dtype.
+    Dtype(Dtype),
+    /// A type parameter such as `T`.
+    Param(Name),
+}
+
+impl Elem {
+    /// The dtype, unless it is still a parameter.
+    pub fn dtype(&self) -> Option<Dtype> {
+        if let Elem::Dtype(dtype) = self { Some(*dtype) } else { None }
+    }
+}
+
+impl From<Dtype> for Elem {
+    fn from(dtype: Dtype) -> Elem {
+        Elem::Dtype(dtype)
+    }
+}
+
+impl fmt::Display for Elem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Elem::Dtype(dtype) => write!(f, "{dtype}"),
+            Elem::Param(name) => f.write_str(name),
+        }
+    }
+}
+
+/// The extents of a tile, outermost axis first; a scalar has none.
+pub type Shape = Vec<ConstExpr>;
+
+/// The type of a value.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Type {
+    /// A tile, or a scalar when the shape is empty.
+    Tile {
+        /// What each element is.
+        elem: Elem,
+        /// Extents, outermost axis first.
+        shape: Shape,
+    },
+    /// A pointer to a tensor's elements: always a parameter of the kernel.
+    Pointer {
+        /// What it points to.
+        elem: Elem,
+        /// May the kernel store through it?
+        mutable: bool,
+    },
+}
+
+impl Type {
+    /// A scalar.
+    pub fn scalar(elem: impl Into<Elem>) -> Type {
+        Type::Tile { elem: elem.into(), shape: Vec::new() }
+    }
+
+    /// A tile; a scalar if `shape` is empty.
+    pub fn tile(elem: impl Into<Elem>, shape: Shape) -> Type {
+        Type::Tile { elem: elem.into(), shape }
+    }
+
+    /// The element: of the tile, or what the pointer points to.
+    pub fn elem(&self) -> &Elem {
+        match self {
+            Type::Tile { elem, .. } | Type::Pointer { elem, .. } => elem,
+        }
+    }
+
+    /// The element's dtype.
+    ///
+    /// # Panics
+    /// If it is a type parameter: ask only after specialisation.
+    pub fn dtype(&self) -> Dtype {
+        self.elem().dtype().unwrap_or_else(|| panic!("`{self}` is not specialised"))
+    }
+
+    /// The shape; empty for scalars and pointers.
+    pub fn shape(&self) -> &[ConstExpr] {
+        match self {
+            Type::Tile { shape, .. } => shape,
+            Type::Pointer { .. } => &[],
+        }
+    }
+
+    /// The extents as numbers.
+    ///
+    /// # Panics
+    /// If one is an expression: ask only after specialisation.
+    pub fn extents(&self) -> Vec<usize> {
+        let extent = |dim: &ConstExpr| dim.as_int().and_then(|int| usize::try_from(int).ok());
+        self.shape().iter().map(|dim| extent(dim).unwrap_or_else(|| panic!("`{self}` is not specialised"))).collect()
+    }
+
+    /// How many elements a value has: 1 for a scalar.
+    ///
+    /// # Panics
+    /// As [`Type::extents`].
+    pub fn numel(&self) -> usize {
+        self.extents().iter().product()
+    }
+
+    /// Is it a value of rank 0, not a pointer?
+    pub fn is_scalar(&self) -> bool {
+        matches!(self, Type::Tile { shape, .. } if shape.is_empty())
+    }
+
+    /// Is it a tile of rank 1 or more?
+    pub fn is_tile(&self) -> bool {
+        !self.shape().is_empty()
+    }
+
+    /// Is it a pointer?
+    pub fn is_pointer(&self) -> bool {
+        matches!(self, Type::Pointer { .. })
+    }
+
+    /// The same shape with another element.
+    #[must_use]
+    pub fn with_elem(&self, elem: impl Into<Elem>) -> Type {
+        Type::Tile { elem: elem.into(), shape: self.shape().to_vec() }
+    }
+
+    /// Have both the element type and the shape no parameter left?
+    pub fn is_concrete(&self) -> bool {
+        self.elem().dtype().is_some() && self.shape().iter().all(|dim| dim.as_int().is_some())
+    }
+}
+
+/// `f32`, `tile<f32, [64, BLOCK_SIZE]>`, `ptr<f32>`, `ptr_mut<T>`.
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Type::Tile { elem, shape } if shape.is_empty() => write!(f, "{elem}"),
+            Type::Tile { elem, shape } => {
+                write!(f, "tile<{elem}, [")?;
+                for (axis, dim) in shape.iter().enumerate() {
+                    write!(f, "{}{dim}", if axis == 0 { "" } else { ", " })?;
+                }
+                f.write_str("]>")
+            }
+            Type::Pointer { elem, mutable: false } => write!(f, "ptr<{elem}>"),
+            Type::Pointer { elem, mutable: true } => write!(f, "ptr_mut<{elem}>"),
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The law book: what holds of every kernel between passes.
+//!
+//! Structure
+//! 1. A region ends in one terminator and has none before: `return` ends the body, `yield` every other region, `condition` the test of a `while`.
+//! 2. A value is used only where its definition reaches: later in the same region, or in a region nested there.
+//! 3. What a region yields has the types that the op around it needs: its results, or the carried values of a loop.
+//!
+//! Types
+//! 4. The results of an op have the types of its [rule](super::rules).
+//!
+//! Stages
+//! 5. [`Stage::Generic`] may name type and constant parameters and may hold `static_if` and `static_assert`; [`Stage::Tile`] does neither, and
+//!    the extents of its tiles are powers of two.
+
+use std::fmt;
+
+use crate::ir::arena::{Inst, Region, SideTable, Value};
+use crate::ir::constexpr::ConstExpr;
+use crate::ir::function::Function;
+use crate::ir::ops::Op;
+use crate::ir::rules;
+use crate::ir::types::Type;
+use crate::location::Loc;
+
+/// Which law a kernel obeys.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Stage {
+    /// As the frontend makes it: generic.
+    Generic,
+    /// Specialised: concrete types and shapes, no layouts.
+    Tile,
+}
+
+/// A law that a kernel breaks: always a defect of the compiler, or of hand-written text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Violation {
+    /// Place in the user's source of the op, if it has one.
+    pub loc: Loc,
+    /// The name of the op.
+    pub op: &'static str,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` at {}: {}", self.op, self.loc, self.message)
+    }
+}
+
+/// A kernel that obeys the law of a stage: what backends take.
+#[derive(Clone, Copy, Debug)]
+pub struct Verified<'a> {
+    func: &'a Function,
+}
+
+impl<'a> Verified<'a> {
+    /// The kernel.
+    pub fn func(self) -> &'a Function {
+        self.func
+    }
+}
+
+/// Checks a kernel against the law of a stage.
+///
+/// # Errors
+/// Everything that is broken, in the order of the text.
+pub fn verify(func: &Function, stage: Stage) -> Result<Verified<'_>, Vec<Violation>> {
+    let mut cx = Verifier { func, stage, defined: SideTable::new(), violations: Vec::new() };
+    if stage == Stage::Tile && !(func.types.is_empty() && func.consts.is_empty()) {
+        cx.violations.push(Violation { loc: Loc::NONE, op: "kernel", message: "has generics after specialisation".to_string() });
+    }
+    for param in &func.params {
+        cx.check_ty(func.ty(param.value), Loc::NONE, "kernel");
+    }
+    cx.region(func.body, Terminator::Return);
+    if cx.violations.is_empty() { Ok(Verified { func }) } else { Err(cx.violations) }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Terminator {
+    Return,
+    Yield,
+    Condition,
+}
+
+struct Verifier<'a> {
+    func: &'a Function,
+    stage: Stage,
+    defined: SideTable<Value, bool>,
+    violations: Vec<Violation>,
+}
+
+impl Verifier<'_> {
+    fn broken(&mut self, inst: Inst, message: impl Into<String>) {
+        let data = self.func.inst(inst);
+        self.violations.push(Violation { loc: data.loc, op: data.op.name(), message: message.into() });
+    }
+
+    fn region(&mut self, region: Region, terminator: Terminator) {
+        let func = self.func;
+        let data = func.region(region);
+        let mut scope = data.params.clone();
+        data.params.iter().for_each(|param| self.defined[*param] = true);
+        for (index, inst) in data.insts.iter().enumerate() {
+            let is_last = index + 1 == data.insts.len();
+            let op = &func.inst(*inst).op;
+            let ends_it = match op {
+                Op::Return {} => Some(Terminator::Return),
+                Op::Yield { .. } => Some(Terminator::Yield),
+                Op::Condition { .. } => Some(Terminator::Condition),
+                _ => None,
+            };
+            if ends_it != is_last.then_some(terminator) {
+                self.broken(*inst, "a region ends in the one terminator of its kind");
+            }
+            self.inst(*inst);
+            for result in &func.inst(*inst).results {
+                self.defined[*result] = true;
+                scope.push(*result);
+            }
+        }
+        if data.insts.is_empty() {
+            self.violations.push(Violation { loc: Loc::NONE, op: "region", message: "is empty".to_string() });
+        }
+        scope.into_iter().for_each(|value| self.defined[value] = false);
+    }
+
+    fn inst(&mut self, inst: Inst) {
+        let func = self.func;
+        let data = func.inst(inst);
+        let mut undefined = Vec::new();
+        data.op.for_each_operand(&mut |value| {
+            if !self.defined[value] {
+                undefined.push(value);
+            }
+        });
+        for value in undefined {
+            self.broken(inst, format!("uses {value} where it is not defined"));
+        }
+        let given: Vec<Type> = data.results.iter().map(|value| func.ty(*value).clone()).collect();
+        match rules::result_types(func, &data.op, &given) {
+            Err(message) => self.broken(inst, message),
+            Ok(types) if types != given => self.broken(inst, format!("has results {} by its rule", list(&types))),
+            Ok(_) => {}
+        }
+        given.iter().for_each(|ty| self.check_ty(ty, data.loc, data.op.name()));
+        if self.stage != Stage::Generic && matches!(data.op, Op::StaticIf { .. } | Op::StaticAssert { .. }) {
+            self.broken(inst, "stands only in generic kernels");
+        }
+        self.regions(inst, &given);
+    }
+
+    /// Law 3, then each region's own.
+    fn regions(&mut self, inst: Inst, results: &[Type]) {
+        let func = self.func;
+        let types = |values: &[Value]| values.iter().map(|value| func.ty(*value).clone()).collect::<Vec<_>>();
+        let ended = |region: &Region| !func.region(*region).insts.is_empty();
+        match &func.inst(inst).op {
+            Op::If { then_region, else_region, .. } | Op::StaticIf { then_region, else_region, .. } => {
+                for region in [then_region, else_region] {
+                    self.region(*region, Terminator::Yield);
+                    if ended(region) && types(func.yielded(*region)) != results {
+                        self.broken(inst, format!("yields {} for results {}", list(&types(func.yielded(*region))), list(results)));
+                    }
+                    if !func.region(*region).params.is_empty() {
+                        self.broken(inst, "has region parameters");
+                    }
+                }
+            }
+            Op::For { lower, init, body, .. } => {
+                let carried = types(init);
+                let mut params = vec![func.ty(*lower).clone()];
+                params.extend(carried.iter().cloned());
+                if types(&func.region(*body).params) != params {
+                    self.broken(inst, format!("has region parameters {} for {}", list(&types(&func.region(*body).params)), list(&params)));
+                }
+                self.region(*body, Terminator::Yield);
+                if ended(body) && types(func.yielded(*body)) != carried {
+                    self.broken(inst, format!("yields {} for {}", list(&types(func.yielded(*body))), list(&carried)));
+                }
+            }
+            Op::While { init, test, body } => {
+                let carried = types(init);
+                for (region, terminator) in [(test, Terminator::Condition), (body, Terminator::Yield)] {
+                    if types(&func.region(*region).params) != carried {
+                        self.broken(inst, format!("has region parameters that are not {}", list(&carried)));
+                    }
+                    self.region(*region, terminator);
+                    if ended(region) && types(func.yielded(*region)) != carried {
+                        self.broken(inst, format!("yields {} for {}", list(&types(func.yielded(*region))), list(&carried)));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Law 5.
+    fn check_ty(&mut self, ty: &Type, loc: Loc, op: &'static str) {
+        if self.stage == Stage::Generic {
+            return;
+        }
+        let legal = |dim: &ConstExpr| dim.as_int().is_some_and(|extent| extent > 0 && extent.count_ones() == 1);
+        if ty.elem().dtype().is_none() || !ty.shape().iter().all(legal) {
+            self.violations.push(Violation { loc, op, message: format!("has the type `{ty}`") });
+        }
+    }
+}
+
+fn list(types: &[Type]) -> String {
+    let words: Vec<String> = types.iter().map(|ty| format!("`{ty}`")).collect();
+    format!("({})", words.join(", "))
+}
