@@ -6,8 +6,8 @@
 use std::ffi::{CStr, c_void};
 use std::sync::OnceLock;
 
-use cudarc::driver::sys::{self, CUresult};
 use cudarc::driver::DriverError;
+use cudarc::driver::sys::{self, CUresult};
 
 use crate::error::{Error, Result};
 

@@ -99,7 +99,9 @@ pub enum Error {
     #[error("the per-thread default stream cannot be shared\nhelp: make a stream with `CudaContext::new_stream` or `Device::new_stream`")]
     PerThreadStream,
     /// Memory or a stream of another library was made in a context that is not the device's primary one.
-    #[error("{what} belongs to a CUDA context that is not the primary one of `cuda:{ordinal}`\nhelp: make it with `CudaContext::new({ordinal})`")]
+    #[error(
+        "{what} belongs to a CUDA context that is not the primary one of `cuda:{ordinal}`\nhelp: make it with `CudaContext::new({ordinal})`"
+    )]
     ForeignContext {
         /// What belongs elsewhere.
         what: &'static str,
@@ -123,7 +125,9 @@ pub enum Error {
 
     // Launches.
     /// Two arguments of a launch, or an argument and its stream, live on different devices.
-    #[error("kernel `{kernel}`: argument `{argument}` lives on `{device}` but {other} on `{expected}`\nhelp: move it with `{argument}.to_device(..)`")]
+    #[error(
+        "kernel `{kernel}`: argument `{argument}` lives on `{device}` but {other} on `{expected}`\nhelp: move it with `{argument}.to_device(..)`"
+    )]
     DeviceMismatch {
         /// The kernel.
         kernel: &'static str,
@@ -137,16 +141,18 @@ pub enum Error {
         expected: Device,
     },
     /// More programs along one axis than the hardware can count.
-    #[error("kernel `{kernel}`: a grid of {programs} programs along axis {axis} is too large: the limit there is {limit}\nhelp: give each program more work, or use another axis")]
+    #[error(
+        "kernel `{kernel}`: a grid of {programs} programs along axis {axis} is not possible: 0 to {limit} are\nhelp: give each program more work, or use another axis"
+    )]
     GridTooLarge {
         /// The kernel.
         kernel: &'static str,
         /// 0, 1 or 2.
         axis: usize,
         /// Programs asked for.
-        programs: usize,
+        programs: i64,
         /// The most that are possible along this axis.
-        limit: usize,
+        limit: i64,
     },
     /// A scalar argument has no place in the kernel's type: an index is a signed 64-bit number.
     #[error("kernel `{kernel}`: argument {position} is {value}, which is more than `i64::MAX`, the largest index of a kernel")]
@@ -191,7 +197,9 @@ pub enum Error {
         diagnostics: String,
     },
     /// A kernel needs more of a resource than the device has.
-    #[error("kernel `{kernel}` needs {requested} bytes of shared memory a program but `{device}` has {limit}\nhelp: use smaller blocks or fewer stages")]
+    #[error(
+        "kernel `{kernel}` needs {requested} bytes of shared memory a program but `{device}` has {limit}\nhelp: use smaller blocks or fewer stages"
+    )]
     SharedMemory {
         /// The kernel.
         kernel: &'static str,
@@ -206,7 +214,9 @@ pub enum Error {
     #[error("{0}")]
     OutOfBounds(Box<OutOfBounds>),
     /// `.checked()` cannot run on this device yet.
-    #[error("kernel `{kernel}`: `.checked()` launches run on the CPU only, not on `{device}`\nhelp: move the arguments with `.to_device(&Device::cpu())`")]
+    #[error(
+        "kernel `{kernel}`: `.checked()` launches run on the CPU only, not on `{device}`\nhelp: move the arguments with `.to_device(&Device::cpu())`"
+    )]
     CheckedUnavailable {
         /// The kernel.
         kernel: &'static str,

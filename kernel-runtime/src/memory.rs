@@ -49,7 +49,7 @@ impl Memory {
     pub(crate) fn device(&self) -> Device {
         match self {
             Memory::Host(_) => Device::cpu(),
-            Memory::Cuda(buffer) => buffer.stream.device(),
+            Memory::Cuda(buffer) => buffer.device(),
         }
     }
 
@@ -218,6 +218,11 @@ impl CudaBuffer {
             self.stream = stream.clone();
         }
         Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn device(&self) -> Device {
+        self.stream.device()
     }
 
     pub(crate) fn home(&self) -> Result<&Arc<CudaStream>> {

@@ -82,7 +82,7 @@ impl Shape {
         part.rank = self.rank.max(1);
         part.strides[0] = stride;
         part.dims[0] = end - start;
-        part.len = if rows == 0 { 0 } else { self.len / rows * (end - start) };
+        part.len = self.len.checked_div(rows).map_or(0, |row| row * (end - start));
         // A shape with a zero dimension elsewhere has no elements to skip.
         let offset = if self.len == 0 { 0 } else { start * stride };
         Ok((part, offset))

@@ -37,6 +37,11 @@ impl Stream {
         Ok(Stream { device: Device::of_context(stream.context(), "this stream")?, cuda: Some(stream) })
     }
 
+    /// The stream that a launch goes to, for more work in the same order.
+    pub(crate) fn from_launch(device: Device, stream: &Arc<CudaStream>) -> Stream {
+        Stream { device, cuda: Some(stream.clone()) }
+    }
+
     /// The device whose work it queues.
     pub fn device(&self) -> Device {
         self.device

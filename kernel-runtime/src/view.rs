@@ -175,12 +175,7 @@ impl<'a, T: Element> TensorViewMut<'a, T> {
     /// # Errors
     /// [`Error::SliceOutOfRange`].
     pub fn split_at_mut(self, index: usize) -> Result<(TensorViewMut<'a, T>, TensorViewMut<'a, T>)> {
-        let part = |(shape, skipped)| TensorViewMut {
-            memory: self.memory,
-            offset: self.offset + skipped,
-            shape,
-            elements: PhantomData,
-        };
+        let part = |(shape, skipped)| TensorViewMut { memory: self.memory, offset: self.offset + skipped, shape, elements: PhantomData };
         Ok((part(self.shape.cut(..index)?), part(self.shape.cut(index..)?)))
     }
 
@@ -217,14 +212,8 @@ impl<'a, T: Element> TensorViewMut<'a, T> {
                 Ok(())
             }
             // SAFETY: the elements are inside, aligned and borrowed mutably.
-            Memory::Cuda(buffer) => unsafe {
-                buffer.fill(self.offset * size_of::<T>(), self.len(), size_of::<T>(), value.bits())
-            },
+            Memory::Cuda(buffer) => unsafe { buffer.fill(self.offset * size_of::<T>(), self.len(), size_of::<T>(), value.bits()) },
         }
-    }
-
-    pub(crate) fn memory(&self) -> &'a Memory {
-        self.memory
     }
 }
 
