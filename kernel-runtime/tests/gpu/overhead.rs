@@ -22,7 +22,7 @@ fn a_launch_costs_little_more_than_the_drivers(device: Device) {
 
     let mut raw = raw_launch(device, &out);
     let mut ours = || nothing(&x, &y, &mut out, n).grid(8).launch().unwrap();
-    let mut batch = |work: &mut dyn FnMut()| {
+    let batch = |work: &mut dyn FnMut()| {
         device.synchronize().unwrap();
         let start = Instant::now();
         (0..BATCH).for_each(|_| work());
