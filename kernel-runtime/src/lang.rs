@@ -20,10 +20,23 @@ mod stub {
         pub(crate) num_warps: u32,
         pub(crate) num_stages: u32,
     }
-    pub(crate) struct Target;
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub(crate) struct Target(u8, u8, bool);
     impl Target {
-        pub(crate) fn for_device(_: (u32, u32)) -> Target {
-            Target
+        pub(crate) const ALL: [Target; 2] = [Target(8, 0, false), Target(9, 0, true)];
+        pub(crate) const fn runs_on(self, major: i32, minor: i32) -> bool {
+            let (a, b) = (self.0 as i32, self.1 as i32);
+            if self.2 { major == a && minor == b } else { major > a || (major == a && minor >= b) }
+        }
+    }
+    impl std::str::FromStr for Target {
+        type Err = ();
+        fn from_str(s: &str) -> Result<Target, ()> {
+            match s {
+                "sm_80" => Ok(Target::ALL[0]),
+                "sm_90a" => Ok(Target::ALL[1]),
+                _ => Err(()),
+            }
         }
     }
     pub(crate) struct Compiled {
@@ -44,29 +57,48 @@ mod stub {
     #[derive(Default)]
     pub(crate) struct Scratch;
     pub(crate) struct Violation {
-        pub(crate) file: String,
+        pub(crate) op: &'static str,
+        pub(crate) file: Name,
         pub(crate) line: u32,
         pub(crate) column: u32,
         pub(crate) program_id: [u32; 3],
         pub(crate) index: i64,
         pub(crate) length: u64,
-        pub(crate) parameter: String,
+        pub(crate) parameter: Name,
+        pub(crate) lane: usize,
     }
     impl Program {
+        pub(crate) fn words(&self) -> usize {
+            2
+        }
         /// x[i] += 1 for f32, one element a program; parameters: pointer and length.
-        pub(crate) unsafe fn run(&self, args: &[u64], _: [u32; 3], program: [u32; 3], _: &mut Scratch) -> Result<(), Violation> {
+        pub(crate) unsafe fn run(
+            &self,
+            args: &[u64],
+            _: [u32; 3],
+            program: [u32; 3],
+            _: &mut Scratch,
+            checked: bool,
+        ) -> Result<(), Violation> {
             let i = program[0] as u64;
             if i >= args[1] {
-                return Err(Violation {
-                    file: "a.rs".into(),
-                    line: 1,
-                    column: 2,
-                    program_id: program,
-                    index: i as i64,
-                    length: args[1],
-                    parameter: "x".into(),
-                });
+                return if !checked {
+                    Ok(())
+                } else {
+                    Err(Violation {
+                        op: "store",
+                        lane: 0,
+                        file: "a.rs".into(),
+                        line: 1,
+                        column: 2,
+                        program_id: program,
+                        index: i as i64,
+                        length: args[1],
+                        parameter: "x".into(),
+                    })
+                };
             }
+            // SAFETY: stub.
             unsafe { *(args[0] as *mut f32).add(i as usize) += 1.0 };
             Ok(())
         }
