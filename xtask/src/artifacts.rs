@@ -73,10 +73,7 @@ mod tests {
 
     #[test]
     fn package_ids_of_both_forms_give_the_name() {
-        assert_eq!(
-            package_name("path+file:///there/kernel-lang#0.1.0"),
-            "kernel-lang"
-        );
+        assert_eq!(package_name("path+file:///there/kernel-lang#0.1.0"), "kernel-lang");
         assert_eq!(package_name("path+file:///there#galatea@0.1.0"), "galatea");
     }
 
@@ -85,10 +82,7 @@ mod tests {
         let line = r#"{"reason":"compiler-artifact","package_id":"path+file:///x#galatea@0.1.0",
             "target":{"kind":["test"],"name":"run"},"profile":{"test":true},"executable":"/x/run-1"}"#;
         let found = executable(line).unwrap();
-        assert_eq!(
-            (found.package.as_str(), found.target.as_str()),
-            ("galatea", "run")
-        );
+        assert_eq!((found.package.as_str(), found.target.as_str()), ("galatea", "run"));
         assert!(executable(r#"{"reason":"build-finished","success":true}"#).is_none());
         assert!(executable(&line.replace(r#""/x/run-1""#, "null")).is_none());
     }

@@ -74,22 +74,14 @@ struct Row {
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     // Paths are the caller's, relative to where the command is typed: Cargo keeps that directory.
-    let text = std::fs::read_to_string(&args.results)
-        .with_context(|| format!("cannot read {}", args.results.display()))?;
-    let run = read(&text)
-        .with_context(|| format!("{} is no result of a benchmark", args.results.display()))?;
+    let text = std::fs::read_to_string(&args.results).with_context(|| format!("cannot read {}", args.results.display()))?;
+    let run = read(&text).with_context(|| format!("{} is no result of a benchmark", args.results.display()))?;
     let out = process::root().join(&args.out);
     std::fs::create_dir_all(&out)?;
     std::fs::write(out.join("benchmarks.md"), page(&run))?;
-    std::fs::write(
-        out.join("benchmarks.json"),
-        serde_json::to_string_pretty(&run)? + "\n",
-    )?;
+    std::fs::write(out.join("benchmarks.json"), serde_json::to_string_pretty(&run)? + "\n")?;
     plot(&run, &out.join("benchmarks.svg")).context("cannot draw the plot")?;
-    println!(
-        "wrote benchmarks.md, benchmarks.json and benchmarks.svg in {}",
-        args.out.display()
-    );
+    println!("wrote benchmarks.md, benchmarks.json and benchmarks.svg in {}", args.out.display());
     Ok(())
 }
 
@@ -97,12 +89,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 fn read(text: &str) -> Result<Run> {
     // docs/benchmarks.json may be read again: its derived fields are computed anew, not believed.
     let mut value: serde_json::Value = serde_json::from_str(text)?;
-    for row in value
-        .get_mut("rows")
-        .and_then(|rows| rows.as_array_mut())
-        .into_iter()
-        .flatten()
-    {
+    for row in value.get_mut("rows").and_then(|rows| rows.as_array_mut()).into_iter().flatten() {
         if let Some(row) = row.as_object_mut() {
             row.remove("gb_per_s");
             row.remove("ratio");
@@ -113,14 +100,8 @@ fn read(text: &str) -> Result<Run> {
     for row in &mut run.rows {
         let name = format!("{} {}", row.work, row.shape);
         let times = || row.peers.values().copied().chain([row.ours_us]);
-        ensure!(
-            times().all(|us| us.is_finite() && us > 0.0),
-            "{name}: a time is not above zero"
-        );
-        ensure!(
-            !row.peers.is_empty(),
-            "{name}: no peer was measured in the same run"
-        );
+        ensure!(times().all(|us| us.is_finite() && us > 0.0), "{name}: a time is not above zero");
+        ensure!(!row.peers.is_empty(), "{name}: no peer was measured in the same run");
         let best = row.peers.values().copied().fold(f64::INFINITY, f64::min);
         row.ratio = best / row.ours_us;
         row.gb_per_s = gb_per_s(row.bytes, row.ours_us);
@@ -134,21 +115,12 @@ fn gb_per_s(bytes: u64, us: f64) -> f64 {
 
 /// Every peer of any row, in one order for table and plot.
 fn peers(run: &Run) -> Vec<&str> {
-    let names: BTreeSet<&str> = run
-        .rows
-        .iter()
-        .flat_map(|row| row.peers.keys())
-        .map(String::as_str)
-        .collect();
+    let names: BTreeSet<&str> = run.rows.iter().flat_map(|row| row.peers.keys()).map(String::as_str).collect();
     names.into_iter().collect()
 }
 
 fn page(run: &Run) -> String {
-    let versions: Vec<_> = run
-        .versions
-        .iter()
-        .map(|(name, version)| format!("{name} {version}"))
-        .collect();
+    let versions: Vec<_> = run.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
     let mut text = format!(
         "# Benchmarks\n\n\
          <!-- Written by `cargo xtask bench-report`; edits are lost. -->\n\n\
@@ -170,11 +142,7 @@ fn page(run: &Run) -> String {
     text += &"---:|".repeat(peers.len() + 2);
     text += "\n";
     for row in &run.rows {
-        let _ = write!(
-            text,
-            "| {} | {} | {:.1} µs |",
-            row.work, row.shape, row.ours_us
-        );
+        let _ = write!(text, "| {} | {} | {:.1} µs |", row.work, row.shape, row.ours_us);
         for peer in &peers {
             match row.peers.get(*peer) {
                 Some(us) => _ = write!(text, " {us:.1} µs |"),
@@ -197,21 +165,11 @@ fn page(run: &Run) -> String {
 fn plot(run: &Run, path: &Path) -> Result<()> {
     const INK: RGBColor = RGBColor(60, 60, 60);
     const OURS: RGBColor = RGBColor(38, 105, 173);
-    const THEIRS: [RGBColor; 4] = [
-        RGBColor(238, 155, 79),
-        RGBColor(150, 150, 150),
-        RGBColor(109, 170, 122),
-        RGBColor(178, 132, 190),
-    ];
+    const THEIRS: [RGBColor; 4] = [RGBColor(238, 155, 79), RGBColor(150, 150, 150), RGBColor(109, 170, 122), RGBColor(178, 132, 190)];
 
     let peers = peers(run);
     let speed = |row: &Row, us: f64| gb_per_s(row.bytes, us);
-    let highest = run.rows.iter().flat_map(|row| {
-        row.peers
-            .values()
-            .map(|us| speed(row, *us))
-            .chain([row.gb_per_s])
-    });
+    let highest = run.rows.iter().flat_map(|row| row.peers.values().map(|us| speed(row, *us)).chain([row.gb_per_s]));
     // The room above the highest bar is the legend's.
     let top = highest.fold(0.0, f64::max) * 1.35;
     let groups = run.rows.len() as f64;
@@ -242,18 +200,9 @@ fn plot(run: &Run, path: &Path) -> Result<()> {
         let left = left_of(group, slot);
         Rectangle::new([(left, 0.0), (left + bar * 0.92, height)], color.filled())
     };
-    let legend = |color: RGBColor| {
-        move |(x, y): (i32, i32)| Rectangle::new([(x, y - 5), (x + 12, y + 5)], color.filled())
-    };
-    let ours = run
-        .rows
-        .iter()
-        .enumerate()
-        .map(|(group, row)| rectangle(group, 0, row.gb_per_s, OURS));
-    chart
-        .draw_series(ours)?
-        .label("galatea")
-        .legend(legend(OURS));
+    let legend = |color: RGBColor| move |(x, y): (i32, i32)| Rectangle::new([(x, y - 5), (x + 12, y + 5)], color.filled());
+    let ours = run.rows.iter().enumerate().map(|(group, row)| rectangle(group, 0, row.gb_per_s, OURS));
+    chart.draw_series(ours)?.label("galatea").legend(legend(OURS));
     for (slot, peer) in peers.iter().enumerate() {
         let color = THEIRS[slot % THEIRS.len()];
         let bars = run.rows.iter().enumerate().filter_map(|(group, row)| {
@@ -263,31 +212,15 @@ fn plot(run: &Run, path: &Path) -> Result<()> {
         chart.draw_series(bars)?.label(*peer).legend(legend(color));
     }
 
-    let label = |pixels: i32, vertical: VPos| {
-        ("sans-serif", pixels)
-            .into_font()
-            .color(&INK)
-            .pos(Pos::new(HPos::Center, vertical))
-    };
+    let label = |pixels: i32, vertical: VPos| ("sans-serif", pixels).into_font().color(&INK).pos(Pos::new(HPos::Center, vertical));
     chart.draw_series(run.rows.iter().enumerate().map(|(group, row)| {
         let middle = left_of(group, 0) + bar * 0.46;
-        Text::new(
-            format!("{:.2}x", row.ratio),
-            (middle, row.gb_per_s + top * 0.01),
-            label(13, VPos::Bottom),
-        )
+        Text::new(format!("{:.2}x", row.ratio), (middle, row.gb_per_s + top * 0.01), label(13, VPos::Bottom))
     }))?;
-    for (line, text) in [|row: &Row| row.work.clone(), |row: &Row| row.shape.clone()]
-        .into_iter()
-        .enumerate()
-    {
+    for (line, text) in [|row: &Row| row.work.clone(), |row: &Row| row.shape.clone()].into_iter().enumerate() {
         for (group, row) in run.rows.iter().enumerate() {
             let (x, y) = chart.backend_coord(&(group as f64 + 0.5, 0.0));
-            area.draw(&Text::new(
-                text(row),
-                (x, y + 8 + 16 * line as i32),
-                label(13, VPos::Top),
-            ))?;
+            area.draw(&Text::new(text(row), (x, y + 8 + 16 * line as i32), label(13, VPos::Top)))?;
         }
     }
     chart
@@ -314,19 +247,13 @@ mod tests {
         let run = read(RUN).unwrap();
         assert_eq!((run.rows[0].gb_per_s, run.rows[0].ratio), (3000.0, 1.25));
         let page = page(&run);
-        assert!(
-            page.contains("| vector_add f32 | 2^20 | 4.0 µs | 6.0 µs | 5.0 µs | 3000 | 1.250 |"),
-            "{page}"
-        );
+        assert!(page.contains("| vector_add f32 | 2^20 | 4.0 µs | 6.0 µs | 5.0 µs | 3000 | 1.250 |"), "{page}");
     }
 
     #[test]
     fn what_it_writes_it_also_reads() {
         let written = serde_json::to_string(&read(RUN).unwrap()).unwrap();
-        assert_eq!(
-            serde_json::to_string(&read(&written).unwrap()).unwrap(),
-            written
-        );
+        assert_eq!(serde_json::to_string(&read(&written).unwrap()).unwrap(), written);
     }
 
     #[test]

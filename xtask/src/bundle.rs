@@ -26,11 +26,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
 /// Packages whose integration tests launch kernels: `run.sh sanitize` runs these.
 const ON_THE_GPU: &[&str] = &["galatea", "kernel-runtime"];
 /// Folders and files that go along as they are, if they exist.
-const DATA: &[&str] = &[
-    "tests/data",
-    "kernel-runtime/tests/data",
-    "benches/peers.py",
-];
+const DATA: &[&str] = &["tests/data", "kernel-runtime/tests/data", "benches/peers.py"];
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -50,9 +46,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let mut built = artifacts::executables(&mut process::command(&tests))?;
     built.retain(|exe| exe.is_test && !is_left_out(exe));
     built.extend(
-        artifacts::executables(&mut process::command(&others))?
-            .into_iter()
-            .filter(|exe| exe.kind == "example" || exe.kind == "bench"),
+        artifacts::executables(&mut process::command(&others))?.into_iter().filter(|exe| exe.kind == "example" || exe.kind == "bench"),
     );
 
     let mut gpu_tests = String::new();
@@ -73,25 +67,15 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     process::run(process::command("chmod +x").arg(&runner))?;
 
     let mib = report(&out)? as f64 / (1024.0 * 1024.0);
-    println!(
-        "{mib:.1} MiB in {}; run it with ./run.sh there",
-        args.out.display()
-    );
-    ensure!(
-        mib <= LIMIT_MIB,
-        "the bundle is {mib:.1} MiB, over the limit of {LIMIT_MIB} MiB"
-    );
+    println!("{mib:.1} MiB in {}; run it with ./run.sh there", args.out.display());
+    ensure!(mib <= LIMIT_MIB, "the bundle is {mib:.1} MiB, over the limit of {LIMIT_MIB} MiB");
     Ok(())
 }
 
 /// Empties the folder, but only one that an earlier bundle made: `--out` may be mistyped.
 fn clear(out: &Path) -> Result<()> {
     if out.exists() && out.read_dir()?.next().is_some() {
-        ensure!(
-            out.join("gpu-tests.txt").exists(),
-            "{} is not empty and not a bundle; remove it or name another folder",
-            out.display()
-        );
+        ensure!(out.join("gpu-tests.txt").exists(), "{} is not empty and not a bundle; remove it or name another folder", out.display());
         std::fs::remove_dir_all(out)?;
     }
     for folder in ["tests", "examples", "benches"] {
@@ -101,9 +85,7 @@ fn clear(out: &Path) -> Result<()> {
 }
 
 fn is_left_out(exe: &Executable) -> bool {
-    let matches = |&(package, target): &(&str, &str)| {
-        package == exe.package && (target == "*" || target == exe.target)
-    };
+    let matches = |&(package, target): &(&str, &str)| package == exe.package && (target == "*" || target == exe.target);
     LEFT_OUT.iter().any(matches)
 }
 
@@ -118,8 +100,7 @@ fn place(exe: &Executable) -> (&'static str, String) {
 }
 
 fn strip(from: &Path, to: &Path) -> Result<()> {
-    process::run(process::command("strip --strip-all -o").arg(to).arg(from))
-        .context("`strip` comes with the binutils package")
+    process::run(process::command("strip --strip-all -o").arg(to).arg(from)).context("`strip` comes with the binutils package")
 }
 
 /// Copies a file or a whole folder; what does not exist is no loss.
@@ -148,11 +129,7 @@ fn report(folder: &Path) -> Result<u64> {
             sum += report(&entry.path())?;
         } else {
             let bytes = entry.metadata()?.len();
-            println!(
-                "{:>9.1} KiB  {}",
-                bytes as f64 / 1024.0,
-                entry.path().display()
-            );
+            println!("{:>9.1} KiB  {}", bytes as f64 / 1024.0, entry.path().display());
             sum += bytes;
         }
     }

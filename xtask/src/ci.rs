@@ -22,46 +22,14 @@ struct Step {
 }
 
 const STEPS: &[Step] = &[
-    Step {
-        name: "fmt",
-        what: "the sources are formatted",
-        run: fmt,
-    },
-    Step {
-        name: "clippy",
-        what: "no lint fires",
-        run: clippy,
-    },
-    Step {
-        name: "test",
-        what: "the tests pass: cargo test --workspace",
-        run: test,
-    },
-    Step {
-        name: "examples",
-        what: "every example checks itself on the CPU",
-        run: examples,
-    },
-    Step {
-        name: "ptxas",
-        what: "all PTX assembles without warning, spill or local memory",
-        run: ptx,
-    },
-    Step {
-        name: "docs",
-        what: "the documentation builds without warning",
-        run: docs,
-    },
-    Step {
-        name: "alone",
-        what: "each crate builds alone and with each of its features",
-        run: alone,
-    },
-    Step {
-        name: "no-syn",
-        what: "running kernels needs no syn",
-        run: no_syn,
-    },
+    Step { name: "fmt", what: "the sources are formatted", run: fmt },
+    Step { name: "clippy", what: "no lint fires", run: clippy },
+    Step { name: "test", what: "the tests pass: cargo test --workspace", run: test },
+    Step { name: "examples", what: "every example checks itself on the CPU", run: examples },
+    Step { name: "ptxas", what: "all PTX assembles without warning, spill or local memory", run: ptx },
+    Step { name: "docs", what: "the documentation builds without warning", run: docs },
+    Step { name: "alone", what: "each crate builds alone and with each of its features", run: alone },
+    Step { name: "no-syn", what: "running kernels needs no syn", run: no_syn },
 ];
 
 /// The sums of every `test result:` line.
@@ -79,23 +47,13 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let mut tests = Tests::default();
     let mut ended: Vec<(&str, Duration, Result<()>)> = Vec::new();
     for (number, step) in steps.iter().enumerate() {
-        println!(
-            "\n==> [{}/{}] {}: {}",
-            number + 1,
-            steps.len(),
-            step.name,
-            step.what
-        );
+        println!("\n==> [{}/{}] {}: {}", number + 1, steps.len(), step.name, step.what);
         let start = Instant::now();
         let result = (step.run)(&mut tests);
         let took = start.elapsed();
         match &result {
             Ok(()) => println!("    {} passed in {:.1} s", step.name, took.as_secs_f64()),
-            Err(error) => println!(
-                "    {} FAILED in {:.1} s: {error:#}",
-                step.name,
-                took.as_secs_f64()
-            ),
+            Err(error) => println!("    {} FAILED in {:.1} s: {error:#}", step.name, took.as_secs_f64()),
         }
         ended.push((step.name, took, result));
     }
@@ -107,20 +65,14 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         let verdict = if result.is_ok() { "passed" } else { "FAILED" };
         println!("    {name:<10} {verdict} {:>7.1} s", took.as_secs_f64());
     }
-    let failed: Vec<_> = ended
-        .iter()
-        .filter_map(|(name, _, r)| r.is_err().then_some(*name))
-        .collect();
+    let failed: Vec<_> = ended.iter().filter_map(|(name, _, r)| r.is_err().then_some(*name)).collect();
     for (name, _, result) in &ended {
         if let Err(error) = result {
             println!("    {name}: {error:#}");
         }
     }
     if steps.iter().any(|step| step.name == "test") {
-        println!(
-            "tests: {} passed, {} failed, {} skipped",
-            tests.passed, tests.failed, tests.skipped
-        );
+        println!("tests: {} passed, {} failed, {} skipped", tests.passed, tests.failed, tests.skipped);
     }
     ensure!(failed.is_empty(), "failed: {}", failed.join(", "));
     Ok(())
@@ -131,9 +83,7 @@ fn fmt(_: &mut Tests) -> Result<()> {
 }
 
 fn clippy(_: &mut Tests) -> Result<()> {
-    process::run(&mut process::command(
-        "cargo clippy --workspace --all-targets --quiet -- -D warnings",
-    ))
+    process::run(&mut process::command("cargo clippy --workspace --all-targets --quiet -- -D warnings"))
 }
 
 fn test(tests: &mut Tests) -> Result<()> {
@@ -151,9 +101,7 @@ fn test(tests: &mut Tests) -> Result<()> {
 fn examples(_: &mut Tests) -> Result<()> {
     let names = example_names()?;
     ensure!(!names.is_empty(), "examples/ holds no example");
-    process::run(&mut process::command(
-        "cargo build --release --examples --quiet",
-    ))?;
+    process::run(&mut process::command("cargo build --release --examples --quiet"))?;
     let mut failed = Vec::new();
     for name in names {
         println!("--- {name}");
@@ -162,25 +110,16 @@ fn examples(_: &mut Tests) -> Result<()> {
             failed.push(name);
         }
     }
-    ensure!(
-        failed.is_empty(),
-        "examples failed on the CPU: {}",
-        failed.join(", ")
-    );
+    ensure!(failed.is_empty(), "examples failed on the CPU: {}", failed.join(", "));
     Ok(())
 }
 
 /// `examples/silu.rs` and `examples/silu/main.rs` are both called `silu`.
 fn example_names() -> Result<Vec<String>> {
     let mut names = Vec::new();
-    for entry in process::root()
-        .join("examples")
-        .read_dir()
-        .context("cannot read examples/")?
-    {
+    for entry in process::root().join("examples").read_dir().context("cannot read examples/")? {
         let path = entry?.path();
-        let is_example =
-            path.extension().is_some_and(|e| e == "rs") || path.join("main.rs").exists();
+        let is_example = path.extension().is_some_and(|e| e == "rs") || path.join("main.rs").exists();
         if let (true, Some(stem)) = (is_example, path.file_stem()) {
             names.push(stem.to_string_lossy().into_owned());
         }
@@ -209,9 +148,7 @@ fn alone(_: &mut Tests) -> Result<()> {
         // Clippy is `cargo check` that can refuse warnings (dead code under one feature, above all)
         // without RUSTFLAGS, which would check every dependency anew.
         println!("    {package}");
-        process::run(&mut process::command(&format!(
-            "cargo clippy --quiet -p {package} -- -D warnings"
-        )))?;
+        process::run(&mut process::command(&format!("cargo clippy --quiet -p {package} -- -D warnings")))?;
     }
     Ok(())
 }
@@ -221,14 +158,8 @@ fn no_syn(_: &mut Tests) -> Result<()> {
     // output also when it fails: for instance because two versions of syn are in the lock file.
     let line = "cargo tree -p kernel-runtime -e normal,no-proc-macro --prefix none";
     let tree = process::output(&mut process::command(line))?;
-    ensure!(
-        tree.starts_with("kernel-runtime "),
-        "`{line}` printed no tree"
-    );
-    let syn: Vec<_> = tree
-        .lines()
-        .filter(|line| line.starts_with("syn "))
-        .collect();
+    ensure!(tree.starts_with("kernel-runtime "), "`{line}` printed no tree");
+    let syn: Vec<_> = tree.lines().filter(|line| line.starts_with("syn ")).collect();
     ensure!(
         syn.is_empty(),
         "kernel-runtime depends on {}; see `cargo tree -p kernel-runtime -e normal,no-proc-macro -i syn`",
@@ -250,14 +181,8 @@ fn unchanged(before: &str) -> Result<()> {
     if before == after {
         return Ok(());
     }
-    let news: Vec<_> = after
-        .lines()
-        .filter(|line| !before.lines().any(|old| old == *line))
-        .collect();
-    bail!(
-        "the checks changed the working tree; commit what they write:\n{}",
-        news.join("\n")
-    );
+    let news: Vec<_> = after.lines().filter(|line| !before.lines().any(|old| old == *line)).collect();
+    bail!("the checks changed the working tree; commit what they write:\n{}", news.join("\n"));
 }
 
 impl Tests {
@@ -269,10 +194,7 @@ impl Tests {
         let sums = sums.split_once(". ").map_or(sums, |(_verdict, sums)| sums);
         for sum in sums.split(';') {
             let mut words = sum.split_whitespace();
-            let number = words
-                .next()
-                .and_then(|n| n.parse::<usize>().ok())
-                .unwrap_or(0);
+            let number = words.next().and_then(|n| n.parse::<usize>().ok()).unwrap_or(0);
             match words.next() {
                 Some("passed") => self.passed += number,
                 Some("failed") => self.failed += number,
@@ -292,9 +214,7 @@ mod tests {
         let mut tests = Tests::default();
         tests.count("running 3 tests");
         tests.count("test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out");
-        tests.count(
-            "test result: FAILED. 2 passed; 4 failed; 0 ignored; 0 measured; 0 filtered out",
-        );
+        tests.count("test result: FAILED. 2 passed; 4 failed; 0 ignored; 0 measured; 0 filtered out");
         assert_eq!((tests.passed, tests.failed, tests.skipped), (5, 4, 1));
     }
 }

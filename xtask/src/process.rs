@@ -9,15 +9,13 @@ use anyhow::{Context, Result, bail, ensure};
 /// The workspace root, whatever the current directory is.
 pub(crate) fn root() -> PathBuf {
     // Cargo sets the variable at run time too, so a target directory shared by two checkouts is safe.
-    let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
-        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     manifest.parent().map(Path::to_path_buf).unwrap_or(manifest)
 }
 
 /// The directory Cargo builds into.
 pub(crate) fn target_dir() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR")
-        .map_or_else(|| root().join("target"), |dir| root().join(dir))
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |dir| root().join(dir))
 }
 
 /// A command line split at spaces: `command("cargo fmt --check")`. Arguments that may hold spaces are added with `.arg`.
@@ -52,14 +50,8 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
 
 /// Runs to the end, handing over each line of standard output as it comes.
 pub(crate) fn each_line(command: &mut Command, mut take: impl FnMut(&str)) -> Result<()> {
-    let mut child = command
-        .stdout(Stdio::piped())
-        .spawn()
-        .with_context(|| cannot_start(command))?;
-    let stdout = child
-        .stdout
-        .take()
-        .context("standard output was not piped")?;
+    let mut child = command.stdout(Stdio::piped()).spawn().with_context(|| cannot_start(command))?;
+    let stdout = child.stdout.take().context("standard output was not piped")?;
     for line in BufReader::new(stdout).split(b'\n') {
         take(&String::from_utf8_lossy(&line?));
     }
@@ -81,9 +73,7 @@ pub(crate) fn python() -> Result<&'static str> {
 
 /// The command line as one would type it.
 pub(crate) fn shown(command: &Command) -> String {
-    let program = Path::new(command.get_program())
-        .file_name()
-        .unwrap_or(command.get_program());
+    let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
     let words = std::iter::once(program).chain(command.get_args());
     let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
     format!("`{}`", words.join(" "))

@@ -58,16 +58,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         None => fetch()?,
     };
     let mut sources = goldens()?;
-    ensure!(
-        !sources.is_empty(),
-        "{GOLDENS}/<target>/ holds no .ptx file: there is nothing to check"
-    );
+    ensure!(!sources.is_empty(), "{GOLDENS}/<target>/ holds no .ptx file: there is nothing to check");
     if !args.goldens {
         let variants = embedded()?;
-        ensure!(
-            !variants.is_empty(),
-            "the build wrote no embedded variant to GALATEA_PTX_DIR: does any example have a `#[kernel]`?"
-        );
+        ensure!(!variants.is_empty(), "the build wrote no embedded variant to GALATEA_PTX_DIR: does any example have a `#[kernel]`?");
         sources.extend(variants);
     }
 
@@ -75,11 +69,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let mut table = table();
     let mut failures = Vec::new();
     for (source, outcome) in sources.iter().zip(outcomes) {
-        let name = source
-            .path
-            .strip_prefix(process::root())
-            .unwrap_or(&source.path)
-            .display();
+        let name = source.path.strip_prefix(process::root()).unwrap_or(&source.path).display();
         match outcome {
             Err(error) => failures.push(format!("{name}: {error:#}")),
             Ok(usages) => {
@@ -93,17 +83,8 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         }
     }
     println!("{table}");
-    println!(
-        "assembled {} with {}, complaints: {}",
-        sources.len(),
-        ptxas.display(),
-        failures.len()
-    );
-    ensure!(
-        failures.is_empty(),
-        "PTX that must be mended:\n{}",
-        failures.join("\n")
-    );
+    println!("assembled {} with {}, complaints: {}", sources.len(), ptxas.display(), failures.len());
+    ensure!(failures.is_empty(), "PTX that must be mended:\n{}", failures.join("\n"));
     Ok(())
 }
 
@@ -121,24 +102,12 @@ fn fetch() -> Result<PathBuf> {
     }
     // `--target` unpacks into that folder alone: no Python environment is changed.
     let mut pip = process::command(process::python()?);
-    pip.args([
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--no-deps",
-        "--no-compile",
-    ]);
-    pip.args(["--only-binary=:all:", "--target"])
-        .arg(&partial)
-        .arg(format!("{PACKAGE}=={VERSION}"));
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-compile"]);
+    pip.args(["--only-binary=:all:", "--target"]).arg(&partial).arg(format!("{PACKAGE}=={VERSION}"));
     // pip warns root off changing the system's packages, which this does not.
     pip.env("PIP_ROOT_USER_ACTION", "ignore");
-    process::run(&mut pip)
-        .context("cannot fetch the assembler; `--ptxas PATH` uses one you have")?;
-    make_executable(&partial.join(INSIDE))
-        .context("the package holds no assembler where it should")?;
+    process::run(&mut pip).context("cannot fetch the assembler; `--ptxas PATH` uses one you have")?;
+    make_executable(&partial.join(INSIDE)).context("the package holds no assembler where it should")?;
     // Renamed last, so that an interrupted fetch never looks complete.
     std::fs::rename(&partial, &folder)?;
     Ok(ptxas)
@@ -147,10 +116,7 @@ fn fetch() -> Result<PathBuf> {
 #[cfg(unix)]
 fn make_executable(path: &Path) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
-    Ok(std::fs::set_permissions(
-        path,
-        std::fs::Permissions::from_mode(0o755),
-    )?)
+    Ok(std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))?)
 }
 
 #[cfg(not(unix))]
@@ -164,10 +130,7 @@ fn goldens() -> Result<Vec<Source>> {
     let mut sources = Vec::new();
     for path in ptx_files(&process::root().join(GOLDENS))? {
         let folder = path.parent().and_then(Path::file_name).unwrap_or_default();
-        sources.push(Source {
-            target: folder.to_string_lossy().into_owned(),
-            path,
-        });
+        sources.push(Source { target: folder.to_string_lossy().into_owned(), path });
     }
     Ok(sources)
 }
@@ -192,15 +155,9 @@ fn embedded() -> Result<Vec<Source>> {
     for path in ptx_files(&written)? {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         let Some((_, target)) = stem.rsplit_once('-') else {
-            bail!(
-                "{} is not named `<kernel>-<key>-w<warps>-<target>.ptx`",
-                path.display()
-            );
+            bail!("{} is not named `<kernel>-<key>-w<warps>-<target>.ptx`", path.display());
         };
-        sources.push(Source {
-            target: target.to_owned(),
-            path,
-        });
+        sources.push(Source { target: target.to_owned(), path });
     }
     Ok(sources)
 }
@@ -240,10 +197,7 @@ fn assemble_all(ptxas: &Path, sources: &[Source]) -> Result<Vec<Result<Vec<Usage
                         break;
                     };
                     let outcome = assemble(ptxas, source, &objects.join(format!("{index}.cubin")));
-                    outcomes
-                        .lock()
-                        .expect("no worker panics")
-                        .push((index, outcome));
+                    outcomes.lock().expect("no worker panics").push((index, outcome));
                     bar.inc(1);
                 }
             });
@@ -258,31 +212,16 @@ fn assemble_all(ptxas: &Path, sources: &[Source]) -> Result<Vec<Result<Vec<Usage
 fn assemble(ptxas: &Path, source: &Source, object: &Path) -> Result<Vec<Usage>> {
     let text = std::fs::read_to_string(&source.path)?;
     let stated = stated_target(&text).context("there is no `.target` line")?;
-    ensure!(
-        stated == source.target,
-        "the file is kept for {} but says `.target {stated}`",
-        source.target
-    );
+    ensure!(stated == source.target, "the file is kept for {} but says `.target {stated}`", source.target);
     let mut command = Command::new(ptxas);
-    command.args([
-        "--verbose",
-        "--warning-as-error",
-        "--gpu-name",
-        &source.target,
-    ]);
+    command.args(["--verbose", "--warning-as-error", "--gpu-name", &source.target]);
     command.arg("--output-file").arg(object).arg(&source.path);
-    let output = command
-        .output()
-        .with_context(|| format!("cannot start {}", ptxas.display()))?;
+    let output = command.output().with_context(|| format!("cannot start {}", ptxas.display()))?;
     let said = [output.stdout, output.stderr].concat();
     let said = String::from_utf8_lossy(&said);
     let complaints: Vec<_> = said.lines().filter(|line| is_complaint(line)).collect();
     ensure!(complaints.is_empty(), "{}", complaints.join("\n"));
-    ensure!(
-        output.status.success(),
-        "ptxas ended with {}: {said}",
-        output.status
-    );
+    ensure!(output.status.success(), "ptxas ended with {}: {said}", output.status);
     let usages = parse_usage(&said);
     ensure!(!usages.is_empty(), "ptxas found no function in it");
     Ok(usages)
@@ -290,11 +229,8 @@ fn assemble(ptxas: &Path, source: &Source, object: &Path) -> Result<Vec<Usage>> 
 
 /// `sm_90a` of `.target sm_90a, texmode_independent`.
 fn stated_target(ptx: &str) -> Option<&str> {
-    let rest = ptx
-        .lines()
-        .find_map(|line| line.trim_start().strip_prefix(".target"))?;
-    rest.split([',', ' ', '\t', '/'])
-        .find(|word| !word.is_empty())
+    let rest = ptx.lines().find_map(|line| line.trim_start().strip_prefix(".target"))?;
+    rest.split([',', ' ', '\t', '/']).find(|word| !word.is_empty())
 }
 
 /// With `--verbose`, ptxas also says much that is no complaint.
@@ -308,20 +244,14 @@ fn parse_usage(said: &str) -> Vec<Usage> {
     for line in said.lines() {
         if let Some((_, rest)) = line.split_once("Compiling entry function '") {
             let function = rest.split('\'').next().unwrap_or_default().to_owned();
-            usages.push(Usage {
-                function,
-                ..Usage::default()
-            });
+            usages.push(Usage { function, ..Usage::default() });
         }
         let Some(usage) = usages.last_mut() else {
             continue;
         };
         let line = line.rsplit(" : ").next().unwrap_or(line).trim();
         for part in line.split(", ") {
-            let number = part
-                .split_whitespace()
-                .find_map(|word| word.parse::<u32>().ok())
-                .unwrap_or(0);
+            let number = part.split_whitespace().find_map(|word| word.parse::<u32>().ok()).unwrap_or(0);
             if part.ends_with("registers") {
                 usage.registers = number;
             } else if part.ends_with("barriers") {
@@ -339,17 +269,10 @@ fn parse_usage(said: &str) -> Vec<Usage> {
 }
 
 fn complaint(usage: &Usage) -> Option<String> {
-    let Usage {
-        function,
-        spill_bytes,
-        local_bytes,
-        ..
-    } = usage;
+    let Usage { function, spill_bytes, local_bytes, .. } = usage;
     match (spill_bytes, local_bytes) {
         (0, 0) => None,
-        (0, _) => Some(format!(
-            "`{function}` keeps {local_bytes} bytes a thread in local memory"
-        )),
+        (0, _) => Some(format!("`{function}` keeps {local_bytes} bytes a thread in local memory")),
         _ => Some(format!("`{function}` spills {spill_bytes} bytes a thread")),
     }
 }
@@ -357,16 +280,7 @@ fn complaint(usage: &Usage) -> Option<String> {
 fn table() -> Table {
     let mut table = Table::new();
     table.load_style(presets::ASCII_MARKDOWN);
-    table.set_header([
-        "file",
-        "entry",
-        "target",
-        "registers",
-        "spills",
-        "local",
-        "shared",
-        "barriers",
-    ]);
+    table.set_header(["file", "entry", "target", "registers", "spills", "local", "shared", "barriers"]);
     for column in table.column_iter_mut().skip(3) {
         column.set_cell_alignment(CellAlignment::Right);
     }
@@ -374,28 +288,10 @@ fn table() -> Table {
 }
 
 fn add_row(table: &mut Table, source: &Source, usage: &Usage) {
-    let file = source
-        .path
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy();
-    let numbers = [
-        usage.registers,
-        usage.spill_bytes,
-        usage.local_bytes,
-        usage.shared_bytes,
-        usage.barriers,
-    ];
-    let words = [
-        file.into_owned(),
-        usage.function.clone(),
-        source.target.clone(),
-    ];
-    table.add_row(
-        words
-            .into_iter()
-            .chain(numbers.map(|number| number.to_string())),
-    );
+    let file = source.path.file_name().unwrap_or_default().to_string_lossy();
+    let numbers = [usage.registers, usage.spill_bytes, usage.local_bytes, usage.shared_bytes, usage.barriers];
+    let words = [file.into_owned(), usage.function.clone(), source.target.clone()];
+    table.add_row(words.into_iter().chain(numbers.map(|number| number.to_string())));
 }
 
 #[cfg(test)]
@@ -414,14 +310,7 @@ ptxas info    : Compile time = 1.204 ms
     #[test]
     fn usage_is_read_off_the_verbose_text() {
         let usages = parse_usage(SAID);
-        let silu = Usage {
-            function: "silu".to_owned(),
-            registers: 12,
-            barriers: 1,
-            shared_bytes: 4096,
-            local_bytes: 8,
-            spill_bytes: 16,
-        };
+        let silu = Usage { function: "silu".to_owned(), registers: 12, barriers: 1, shared_bytes: 4096, local_bytes: 8, spill_bytes: 16 };
         assert_eq!(usages, [silu]);
         assert!(complaint(&usages[0]).is_some_and(|text| text.contains("spills 16 bytes")));
         assert!(!SAID.lines().any(is_complaint));
@@ -430,20 +319,13 @@ ptxas info    : Compile time = 1.204 ms
     #[test]
     fn warnings_and_errors_are_complaints() {
         assert!(is_complaint("ptxas warning : Unresolved extern"));
-        assert!(is_complaint(
-            "ptxas x.ptx, line 3; error   : Parsing error near '@'"
-        ));
-        assert!(is_complaint(
-            "ptxas fatal   : Ptx assembly aborted due to errors"
-        ));
+        assert!(is_complaint("ptxas x.ptx, line 3; error   : Parsing error near '@'"));
+        assert!(is_complaint("ptxas fatal   : Ptx assembly aborted due to errors"));
     }
 
     #[test]
     fn the_target_is_read_off_the_text() {
-        assert_eq!(
-            stated_target(".version 8.0\n.target sm_90a, debug\n"),
-            Some("sm_90a")
-        );
+        assert_eq!(stated_target(".version 8.0\n.target sm_90a, debug\n"), Some("sm_90a"));
         assert_eq!(stated_target(".version 8.0\n"), None);
     }
 }
