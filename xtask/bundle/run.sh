@@ -102,7 +102,7 @@ sanitize() {
 case ${1:-all} in
     all) tests; examples ;;
     tests | examples | bench | sanitize) "$@" ;;
-    *) sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; exit 2 ;;
+    *) sed -n '2,/^set/s/^# \{0,1\}//p' run.sh; exit 2 ;;
 esac
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ $((passed + skipped)) -gt 0 ]

@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     std::fs::write(&runner, RUNNER)?;
     process::run(process::command("chmod +x").arg(&runner))?;
 
-    let mib = report(&out)? as f64 / (1024.0 * 1024.0);
+    let mib = report(&out, &out)? as f64 / (1024.0 * 1024.0);
     println!("{mib:.1} MiB in {}; run it with ./run.sh there", args.out.display());
     ensure!(mib <= LIMIT_MIB, "the bundle is {mib:.1} MiB, over the limit of {LIMIT_MIB} MiB");
     Ok(())
@@ -119,17 +119,18 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Prints each file's size and returns the sum in bytes.
-fn report(folder: &Path) -> Result<u64> {
+/// Prints the size of each file under `folder`, named from `out` on, and returns the sum in bytes.
+fn report(out: &Path, folder: &Path) -> Result<u64> {
     let mut sum = 0;
     let mut entries = folder.read_dir()?.collect::<std::io::Result<Vec<_>>>()?;
     entries.sort_by_key(std::fs::DirEntry::path);
     for entry in entries {
         if entry.path().is_dir() {
-            sum += report(&entry.path())?;
+            sum += report(out, &entry.path())?;
         } else {
             let bytes = entry.metadata()?.len();
-            println!("{:>9.1} KiB  {}", bytes as f64 / 1024.0, entry.path().display());
+            let path = entry.path();
+            println!("{:>9.1} KiB  {}", bytes as f64 / 1024.0, path.strip_prefix(out).unwrap_or(&path).display());
             sum += bytes;
         }
     }

@@ -138,6 +138,7 @@ fn docs(_: &mut Tests) -> Result<()> {
 }
 
 fn alone(_: &mut Tests) -> Result<()> {
+    let mut failed = Vec::new();
     for package in [
         "kernel-lang --no-default-features",
         "kernel-lang --no-default-features --features frontend",
@@ -148,8 +149,11 @@ fn alone(_: &mut Tests) -> Result<()> {
         // Clippy is `cargo check` that can refuse warnings (dead code under one feature, above all)
         // without RUSTFLAGS, which would check every dependency anew.
         println!("    {package}");
-        process::run(&mut process::command(&format!("cargo clippy --quiet -p {package} -- -D warnings")))?;
+        if process::run(&mut process::command(&format!("cargo clippy --quiet -p {package} -- -D warnings"))).is_err() {
+            failed.push(package);
+        }
     }
+    ensure!(failed.is_empty(), "these do not build alone without a warning: {}", failed.join("; "));
     Ok(())
 }
 
@@ -171,7 +175,7 @@ fn no_syn(_: &mut Tests) -> Result<()> {
 /// What Git sees: changes to tracked files, and the names of untracked ones.
 fn working_tree() -> Result<String> {
     let diff = process::output(&mut process::command("git diff HEAD"))?;
-    let status = process::output(&mut process::command("git status --porcelain"))?;
+    let status = process::output(&mut process::command("git status --porcelain --untracked-files=all"))?;
     Ok(format!("{status}{diff}"))
 }
 
