@@ -11,7 +11,8 @@ on standard output; everything else goes to standard error.
 
 A request that cannot be answered gives {"error": ".."} and the program goes on. The first request for a work and
 shape makes its data, checks every peer against f64 and picks Triton's best configuration by a small sweep;
-the following ones only time. Times are medians in microseconds of triton.testing.do_bench, which flushes
+the following ones only time. Data is kept for one work and shape at a time, so do all rounds of one before the
+next. Times are medians in microseconds of triton.testing.do_bench, which flushes
 the L2 cache before each run. By hand: `echo "time silu bf16 1048576" | python3 peers.py`.
 
 To add a work: write a function that returns a `Work`, and name it in `WORKS`.
@@ -32,8 +33,9 @@ from triton.testing import do_bench
 # What a row-by-row or elementwise kernel is usually tuned over.
 CONFIGS = [{"BLOCK_SIZE": block, "num_warps": warps} for block in (1024, 2048, 4096, 8192) for warps in (4, 8)]
 DTYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "f64": torch.float64}
-# The share of the largest reference value that a result may be off by: the last place of the dtype, twice.
-TOLERANCE = {torch.float16: 2e-3, torch.bfloat16: 1.6e-2, torch.float32: 1e-6, torch.float64: 1e-13}
+# The share of the largest reference value that a result may be off by: the last place of f16 and bf16, which are
+# rounded once, and some places of f32 and f64, in which the functions themselves are computed.
+TOLERANCE = {torch.float16: 1e-3, torch.bfloat16: 8e-3, torch.float32: 1e-6, torch.float64: 1e-13}
 # Checking in f64 needs several times the data: a piece at a time.
 PIECE = 1 << 24
 
