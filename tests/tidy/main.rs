@@ -62,11 +62,13 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("target", &["diagnostic", "dtype", "location"]),
     ("ir", &["diagnostic", "dtype", "layout", "location", "target"]),
     ("layout", &["diagnostic", "dtype", "location", "target"]),
-    ("analysis", &["diagnostic", "dtype", "ir", "layout", "location", "target"]),
-    ("passes", &["analysis", "diagnostic", "dtype", "ir", "layout", "location", "target"]),
-    ("backend", &["analysis", "diagnostic", "dtype", "ir", "layout", "location", "passes", "target"]),
+    // What an elementwise op means on one element: constant folding and the CPU backend share it.
+    ("scalar", &["diagnostic", "dtype", "ir", "location"]),
+    ("analysis", &["diagnostic", "dtype", "ir", "layout", "location", "scalar", "target"]),
+    ("passes", &["analysis", "diagnostic", "dtype", "ir", "layout", "location", "scalar", "target"]),
+    ("backend", &["analysis", "diagnostic", "dtype", "ir", "layout", "location", "passes", "scalar", "target"]),
     // The one door: it knows the passes and the backends, so that nobody else has to.
-    ("compile", &["analysis", "backend", "diagnostic", "dtype", "ir", "layout", "location", "passes", "target"]),
+    ("compile", &["analysis", "backend", "diagnostic", "dtype", "ir", "layout", "location", "passes", "scalar", "target"]),
     ("dsl", &["dtype"]),
     // Past the IR, the macros' side goes through the door as everybody does.
     ("frontend", &["compile", "diagnostic", "dsl", "dtype", "ir", "location", "target"]),
