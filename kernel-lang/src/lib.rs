@@ -4,3 +4,5 @@ pub mod diagnostic;
 pub mod dtype;
 pub mod ir;
 pub mod location;
+#[cfg(feature = "codegen")]
+pub mod passes;
