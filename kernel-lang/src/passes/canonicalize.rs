@@ -7,9 +7,9 @@
 //!
 //! Float operations are folded only where the result is exactly what the device computes; `x + 0.0` is not `x` when x is -0.0.
 
-use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution};
-use crate::ir::{BinaryOp, CompareOp, ConstExpr, Function, Inst, Op, Region, Value};
+use crate::ir::{BinaryOp, CompareOp, ConstExpr, Function, Inst, Op, Region, UnaryOp, Value};
+use crate::scalar::{self, Scalar};
 
 /// Runs the pass until nothing changes.
 pub fn run(func: &mut Function) -> Changed {
@@ -146,25 +146,30 @@ fn simplify(func: &Function, inst: Inst) -> Option<Simpler> {
     }
 }
 
-/// The result of an op of constants.
+/// The result of an op of constants, if the device computes exactly that.
 fn fold(func: &Function, inst: Inst) -> Option<Simpler> {
     let data = func.inst(inst);
     let &[result] = &data.results[..] else { return None };
     let dtype = func.ty(result).elem().dtype()?;
-    let value = match &data.op {
-        Op::Broadcast { x } => constant(func, *x)?.clone(),
-        Op::Unary { op, x } => crate::scalar::fold_unary(*op, func.ty(*x).dtype(), constant(func, *x)?)?,
-        Op::Binary { op, lhs, rhs } => crate::scalar::fold_binary(*op, dtype, constant(func, *lhs)?, constant(func, *rhs)?)?,
-        Op::Compare { op, lhs, rhs } => {
-            if lhs == rhs && !func.ty(*lhs).dtype().is_float() {
-                ConstExpr::Bool(matches!(op, CompareOp::Eq | CompareOp::Le | CompareOp::Ge))
-            } else {
-                crate::scalar::fold_compare(*op, func.ty(*lhs).dtype(), constant(func, *lhs)?, constant(func, *rhs)?)?
-            }
+    let operand = |value: Value| Scalar::from_const(constant(func, value)?, func.ty(value).dtype());
+    let folded = match &data.op {
+        Op::Broadcast { x } => operand(*x)?,
+        Op::Unary { op, x } if is_exact(*op) => scalar::unary(*op, operand(*x)?)?,
+        Op::Binary { op, lhs, rhs } => scalar::binary(*op, operand(*lhs)?, operand(*rhs)?)?,
+        Op::Compare { op, lhs, rhs } if lhs == rhs && !func.ty(*lhs).dtype().is_float() => {
+            let holds = matches!(op, CompareOp::Eq | CompareOp::Le | CompareOp::Ge);
+            return Some(Simpler::Op(Op::Const { value: ConstExpr::Bool(holds) }));
         }
-        Op::Cast { x } => crate::scalar::fold_cast(func.ty(*x).dtype(), dtype, constant(func, *x)?)?,
+        Op::Compare { op, lhs, rhs } => scalar::compare(*op, operand(*lhs)?, operand(*rhs)?)?,
+        Op::Fma { a, b, c } => scalar::fma(operand(*a)?, operand(*b)?, operand(*c)?)?,
+        Op::Cast { x } => scalar::cast(operand(*x)?, dtype),
+        Op::Bitcast { x } => scalar::bitcast(operand(*x)?, dtype)?,
         _ => return None,
     };
-    debug_assert!(dtype != Dtype::Bool || matches!(value, ConstExpr::Bool(_)));
-    Some(Simpler::Op(Op::Const { value }))
+    Some(Simpler::Op(Op::Const { value: folded.to_const() }))
+}
+
+fn is_exact(op: UnaryOp) -> bool {
+    use UnaryOp::{Abs, Ceil, Floor, Neg, Not, Rint, Round, Sqrt, Trunc};
+    matches!(op, Neg | Not | Abs | Sqrt | Floor | Ceil | Round | Rint | Trunc)
 }

@@ -12,6 +12,7 @@
 //! addresses memory never becomes registers.
 
 mod control;
+mod convert;
 mod elementwise;
 mod index;
 mod math;
