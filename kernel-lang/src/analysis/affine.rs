@@ -11,7 +11,7 @@
 //! ```
 
 use crate::dtype::Dtype;
-use crate::ir::{BinaryOp, ConstExpr, Elem, Function, Op, SideTable, UnaryOp, Value};
+use crate::ir::{BinaryOp, Builder, ConstExpr, Elem, Function, Op, SideTable, UnaryOp, Value};
 
 /// An index as a sum. Equality of the parts is equality of the indices, whatever the scalars are.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -49,6 +49,40 @@ impl Affine {
             sum = sum.checked_add(term).filter(|_| *lane >= 0)?;
         }
         (sum < 1 << 31).then_some(sum)
+    }
+
+    /// Appends ops that compute the part that is the same for every lane, as a scalar.
+    pub fn uniform_value(&self, b: &mut Builder<'_>) -> Value {
+        let mut sum: Option<Value> = None;
+        for (value, coefficient) in &self.uniform {
+            let term = if *coefficient == 1 {
+                *value
+            } else {
+                let coefficient = b.index((*coefficient).into());
+                b.binary(BinaryOp::Mul, *value, coefficient)
+            };
+            sum = Some(sum.map_or(term, |sum| b.binary(BinaryOp::Add, sum, term)));
+        }
+        match sum {
+            Some(sum) if self.constant == 0 => sum,
+            Some(sum) => {
+                let constant = b.index(self.constant.into());
+                b.binary(BinaryOp::Add, sum, constant)
+            }
+            None => b.index(self.constant.into()),
+        }
+    }
+
+    /// The sum of two indices of one rank.
+    #[must_use]
+    pub fn plus(&self, other: &Affine) -> Affine {
+        self.add(other, 1)
+    }
+
+    /// The difference of two indices of one rank.
+    #[must_use]
+    pub fn minus(&self, other: &Affine) -> Affine {
+        self.add(other, -1)
     }
 
     fn add(&self, other: &Affine, sign: i64) -> Affine {
@@ -129,8 +163,8 @@ impl AffineFacts {
                 Some(affine)
             }
             Op::Unary { op: UnaryOp::Neg, x } => Some(self.get(func, *x)?.scale(-1)),
-            Op::Binary { op: BinaryOp::Add, lhs, rhs } => Some(self.get(func, *lhs)?.add(&self.get(func, *rhs)?, 1)),
-            Op::Binary { op: BinaryOp::Sub, lhs, rhs } => Some(self.get(func, *lhs)?.add(&self.get(func, *rhs)?, -1)),
+            Op::Binary { op: BinaryOp::Add, lhs, rhs } => Some(self.get(func, *lhs)?.plus(&self.get(func, *rhs)?)),
+            Op::Binary { op: BinaryOp::Sub, lhs, rhs } => Some(self.get(func, *lhs)?.minus(&self.get(func, *rhs)?)),
             Op::Binary { op: BinaryOp::Mul, lhs, rhs } => {
                 let (lhs, rhs) = (self.get(func, *lhs)?, self.get(func, *rhs)?);
                 match (lhs.as_constant(), rhs.as_constant()) {

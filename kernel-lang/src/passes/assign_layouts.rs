@@ -75,6 +75,11 @@ impl Components {
         at
     }
 
+    fn join_each(&mut self, func: &Function, values: &[Value], with: &[Value]) {
+        let pairs = values.iter().zip(with).filter(|(value, _)| func.ty(**value).is_tile());
+        pairs.for_each(|(value, with)| self.join(*value, *with));
+    }
+
     fn join(&mut self, a: Value, b: Value) {
         let (a, b) = (self.find(a), self.find(b));
         self.parent[a] = b;
@@ -82,31 +87,26 @@ impl Components {
 }
 
 fn connect(func: &Function, components: &mut Components) {
-    let mut join_all = |values: &[Value], with: &[Value]| {
-        values.iter().zip(with).filter(|(value, _)| func.ty(**value).is_tile()).for_each(|(value, with)| components.join(*value, *with));
-    };
     for inst in func.all_insts() {
         let data = func.inst(inst);
+        let results = &data.results;
         match &data.op {
             Op::If { then_region, else_region, .. } => {
-                join_all(&data.results, func.yielded(*then_region));
-                join_all(&data.results, func.yielded(*else_region));
+                components.join_each(func, results, func.yielded(*then_region));
+                components.join_each(func, results, func.yielded(*else_region));
             }
             Op::For { init, body, .. } => {
-                join_all(&data.results, init);
-                join_all(&data.results, &func.region(*body).params[1..]);
-                join_all(&data.results, func.yielded(*body));
+                for values in [init, &func.region(*body).params[1..], func.yielded(*body)] {
+                    components.join_each(func, results, values);
+                }
             }
             Op::While { init, test, body } => {
                 for values in [init, &func.region(*test).params, &func.region(*body).params, func.yielded(*test), func.yielded(*body)] {
-                    join_all(&data.results, values);
+                    components.join_each(func, results, values);
                 }
             }
             Op::Broadcast { .. } | Op::ExpandDims { .. } => {}
-            _ => {
-                let tiles = tiles_of(func, inst);
-                tiles.windows(2).for_each(|pair| components.join(pair[0], pair[1]));
-            }
+            _ => tiles_of(func, inst).windows(2).for_each(|pair| components.join(pair[0], pair[1])),
         }
     }
 }

@@ -52,7 +52,7 @@ fn splice_decided_if(func: &Function, inst: Inst, with: &mut Substitution, out: 
     let data = func.inst(inst);
     let Op::If { cond, then_region, else_region } = data.op else { return false };
     let Some(ConstExpr::Bool(holds)) = constant(func, cond) else { return false };
-    let taken = if holds { then_region } else { else_region };
+    let taken = if *holds { then_region } else { else_region };
     for (result, value) in data.results.iter().zip(func.yielded(taken)) {
         with.insert(*result, *value);
     }

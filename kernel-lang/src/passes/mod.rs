@@ -9,6 +9,7 @@ pub mod guard_accesses;
 pub mod licm;
 pub mod sink_indices;
 pub mod specialize;
+pub mod split_carried_indices;
 pub mod split_full_tiles;
 
 use crate::ir::rewrite::Changed;
@@ -37,6 +38,7 @@ pub const SIMPLIFY: &[Pass] = pipeline![
 
 /// What makes a kernel ready for a GPU, in order; layouts are assigned last.
 pub const PIPELINE: &[Pass] = pipeline![
+    split_carried_indices, // before split_full_tiles, which sees only sums of scalars and lanes
     split_full_tiles, // before guard_accesses: full tiles need no guards
     dce,              // the branches have copies of what stands in front of them; drop the originals before cse joins them again
     guard_accesses,

@@ -278,7 +278,7 @@ fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
     let mut parts = Vec::new();
     for (base, index, maximum) in &plan.bounds {
         // 0 <= index and index < length - maximum: `length` is not negative and `maximum` fits 31 bits.
-        let start = uniform(b, index);
+        let start = index.uniform_value(b);
         let zero = b.index(0);
         parts.push(b.compare(CompareOp::Ge, start, zero));
         let length = b.op(Op::Length { base: *base }, &[]);
@@ -290,7 +290,7 @@ fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
         match test {
             Test::Below { index, maximum, limit } => {
                 // index < limit says that `limit - index` is positive: where that difference overflows, it shows as negative.
-                let (start, limit) = (uniform(b, index), uniform(b, limit));
+                let (start, limit) = (index.uniform_value(b), limit.uniform_value(b));
                 parts.push(b.compare(CompareOp::Lt, start, limit));
                 let room = b.binary(BinaryOp::Sub, limit, start);
                 let maximum = b.index((*maximum).into());
@@ -298,7 +298,7 @@ fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
             }
             Test::AtLeast { index, maximum, limit } => {
                 // The lanes only add to `index`, which must not wrap.
-                let (start, limit) = (uniform(b, index), uniform(b, limit));
+                let (start, limit) = (index.uniform_value(b), limit.uniform_value(b));
                 parts.push(b.compare(CompareOp::Ge, start, limit));
                 let last = b.index((i64::MAX - maximum).into());
                 parts.push(b.compare(CompareOp::Le, start, last));
@@ -308,7 +308,7 @@ fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
     }
     let mut addresses: Option<Value> = None;
     for (base, index, bytes) in &plan.aligned {
-        let start = uniform(b, index);
+        let start = index.uniform_value(b);
         let bytes = b.index((*bytes).into());
         let offset = b.binary(BinaryOp::Mul, start, bytes);
         let address = b.op(Op::Address { base: *base }, &[]);
@@ -323,26 +323,4 @@ fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
     }
     let always = b.constant(ConstExpr::Bool(true), Type::scalar(Dtype::Bool));
     parts.into_iter().reduce(|all, part| b.binary(BinaryOp::And, all, part)).unwrap_or(always)
-}
-
-/// The part of an index that is the same for every lane, as a scalar.
-fn uniform(b: &mut Builder<'_>, index: &Affine) -> Value {
-    let mut sum: Option<Value> = None;
-    for (value, coefficient) in &index.uniform {
-        let term = if *coefficient == 1 {
-            *value
-        } else {
-            let coefficient = b.index((*coefficient).into());
-            b.binary(BinaryOp::Mul, *value, coefficient)
-        };
-        sum = Some(sum.map_or(term, |sum| b.binary(BinaryOp::Add, sum, term)));
-    }
-    match sum {
-        Some(sum) if index.constant == 0 => sum,
-        Some(sum) => {
-            let constant = b.index(index.constant.into());
-            b.binary(BinaryOp::Add, sum, constant)
-        }
-        None => b.index(index.constant.into()),
-    }
 }

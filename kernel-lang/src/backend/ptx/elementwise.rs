@@ -38,7 +38,7 @@ impl Emitter<'_> {
         op.for_each_operand(&mut |value| operands.push(value));
         let lanes: Vec<Lanes> = operands.iter().map(|value| self.lanes(*value)).collect();
         let from = self.func.ty(operands[0]).dtype();
-        let mut one = |emitter: &mut Self, register: usize| {
+        let one = |emitter: &mut Self, register: usize| {
             let regs: Vec<Reg> = lanes.iter().map(|lanes| lanes.get(register)).collect();
             match op {
                 Op::Unary { op, .. } => emitter.unary(*op, dtype, regs[0]),
@@ -189,7 +189,7 @@ impl Emitter<'_> {
     fn compare(&mut self, op: CompareOp, dtype: Dtype, a: Reg, b: Reg) -> Reg {
         let d = self.reg(Class::Pred);
         if dtype == Dtype::Bool {
-            let mut not = |emitter: &mut Self, x: Reg| {
+            let not = |emitter: &mut Self, x: Reg| {
                 let n = emitter.reg(Class::Pred);
                 asm!(emitter, "not.pred {n}, {x}");
                 n
