@@ -6,3 +6,5 @@ pub mod ir;
 pub mod location;
 #[cfg(feature = "codegen")]
 pub mod scalar;
+#[cfg(feature = "codegen")]
+pub mod backend;
