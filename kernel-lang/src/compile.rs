@@ -82,6 +82,16 @@ pub fn compile_with(func: &Function, options: &Options, after: &mut dyn FnMut(&s
     Ok(Compiled { ptx, entry: func.name.to_string(), num_warps: options.num_warps, shared_bytes: 0 })
 }
 
+/// Compiles a kernel for the CPU.
+///
+/// # Errors
+/// As [`compile`].
+pub fn compile_cpu(func: &Function, bindings: &Bindings) -> Result<backend::cpu::Program, Diagnostics> {
+    let func = simplified(func, bindings, &mut |_, _, _| {})?;
+    let verified = verify(&func, Stage::Tile).map_err(|violations| defect(&violations))?;
+    Ok(backend::cpu::Program::compile(verified))
+}
+
 fn simplified(func: &Function, bindings: &Bindings, after: &mut dyn FnMut(&str, &Function, bool)) -> Result<Function, Diagnostics> {
     let mut func = passes::specialize::run(func, bindings)?;
     after("specialize", &func, true);
