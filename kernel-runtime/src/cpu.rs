@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 
 use crate::error::{Error, OutOfBounds, Result};
-use crate::lang::{Program, Scratch, Violation};
+use kernel_lang::backend::cpu::{Program, Scratch, Violation};
 
 /// A grid is worth other threads if this thread alone would take longer: waking them costs some microseconds.
 const ALONE: Duration = Duration::from_micros(20);

@@ -4,7 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, RwLock};
 
 use crate::device::Cuda;
-use crate::lang::{self, Bindings, Dtype, Program, Target, ir};
+use kernel_lang::backend::cpu::Program;
+use kernel_lang::dtype::Dtype;
+use kernel_lang::target::Target;
+use kernel_lang::{Bindings, Options, ir};
+
 use crate::module::{self, Loaded};
 use crate::{Device, Error, Result};
 
@@ -180,8 +184,9 @@ impl Kernel {
         let target = Target::ALL.into_iter().rev().find(|target| runs_on(*target, cuda));
         let capability = cuda.compute_capability;
         let target = target.ok_or(Error::TooOld { kernel: self.name, device, capability })?;
-        let options = lang::Options { bindings: bindings(func, key), target, num_warps, num_stages };
-        let compiled = lang::compile(func, &options).map_err(|diagnostics| self.compile_error(key, diagnostics.render(&func.files)))?;
+        let options = Options { bindings: bindings(func, key), target, num_warps, num_stages };
+        let compiled =
+            kernel_lang::compile(func, &options).map_err(|diagnostics| self.compile_error(key, diagnostics.render(&func.files)))?;
         let image = module::Image {
             kernel: self.name,
             entry: &compiled.entry,
@@ -210,7 +215,7 @@ impl Kernel {
             return Ok(program.clone());
         }
         let func = self.parsed()?;
-        let program = lang::compile_cpu(func, &bindings(func, key))
+        let program = kernel_lang::compile_cpu(func, &bindings(func, key))
             .map_err(|diagnostics| self.compile_error(key, diagnostics.render(&func.files)))?;
         let program = Arc::new(program);
         self.programs.write().unwrap_or_else(PoisonError::into_inner).insert(key.into(), program.clone());
