@@ -139,8 +139,8 @@ impl Kernel {
                 Some(loaded) => Ok(*loaded),
                 None => self.load(device, cuda, variant, cell),
             },
-            None => match read(&table.compiled).get(&schedule).and_then(|keys| keys.get(key)) {
-                Some(loaded) => Ok(*loaded),
+            None => match table.compiled(key, schedule) {
+                Some(loaded) => Ok(loaded),
                 None => self.compile(device, cuda, table, key, schedule),
             },
         }
@@ -176,8 +176,8 @@ impl Kernel {
     #[cold]
     fn compile(&self, device: Device, cuda: &Cuda, table: &Table, key: &[u64], schedule: Option<Schedule>) -> Result<Loaded> {
         let _guard = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(loaded) = read(&table.compiled).get(&schedule).and_then(|keys| keys.get(key)) {
-            return Ok(*loaded);
+        if let Some(loaded) = table.compiled(key, schedule) {
+            return Ok(loaded);
         }
         let func = self.parsed()?;
         let Schedule { num_warps, num_stages } = schedule.unwrap_or(Schedule { num_warps: self.num_warps, num_stages: NUM_STAGES });
@@ -237,6 +237,13 @@ impl Kernel {
     fn compile_error(&self, key: &[u64], diagnostics: String) -> Error {
         let parameters = self.parsed().map_or_else(|_| String::new(), |func| parameters(func, key));
         Error::Compile { kernel: self.name, parameters, diagnostics: diagnostics.trim_end().to_owned() }
+    }
+}
+
+impl Table {
+    /// What was compiled for this key; the lock is free again when this returns.
+    fn compiled(&self, key: &[u64], schedule: Option<Schedule>) -> Option<Loaded> {
+        read(&self.compiled).get(&schedule)?.get(key).copied()
     }
 }
 

@@ -3,11 +3,13 @@
 use kernel_runtime::prelude::*;
 use kernel_runtime::private::{Args, Kernel, Launch, Variant};
 
+use crate::axpy::axpy;
 use crate::kernels::{self, BLOCK, add};
 use crate::{Test, allocations};
 
 pub(crate) const TESTS: &[Test] = &[
     ("adds_ragged_lengths", adds_ragged_lengths),
+    ("what_is_not_embedded_is_compiled", what_is_not_embedded_is_compiled),
     ("slices_and_views_are_arguments", slices_and_views_are_arguments),
     ("every_width_of_scalar_arrives", every_width_of_scalar_arrives),
     ("large_shared_memory_is_reserved", large_shared_memory_is_reserved),
@@ -29,6 +31,28 @@ fn adds_ragged_lengths(device: Device) {
         add(&x, &y, &mut out, n).grid(cdiv(n, BLOCK)).launch().unwrap();
         assert!(out.to_vec().unwrap().iter().zip(&host).all(|(out, x)| *out == x + 0.5), "n = {n}");
     }
+}
+
+/// The GPU runs PTX that is compiled in this process, and agrees with the CPU to the bit.
+fn what_is_not_embedded_is_compiled(device: Device) {
+    fn check<T: Float>(device: Device, values: &[T; 3]) {
+        for n in [0, 1, 127, 1000, 100_003] {
+            let host: Vec<T> = values.iter().copied().cycle().take(n).collect();
+            let results = [Device::cpu(), device].map(|device| {
+                let (x, mut y) = (device.tensor(&host).unwrap(), device.full(n, values[0]).unwrap());
+                axpy::<T, 256>(values[1], &x, &mut y, n).grid(cdiv(n, 256)).launch().unwrap();
+                y.to_vec().unwrap()
+            });
+            assert!(results[0] == results[1], "{} n = {n}", T::DTYPE);
+        }
+    }
+    check(device, &[0.1f32, -2.7, 1e10]);
+    check(device, &[0.1f64, -2.7, 1e10]);
+    check(device, &[0.1, -2.7, 300.0].map(f16::from_f32));
+    check(device, &[0.1, -2.7, 1e10].map(bf16::from_f32));
+    let (x, mut y) = (device.zeros::<f32>(1).unwrap(), device.zeros::<f32>(1).unwrap());
+    let error = axpy::<f32, 100>(1.0, &x, &mut y, 1).grid(1).launch().unwrap_err();
+    assert!(matches!(error, Error::Compile { .. }), "{error}");
 }
 
 fn slices_and_views_are_arguments(device: Device) {
