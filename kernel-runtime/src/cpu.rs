@@ -1,12 +1,13 @@
 //! Launches on the CPU: programs of a grid, in order on this thread or side by side on all.
 
 use std::cell::Cell;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
 use crate::error::{Error, OutOfBounds, Result};
-use crate::lang::{Program, Scratch, Violation};
+use kernel_lang::backend::cpu::{Program, Scratch, Violation};
 
 /// A grid is worth other threads if this thread alone would take longer: waking them costs some microseconds.
 const ALONE: Duration = Duration::from_micros(20);
@@ -21,50 +22,55 @@ thread_local! {
 
 /// Runs all programs of the grid, which is not empty; axis 0 is the fastest.
 ///
-/// An unchecked run cannot fail. A checked one ends with the first violation in the order of programs.
+/// A checked run ends with the first violation in the order of programs; another cannot fail.
 pub(crate) fn run(kernel: &'static str, program: &Program, words: &[u64], grid: [u32; 3], checked: bool) -> Result<()> {
+    if program.words() != words.len() {
+        return Err(Error::ArgumentCount { kernel, expected: program.words(), given: words.len() });
+    }
     let programs = grid.into_iter().map(u64::from).product::<u64>();
-    let run = |range: std::ops::Range<u64>, until: Option<Instant>| run_range(program, words, grid, range, until);
-    let found = |violation: Violation| if checked { Err(out_of_bounds(kernel, violation)) } else { Ok(()) };
+    let work = Work { program, words, grid, checked };
 
     // Start alone; if that takes long, share what is left.
-    let done = match run(0..programs, Some(Instant::now() + ALONE)) {
-        Ok(done) => done,
-        Err(violation) => return found(violation),
-    };
-    if done == programs {
+    let done = work.run(0..programs, Some(Instant::now() + ALONE)).map_err(|violation| out_of_bounds(kernel, violation))?;
+    let left = programs - done;
+    if left == 0 {
         return Ok(());
     }
-    let left = programs - done;
     let tasks = (rayon::current_num_threads() as u64 * TASKS_PER_THREAD).min(left);
     let edge = |task: u64| done + (u128::from(left) * u128::from(task) / u128::from(tasks)) as u64;
-    let violation = (0..tasks).into_par_iter().find_map_first(|task| run(edge(task)..edge(task + 1), None).err());
-    violation.map_or(Ok(()), found)
+    let violation = (0..tasks).into_par_iter().find_map_first(|task| work.run(edge(task)..edge(task + 1), None).err());
+    violation.map_or(Ok(()), |violation| Err(out_of_bounds(kernel, violation)))
 }
 
-/// Runs programs in order until the range or the time is over; says where it stopped.
-fn run_range(
-    program: &Program,
-    words: &[u64],
+struct Work<'a> {
+    program: &'a Program,
+    words: &'a [u64],
     grid: [u32; 3],
-    range: std::ops::Range<u64>,
-    until: Option<Instant>,
-) -> Result<u64, Violation> {
-    let mut scratch = SCRATCH.take().unwrap_or_default();
-    let mut result = Ok(range.end);
-    for index in range {
-        // SAFETY: the words are the arguments of this kernel, and what they point to is borrowed while it runs.
-        if let Err(violation) = unsafe { program.run(words, grid, coordinates(index, grid), &mut scratch) } {
-            result = Err(violation);
-            break;
+    checked: bool,
+}
+
+impl Work<'_> {
+    /// Runs programs in order until the range or the time is over; says where it stopped.
+    fn run(&self, range: Range<u64>, until: Option<Instant>) -> Result<u64, Violation> {
+        let Work { program, words, grid, checked } = *self;
+        let mut scratch = SCRATCH.take().unwrap_or_default();
+        let mut result = Ok(range.end);
+        for index in range {
+            // SAFETY: the words are the arguments of this kernel; what they point to is alive, and borrowed mutably where the
+            // kernel writes.
+            let ran = unsafe { program.run(words, grid, coordinates(index, grid), &mut scratch, checked) };
+            if let Err(violation) = ran {
+                result = Err(violation);
+                break;
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
+                result = Ok(index + 1);
+                break;
+            }
         }
-        if until.is_some_and(|until| Instant::now() >= until) {
-            result = Ok(index + 1);
-            break;
-        }
+        SCRATCH.set(Some(scratch));
+        result
     }
-    SCRATCH.set(Some(scratch));
-    result
 }
 
 /// The program with this number: axis 0 is the fastest.
@@ -74,8 +80,9 @@ fn coordinates(index: u64, [x, y, _]: [u32; 3]) -> [u32; 3] {
 }
 
 fn out_of_bounds(kernel: &'static str, violation: Violation) -> Error {
-    let Violation { line, column, file, program_id, index, length, parameter } = violation;
-    Error::OutOfBounds(Box::new(OutOfBounds { kernel, file, line, column, program_id, index, length, parameter }))
+    let Violation { op, file, line, column, program_id, index, length, parameter, .. } = violation;
+    let (file, parameter) = (file.to_string(), parameter.to_string());
+    Error::OutOfBounds(Box::new(OutOfBounds { kernel, op, file, line, column, program_id, index, length, parameter }))
 }
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ pub(crate) struct Cuda {
     pub(crate) ordinal: usize,
     name: String,
     /// Major and minor.
-    pub(crate) compute_capability: (u32, u32),
+    pub(crate) compute_capability: (i32, i32),
     multiprocessors: u32,
     pub(crate) l2_bytes: usize,
     /// The most shared memory that one program can ask for.
@@ -113,7 +113,7 @@ impl Device {
     }
 
     /// The compute capability of a GPU: `(9, 0)` for Hopper. None for the CPU.
-    pub fn compute_capability(&self) -> Option<(u32, u32)> {
+    pub fn compute_capability(&self) -> Option<(i32, i32)> {
         self.cuda_info().map(|cuda| cuda.compute_capability)
     }
 
@@ -210,10 +210,7 @@ fn open(ordinal: usize) -> Result<Cuda> {
     Ok(Cuda {
         ordinal,
         name: check_cudarc(context.name(), "read the name of the device")?,
-        compute_capability: (
-            read(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
-            read(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
-        ),
+        compute_capability: check_cudarc(context.compute_capability(), "read the compute capability")?,
         multiprocessors: read(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
         l2_bytes: read(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)? as usize,
         shared_bytes: read(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,

@@ -3,7 +3,7 @@
 use cudarc::driver::{DeviceRepr, ValidAsZeroBits};
 pub use half::{bf16, f16};
 
-use crate::lang::Dtype;
+use kernel_lang::dtype::Dtype;
 
 mod sealed {
     pub trait Sealed {}

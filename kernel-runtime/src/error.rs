@@ -196,6 +196,16 @@ pub enum Error {
         /// The compiler's errors, rendered.
         diagnostics: String,
     },
+    /// The GPU is older than every target that the compiler knows.
+    #[error("kernel `{kernel}`: `{device}` has compute capability {}.{}, which is too old: 8.0 is the oldest that runs kernels\nhelp: use `Device::cpu()`", .capability.0, .capability.1)]
+    TooOld {
+        /// The kernel.
+        kernel: &'static str,
+        /// The device.
+        device: Device,
+        /// Its compute capability.
+        capability: (i32, i32),
+    },
     /// A kernel needs more of a resource than the device has.
     #[error(
         "kernel `{kernel}` needs {requested} bytes of shared memory a program but `{device}` has {limit}\nhelp: use smaller blocks or fewer stages"
@@ -240,7 +250,7 @@ pub enum Error {
 /// Where a `.checked()` launch left its tensor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "out of bounds in kernel `{kernel}`: index {index} of `{parameter}`, which has {length} elements\n  \
+    "out of bounds in kernel `{kernel}`: {op} at index {index} of `{parameter}`, which has {length} elements\n  \
      --> {file}:{line}:{column}\n   \
      = program id ({}, {}, {})\n\
      help: mask the access, as in `mask = offsets < n`", .program_id[0], .program_id[1], .program_id[2]
@@ -248,6 +258,8 @@ pub enum Error {
 pub struct OutOfBounds {
     /// The kernel.
     pub kernel: &'static str,
+    /// `load` or `store`.
+    pub op: &'static str,
     /// The source file of the kernel.
     pub file: String,
     /// The line of the access.

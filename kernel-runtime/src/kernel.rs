@@ -4,7 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, RwLock};
 
 use crate::device::Cuda;
-use crate::lang::{self, Bindings, Dtype, Program, ir};
+use kernel_lang::backend::cpu::Program;
+use kernel_lang::dtype::Dtype;
+use kernel_lang::target::Target;
+use kernel_lang::{Bindings, Options, ir};
+
 use crate::module::{self, Loaded};
 use crate::{Device, Error, Result};
 
@@ -145,9 +149,9 @@ impl Kernel {
     fn table(&self, cuda: &Cuda) -> &Table {
         let tables = self.tables.get_or_init(|| (0..Device::cuda_count()).map(|_| OnceLock::new()).collect());
         tables[cuda.ordinal].get_or_init(|| {
-            let mut usable: Vec<_> =
-                self.variants.iter().filter_map(|variant| Some((target_rank(variant.target, cuda.compute_capability)?, variant))).collect();
-            usable.sort_by_key(|(rank, _)| std::cmp::Reverse(*rank));
+            let target = |variant: &'static Variant| Some((variant.target.parse::<Target>().ok()?, variant));
+            let mut usable: Vec<_> = self.variants.iter().filter_map(target).filter(|(target, _)| runs_on(*target, cuda)).collect();
+            usable.sort_by_key(|(target, _)| std::cmp::Reverse(*target));
             Table { embedded: usable.into_iter().map(|(_, variant)| (variant, OnceLock::new())).collect(), compiled: RwLock::default() }
         })
     }
@@ -177,13 +181,12 @@ impl Kernel {
         }
         let func = self.parsed()?;
         let Schedule { num_warps, num_stages } = schedule.unwrap_or(Schedule { num_warps: self.num_warps, num_stages: NUM_STAGES });
-        let options = lang::Options {
-            bindings: bindings(func, key),
-            target: lang::Target::for_device(cuda.compute_capability),
-            num_warps,
-            num_stages,
-        };
-        let compiled = lang::compile(func, &options).map_err(|diagnostics| self.compile_error(key, diagnostics.render(&func.files)))?;
+        let target = Target::ALL.into_iter().rev().find(|target| runs_on(*target, cuda));
+        let capability = cuda.compute_capability;
+        let target = target.ok_or(Error::TooOld { kernel: self.name, device, capability })?;
+        let options = Options { bindings: bindings(func, key), target, num_warps, num_stages };
+        let compiled =
+            kernel_lang::compile(func, &options).map_err(|diagnostics| self.compile_error(key, diagnostics.render(&func.files)))?;
         let image = module::Image {
             kernel: self.name,
             entry: &compiled.entry,
@@ -212,7 +215,7 @@ impl Kernel {
             return Ok(program.clone());
         }
         let func = self.parsed()?;
-        let program = lang::compile_cpu(func, &bindings(func, key))
+        let program = kernel_lang::compile_cpu(func, &bindings(func, key))
             .map_err(|diagnostics| self.compile_error(key, diagnostics.render(&func.files)))?;
         let program = Arc::new(program);
         self.programs.write().unwrap_or_else(PoisonError::into_inner).insert(key.into(), program.clone());
@@ -263,25 +266,9 @@ fn bindings(func: &ir::Function, key: &[u64]) -> Bindings {
     bindings
 }
 
-/// How good a target is for a GPU of this compute capability; none if it cannot run there.
-///
-/// | target   | runs on                                |
-/// |----------|----------------------------------------|
-/// | `sm_80`  | 8.0 and everything newer               |
-/// | `sm_90a` | 9.0 and nothing else                   |
-/// | `sm_100f`| 10.0 and newer ones of the same family |
-fn target_rank(target: &str, (major, minor): (u32, u32)) -> Option<(u32, bool)> {
-    let number = target.strip_prefix("sm_")?;
-    let digits = number.trim_end_matches(char::is_alphabetic);
-    let arch: u32 = digits.parse().ok()?;
-    let device = 10 * major + minor;
-    let runs = match &number[digits.len()..] {
-        "" => arch <= device,
-        "a" => arch == device,
-        "f" => arch / 10 == major && arch <= device,
-        _ => false,
-    };
-    runs.then_some((arch, digits.len() < number.len()))
+fn runs_on(target: Target, cuda: &Cuda) -> bool {
+    let (major, minor) = cuda.compute_capability;
+    target.runs_on(major, minor)
 }
 
 fn read<T>(lock: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
@@ -298,16 +285,6 @@ impl std::fmt::Debug for Kernel {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_newest_target_that_the_gpu_knows_ranks_first() {
-        let rank = |target| target_rank(target, (9, 0));
-        assert!(rank("sm_90a") > rank("sm_90") && rank("sm_90") > rank("sm_80"));
-        for target in ["sm_100", "sm_100a", "sm_89a", "sm_90x", "90", "sm_"] {
-            assert_eq!(rank(target), None, "{target}");
-        }
-        assert!(target_rank("sm_100f", (10, 3)).is_some() && target_rank("sm_100f", (12, 0)).is_none());
-    }
 
     #[test]
     fn key_words_bind_types_then_constants() {

@@ -16,7 +16,6 @@ mod error;
 mod event;
 mod grid;
 mod kernel;
-mod lang;
 mod launch;
 mod memory;
 mod module;

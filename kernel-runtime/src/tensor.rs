@@ -6,6 +6,7 @@ use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use cudarc::driver::CudaSlice;
+use kernel_lang::dtype::Dtype;
 
 use crate::memory::{CudaBuffer, Init, Memory};
 use crate::shape::{IntoShape, Shape};
@@ -76,7 +77,7 @@ impl Device {
     /// # Errors
     /// [`Error::ShapeTooLarge`], [`Error::OutOfMemory`], or what the driver says.
     pub fn empty<T: Element>(&self, shape: impl IntoShape) -> Result<Tensor<T>> {
-        let every_pattern_is_a_value = !matches!(T::DTYPE, crate::lang::Dtype::Bool);
+        let every_pattern_is_a_value = !matches!(T::DTYPE, Dtype::Bool);
         let init = if every_pattern_is_a_value { Init::Anything } else { Init::Zeros };
         Tensor::new(self, shape.into_shape()?, init)
     }

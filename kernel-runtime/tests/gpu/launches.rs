@@ -34,7 +34,7 @@ fn adds_ragged_lengths(device: Device) {
 fn slices_and_views_are_arguments(device: Device) {
     let x = device.tensor(&[1.0f32, 2.0, 3.0, 4.0]).unwrap();
     let mut out = device.zeros::<f32>(6).unwrap();
-    add(x.slice(1..3).unwrap(), &x.view().slice(2..).unwrap(), &mut out.slice_mut(3..5).unwrap(), 2).grid(1).launch().unwrap();
+    add(x.slice(1..3).unwrap(), x.view().slice(2..).unwrap(), &mut out.slice_mut(3..5).unwrap(), 2).grid(1).launch().unwrap();
     assert_eq!(out.to_vec().unwrap(), [0.0, 0.0, 0.0, 5.0, 7.0, 0.0]);
     assert!(format!("{out:?}").starts_with("Tensor<f32>[6] on cuda:0 [0.0, 0.0, 0.0, 5.0"));
 }
