@@ -142,7 +142,7 @@ struct Problem<'a> {
 }
 
 impl<'a> Problem<'a> {
-    /// `None` if elements have to leave their warps.
+    /// `None` if warp 0 of block 0 does not hold what it wants.
     fn new(src: &'a Layout, dst: &'a Layout, packed: &'a [(u32, u32)]) -> Option<Self> {
         let mut own = Span::default();
         for (bit, &basis) in src.flat_bases(Level::Register).iter().enumerate() {
@@ -160,12 +160,11 @@ impl<'a> Problem<'a> {
         }
         let mut wanted = Span::default();
         let pivots = (0..targets.len()).filter(|&bit| wanted.grow(targets[bit])).map(|bit| bit as u32).collect();
-        let problem = Self { src, dst, packed, own, held, targets, pivots };
-        let needed = problem.targets.iter().chain(dst.flat_bases(Level::Lane));
-        let moved = [Level::Warp, Level::Block].map(|level| differences(src, dst, level)).concat();
-        needed.chain(&moved).all(|&basis| problem.held.contains(basis)).then_some(problem)
+        let in_warp = targets.iter().chain(dst.flat_bases(Level::Lane)).all(|&basis| held.contains(basis));
+        in_warp.then_some(Self { src, dst, packed, own, held, targets, pivots })
     }
 
+    /// `None` if elements have to leave other warps, or one lane has too much of what the others want.
     fn solve(mut self, element_bits: u32) -> Option<ShufflePlan> {
         let (elements, receive) = match self.lane_elements() {
             Some(found) => found,

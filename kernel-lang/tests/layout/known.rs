@@ -103,3 +103,53 @@ fn slices_are_stored_once() {
     assert_eq!((plan.store.idle.lane, plan.store.idle.warp, plan.shared_bytes()), (0b1111, 0, 256));
     assert_eq!(shared(&line, &slice, 32).store.idle.warp, 0b10);
 }
+
+fn lanes(text: &str) -> Layout {
+    format!("layout<{text}, block = []>").parse().unwrap()
+}
+
+/// Registers 3 and 4 of one side and 7 and 8 of the other have a sum in common, and it makes a vector for both.
+#[test]
+fn vectors_are_found_among_sums() {
+    let src = lanes("[16], register = [3, 4], lane = [1, 8], warp = []");
+    let dst = lanes("[16], register = [7, 8], lane = [2, 1], warp = []");
+    let plan = SharedPlan::new(&src, &dst, 32).unwrap();
+    assert_eq!(run_shared(&plan, &src, &dst), tile(&dst));
+    assert_eq!(plan.memory.columns()[0], 7);
+    assert!(plan.store.vector >= 2 && plan.load.vector >= 2);
+}
+
+/// The source's warps hold copies and the destination's do not: each warp moves only what it wants, but a lane that has two
+/// elements of it sends them one after the other.
+#[test]
+fn scattering_takes_more_rounds() {
+    let src = lanes("[64], register = [1], lane = [2, 4, 8, 16, 32], warp = [0]");
+    let dst = lanes("[64], register = [], lane = [1, 2, 4, 8, 16], warp = [32]");
+    let plan = ShufflePlan::new(&src, &dst, 32).unwrap().unwrap();
+    assert_eq!(run_shuffle(&plan, &src), tile(&dst));
+    assert_eq!(plan.rounds.len(), 2);
+}
+
+/// Lanes that want the same read the same, to leave another lane with those elements to others.
+#[test]
+fn copies_make_room() {
+    let src = lanes("[4], register = [1], lane = [0, 2], warp = []");
+    let dst = lanes("[4], register = [], lane = [0, 1], warp = []");
+    let plan = ShufflePlan::new(&src, &dst, 32).unwrap().unwrap();
+    assert_eq!(run_shuffle(&plan, &src), tile(&dst));
+    assert_eq!(plan.rounds.len(), 1);
+}
+
+/// What a lane has itself it does not fetch.
+#[test]
+fn own_elements_stay() {
+    let exchanges = |src: &Layout, dst: &Layout| {
+        let plan = ShufflePlan::new(src, dst, 32).unwrap().unwrap();
+        assert_eq!(run_shuffle(&plan, src), tile(dst));
+        plan.rounds.iter().filter(|round| plan.exchanges(round)).count()
+    };
+    let src = lanes("[4], register = [1, 2], lane = [0, 0], warp = []");
+    assert_eq!(exchanges(&src, &lanes("[4], register = [2], lane = [0, 1], warp = []")), 0);
+    let src = lanes("[8], register = [1, 2], lane = [0, 4], warp = []");
+    assert_eq!(exchanges(&src, &lanes("[8], register = [4], lane = [1, 2], warp = []")), 1);
+}

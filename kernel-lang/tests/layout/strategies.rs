@@ -60,26 +60,28 @@ pub(crate) fn scrambled(bits: usize, mixing: usize) -> impl Strategy<Value = Vec
 }
 
 /// Layouts that hold every element, with copies at random places. Threads: `lanes` and `warps` bits, one block bit for
-/// `block`, which stands for the tile's last bit.
+/// `block`, which stands for the tile's last bit and something within the block.
 fn covering(shape: Vec<u32>, lanes: usize, warps: usize, block: bool, mixing: usize) -> impl Strategy<Value = Layout> {
     let elements: u32 = shape.iter().product();
     let tile_bits = elements.trailing_zeros() as usize - usize::from(block);
     let slots = lanes + warps;
-    (scrambled(tile_bits, mixing), prop::collection::vec(0..4u32, slots), 0..2usize).prop_map(move |(basis, copy, copies)| {
-        let mut basis = basis.into_iter();
-        let mut threads: Vec<u32> = copy.iter().map(|&dice| if dice == 0 { 0 } else { basis.next().unwrap_or(0) }).collect();
-        let mut registers: Vec<u32> = basis.collect();
-        if copies == 1 {
-            registers.push(threads.first().copied().unwrap_or(0)); // a copy that is not a zero basis
-        }
-        let warp = threads.split_off(lanes);
-        let wrap = |values: Vec<u32>| values.into_iter().map(|value| vec![value]).collect::<Vec<_>>();
-        let blocks = if block { vec![vec![elements / 2]] } else { vec![] };
-        Layout::new(&[elements], &[wrap(registers), wrap(threads), wrap(warp), blocks]).unwrap().reshape(&shape).unwrap()
-    })
+    (scrambled(tile_bits, mixing), prop::collection::vec(0..4u32, slots), 0..2usize, any::<u32>()).prop_map(
+        move |(basis, copy, copies, low)| {
+            let mut basis = basis.into_iter();
+            let mut threads: Vec<u32> = copy.iter().map(|&dice| if dice == 0 { 0 } else { basis.next().unwrap_or(0) }).collect();
+            let mut registers: Vec<u32> = basis.collect();
+            if copies == 1 {
+                registers.push(threads.first().copied().unwrap_or(0)); // a copy that is not a zero basis
+            }
+            let warp = threads.split_off(lanes);
+            let wrap = |values: Vec<u32>| values.into_iter().map(|value| vec![value]).collect::<Vec<_>>();
+            let blocks = if block { vec![vec![elements / 2 + low % (elements / 2)]] } else { vec![] };
+            Layout::new(&[elements], &[wrap(registers), wrap(threads), wrap(warp), blocks]).unwrap().reshape(&shape).unwrap()
+        },
+    )
 }
 
-/// Two layouts of one tile on the same threads; every other pair keeps the warps in place.
+/// Two layouts of one tile on the same threads; every other pair keeps elements in their warps.
 pub(crate) fn pairs() -> impl Strategy<Value = (Layout, Layout)> {
     (shapes(), 0..=5usize, 0..=2usize, any::<bool>(), select(vec![0usize, 0, 3, 20])).prop_flat_map(
         |(shape, lanes, warps, same_warps, mixing)| {
@@ -92,12 +94,18 @@ pub(crate) fn pairs() -> impl Strategy<Value = (Layout, Layout)> {
                 }
                 // dst becomes a reshuffle of the registers and lanes of src, still with its warps.
                 let bases = Level::ALL.map(|level| (0..src.bits(level)).map(|bit| src.basis(level, bit).unwrap()).collect::<Vec<_>>());
-                let [mut registers, mut threads, warp, blocks] = bases;
+                let [mut registers, mut threads, mut warp, mut blocks] = bases;
                 let turn = registers.len().min(1);
                 registers.rotate_left(turn);
                 for (register, lane) in registers.iter_mut().zip(&mut threads) {
                     if lane.iter().sum::<u32>() % 3 != 0 {
                         std::mem::swap(register, lane);
+                    }
+                }
+                // What a thread holds may depend on its warp and block, as long as it stays inside.
+                for (outer, inner) in warp.iter_mut().chain(&mut blocks).zip(registers.iter().chain(&threads)) {
+                    if inner.iter().sum::<u32>() % 5 < 2 {
+                        outer.iter_mut().zip(inner).for_each(|(outer, inner)| *outer ^= inner);
                     }
                 }
                 let dst = Layout::new(src.shape(), &[registers, threads, warp, blocks]).unwrap();
