@@ -38,11 +38,14 @@ pub fn ulps(op: UnaryOp, x: Scalar, got: Scalar) -> f64 {
         return if exact.is_nan() == got.is_nan() { 0.0 } else { f64::NAN };
     }
     let exponent = if exact == 0.0 { smallest_exponent } else { (exact.abs().log2().floor() as i32).max(smallest_exponent) };
-    let ulp = 2f64.powi(exponent - digits + 1);
+    let ulp = 2f64.powi(exponent - digits + 1).max(f64::from_bits(1));
+    if got == exact {
+        return 0.0;
+    }
     if got.is_infinite() || exact.is_infinite() {
         // Infinity stands where the largest finite number's successor would.
         let is_near = exact.signum() == got.signum() && exact.abs() >= largest - 2.0 * ulp && got.abs() >= largest - 2.0 * ulp;
-        return if is_near || exact == got { 0.0 } else { f64::INFINITY };
+        return if is_near { 0.0 } else { f64::INFINITY };
     }
     // Results that small may be zero, and lg2 near 1 has an absolute error.
     let slack = match op {
