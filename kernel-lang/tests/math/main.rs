@@ -3,6 +3,7 @@
 //! `cargo test --release -p kernel-lang --test math -- --ignored --nocapture` runs every `f32` there is through every function.
 
 mod float32;
+mod float64;
 mod halves;
 mod interpreter;
 mod reduction;
