@@ -23,6 +23,7 @@ mod half;
 mod log;
 mod log_f64;
 mod trig;
+mod trig_f64;
 
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute};
@@ -89,8 +90,11 @@ fn function(f: &mut Formula<'_>, op: UnaryOp, x: Value) -> Option<Value> {
             f.div(one, x)
         }
         (UnaryOp::Sin, false) => trig::sin(f, x),
+        (UnaryOp::Sin, true) => trig_f64::sin(f, x),
         (UnaryOp::Cos, false) => trig::cos(f, x),
+        (UnaryOp::Cos, true) => trig_f64::cos(f, x),
         (UnaryOp::Tan, false) => trig::tan(f, x),
+        (UnaryOp::Tan, true) => trig_f64::tan(f, x),
         (UnaryOp::Erf, false) => erf::erf(f, x),
         (UnaryOp::Erf, true) => erf_f64::erf(f, x),
         (UnaryOp::Round, _) => round(f, x),
