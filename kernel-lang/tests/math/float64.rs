@@ -14,11 +14,11 @@ const TABLE: &str = include_str!("../data/math_f64.txt");
 const BOUNDS: [(&str, f64); 11] = [
     ("exp", 1.0),
     ("exp2", 1.0),
-    ("sigmoid", 2.0),
+    ("sigmoid", 2.1),
     ("tanh", 2.0),
     ("log", 1.0),
     ("log2", 1.0),
-    ("rsqrt", 1.2),
+    ("rsqrt", 1.5),
     ("sin", 2.0),
     ("cos", 2.0),
     ("tan", 2.0),

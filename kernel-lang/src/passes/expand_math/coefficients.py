@@ -251,6 +251,11 @@ def _():
     return fit(f, lambda z: z**2 / cos(sqrt(z)), range(0, 6), mpf(10) ** -8, QUARTER_PI**2, 64)
 
 
+@define("tan f64", 64)
+def _():
+    return fit(odd(tan, 1), lambda z: z * sqrt(z) / tan(sqrt(z)), range(0, 14), TINY, QUARTER_PI**2, 64)
+
+
 @define("erf f64 small", 64)
 def _():
     f = lambda z: erf(sqrt(z)) / sqrt(z) - 1

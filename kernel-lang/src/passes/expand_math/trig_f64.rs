@@ -31,6 +31,23 @@ const COS: [f64; 6] = [
     2.0875700436194266e-9,
     -1.1358514829826322e-11,
 ];
+/// tan(r) = r + r z p(z); relative error 2^-55.262.
+const TAN: [f64; 14] = [
+    0.33333333333332776,
+    0.13333333333414535,
+    0.0539682539267088,
+    0.021869489608048194,
+    0.008863219177255313,
+    0.003592288965812395,
+    0.0014547586243668397,
+    0.0005950621002195668,
+    0.00022238731248875384,
+    0.00013651048428063703,
+    -2.636528788611146e-5,
+    8.943334610982358e-5,
+    -4.4866375322815735e-5,
+    2.086082038738745e-5,
+];
 /// 2/pi: a word of zeros, then 1152 bits below the point.
 const TWO_OVER_PI: [u64; 19] = [
     0x0000_0000_0000_0000,
@@ -54,26 +71,70 @@ const TWO_OVER_PI: [u64; 19] = [
     0x6bfb_5fb1_1f8d_5d08,
 ];
 
-/// (r, n), n as `i64` modulo at least 4.
-fn reduce(f: &mut Formula<'_>, x: Value) -> (Value, Value) {
-    let two_over_pi = f.k(std::f64::consts::FRAC_2_PI);
-    let shifted = f.fma_plus(x, two_over_pi, TO_INTEGER);
-    let n = f.add_k(shifted, -TO_INTEGER);
-    let mut r = x;
-    for part in PIO2 {
-        r = f.fma_k(n, -part, r);
-    }
-    let n = f.bitcast(shifted, Dtype::I64);
+/// x = n pi/2 + r + low.
+struct Reduced {
+    /// Rounded to nearest.
+    r: Value,
+    /// What that rounding lost; there if it was asked for.
+    low: Option<Value>,
+    /// As `i64`; its lowest two bits count.
+    n: Value,
+}
 
-    let (large_r, large_n) = reduce_large(f, x);
+fn reduce(f: &mut Formula<'_>, x: Value, with_low: bool) -> Reduced {
+    let small = reduce_small(f, x, with_low);
+    let large = reduce_large(f, x, with_low);
     let magnitude = f.abs(x);
     let is_large = f.compare_k(CompareOp::Gt, magnitude, FAST_LIMIT);
-    (f.select(is_large, large_r, r), f.select(is_large, large_n, n))
+    Reduced {
+        r: f.select(is_large, large.r, small.r),
+        low: small.low.zip(large.low).map(|(small, large)| f.select(is_large, large, small)),
+        n: f.select(is_large, large.n, small.n),
+    }
+}
+
+/// The reduction of |x| <= 2^40. The first difference is exact: a multiple of 2^-53 below 1.
+fn reduce_small(f: &mut Formula<'_>, x: Value, with_low: bool) -> Reduced {
+    let two_over_pi = f.k(std::f64::consts::FRAC_2_PI);
+    let shifted = f.fma_plus(x, two_over_pi, TO_INTEGER);
+    let n_float = f.add_k(shifted, -TO_INTEGER);
+    let n = f.bitcast(shifted, Dtype::I64);
+    let first = f.fma_k(n_float, -PIO2[0], x);
+    if !with_low {
+        let r = f.fma_k(n_float, -PIO2[1], first);
+        return Reduced { r: f.fma_k(n_float, -PIO2[2], r), low: None, n };
+    }
+    // The exact product, subtracted exactly (Knuth's two-sum).
+    let product = f.mul_k(n_float, -PIO2[1]);
+    let minus_product = f.neg(product);
+    let product_low = f.fma_k(n_float, -PIO2[1], minus_product);
+    let (high, low) = two_sum(f, first, product);
+    let low = f.add(low, product_low);
+    let low = f.fma_k(n_float, -PIO2[2], low);
+    let (r, low) = fast_two_sum(f, high, low);
+    Reduced { r, low: Some(low), n }
+}
+
+/// a + b as a float and what its rounding lost.
+fn two_sum(f: &mut Formula<'_>, a: Value, b: Value) -> (Value, Value) {
+    let sum = f.add(a, b);
+    let b_taken = f.sub(sum, a);
+    let a_taken = f.sub(sum, b_taken);
+    let b_lost = f.sub(b, b_taken);
+    let a_lost = f.sub(a, a_taken);
+    (sum, f.add(a_lost, b_lost))
+}
+
+/// The same for |a| >= |b|.
+fn fast_two_sum(f: &mut Formula<'_>, a: Value, b: Value) -> (Value, Value) {
+    let sum = f.add(a, b);
+    let taken = f.sub(sum, a);
+    (sum, f.sub(b, taken))
 }
 
 /// The reduction of |x| > 2^40: |x| = S 2^(exponent - 1086) with the top bit of S set, and the window of 192 bits begins
 /// `exponent - 1024` bits into the table. Bits before it contribute multiples of 4 to n, bits behind it less than 2^-126.
-fn reduce_large(f: &mut Formula<'_>, x: Value) -> (Value, Value) {
+fn reduce_large(f: &mut Formula<'_>, x: Value, with_low: bool) -> Reduced {
     let bits = f.bits(x);
     let significand = f.int_op(BinaryOp::Shl, bits, 11);
     let significand = f.int_op(BinaryOp::Or, significand, 1 << 63);
@@ -111,24 +172,47 @@ fn reduce_large(f: &mut Formula<'_>, x: Value) -> (Value, Value) {
     let two_low = f.int_op(BinaryOp::Shr, low, 62);
     let fraction = f.binary(BinaryOp::Or, two_high, two_low);
     let fraction = f.bitcast(fraction, Dtype::I64);
-    let fraction = f.cast(fraction, Dtype::F64);
     let rest = f.int_op(BinaryOp::Shl, low, 2);
-    let rest = f.cast(rest, Dtype::F64);
-    // In units of 2^-64.
-    let fraction = f.fma_k(rest, 1.0 / 18_446_744_073_709_551_616.0, fraction);
+    let (r, low) = times_quarter_turn(f, fraction, rest, with_low);
     // x - x is 0, or NaN for an infinite x.
     let nothing = f.sub(x, x);
-    let unit = 1.0 / 18_446_744_073_709_551_616.0;
-    let low = f.fma_k(fraction, PIO2[1] * unit, nothing);
-    let r = f.fma_k(fraction, PIO2[0] * unit, low);
+    let r = f.add(r, nothing);
 
-    // For x < 0 both are negated.
+    // For x < 0 all are negated.
     let n = f.bitcast(n, Dtype::I64);
     let zero = f.int(0, n);
     let minus_n = f.binary(BinaryOp::Sub, zero, n);
-    let minus_r = f.neg(r);
     let is_negative = f.compare_k(CompareOp::Lt, x, 0.0);
-    (f.select(is_negative, minus_r, r), f.select(is_negative, minus_n, n))
+    let mut signed = |f: &mut Formula<'_>, value: Value| {
+        let minus = f.neg(value);
+        f.select(is_negative, minus, value)
+    };
+    let (r, low) = (signed(f, r), low.map(|low| signed(f, low)));
+    Reduced { r, low, n: f.select(is_negative, minus_n, n) }
+}
+
+/// pi/2 times the fraction `fraction` 2^-64 + `rest` 2^-128.
+fn times_quarter_turn(f: &mut Formula<'_>, fraction: Value, rest: Value, with_low: bool) -> (Value, Option<Value>) {
+    let unit = 1.0 / 18_446_744_073_709_551_616.0;
+    let high = f.cast(fraction, Dtype::F64);
+    let rest = f.cast(rest, Dtype::F64);
+    if !with_low {
+        let sum = f.fma_k(rest, unit, high);
+        let low = f.mul_k(sum, PIO2[1] * unit);
+        return (f.fma_k(sum, PIO2[0] * unit, low), None);
+    }
+    // What the cast to 53 digits lost.
+    let taken = f.cast(high, Dtype::I64);
+    let lost = f.binary(BinaryOp::Sub, fraction, taken);
+    let lost = f.cast(lost, Dtype::F64);
+    let rest = f.fma_k(rest, unit, lost);
+    let product = f.mul_k(high, PIO2[0] * unit);
+    let minus_product = f.neg(product);
+    let low = f.fma_k(high, PIO2[0] * unit, minus_product);
+    let low = f.fma_k(high, PIO2[1] * unit, low);
+    let low = f.fma_k(rest, PIO2[0] * unit, low);
+    let (r, low) = fast_two_sum(f, product, low);
+    (r, Some(low))
 }
 
 /// Four words of the table from word `start / 64` on: by the bits of that index, from the highest, half of what is left is dropped.
@@ -177,23 +261,35 @@ fn sin_of_parts(f: &mut Formula<'_>, r: Value, n: Value) -> Value {
 }
 
 pub(super) fn sin(f: &mut Formula<'_>, x: Value) -> Value {
-    let (r, n) = reduce(f, x);
-    sin_of_parts(f, r, n)
+    let reduced = reduce(f, x, false);
+    sin_of_parts(f, reduced.r, reduced.n)
 }
 
 pub(super) fn cos(f: &mut Formula<'_>, x: Value) -> Value {
-    let (r, n) = reduce(f, x);
-    let n = f.int_op(BinaryOp::Add, n, 1);
-    sin_of_parts(f, r, n)
+    let reduced = reduce(f, x, false);
+    let n = f.int_op(BinaryOp::Add, reduced.n, 1);
+    sin_of_parts(f, reduced.r, n)
 }
 
-/// sin / cos, or -cos / sin after an odd number of quarter turns.
+/// t = tan(r + low) in two floats, and after an odd number of quarter turns -1 / t, corrected by the lower one.
 pub(super) fn tan(f: &mut Formula<'_>, x: Value) -> Value {
-    let (r, n) = reduce(f, x);
-    let (sin, cos) = sin_cos(f, r);
-    let is_odd = is_odd(f, n);
-    let minus_cos = f.neg(cos);
-    let numerator = f.select(is_odd, minus_cos, sin);
-    let denominator = f.select(is_odd, sin, cos);
-    f.div(numerator, denominator)
+    let reduced = reduce(f, x, true);
+    let (r, low) = (reduced.r, reduced.low.expect("the low part was asked for"));
+    let z = f.mul(r, r);
+    let p = f.polynomial(z, &TAN);
+    let w = f.fma_plus(p, z, 0.0);
+    // The slope of the tangent, 1 + tan^2, is 1 + z to the digits that `low` has.
+    let low = f.fma(z, low, low);
+    let s = f.fma(w, r, low);
+    let (t, t_low) = fast_two_sum(f, r, s);
+
+    let minus_one = f.k(-1.0);
+    let q = f.div(minus_one, t);
+    let square = f.mul(q, q);
+    let turned = f.fma(square, t_low, q);
+    let is_odd = is_odd(f, reduced.n);
+    let result = f.select(is_odd, turned, t);
+    // The sums above lose the sign of a zero.
+    let is_zero = f.compare_k(CompareOp::Eq, x, 0.0);
+    f.select(is_zero, x, result)
 }
