@@ -67,6 +67,8 @@ struct Emitter<'a> {
     /// The address of the report, in a checked kernel.
     report_buffer: Option<Reg>,
     sites: Vec<Site>,
+    /// Does the module need the bits of 2/pi?
+    uses_two_over_pi: bool,
     loc: Loc,
     num_warps: u32,
 }
@@ -87,6 +89,7 @@ pub fn emit(func: Verified<'_>, target: &Target, num_warps: u32) -> (String, Vec
         pointers: SideTable::new(),
         report_buffer: None,
         sites: Vec::new(),
+        uses_two_over_pi: false,
         loc: Loc::NONE,
         num_warps,
     };
@@ -95,12 +98,13 @@ pub fn emit(func: Verified<'_>, target: &Target, num_warps: u32) -> (String, Vec
     emitter.region(func.body);
     let body = std::mem::take(&mut emitter.asm).finish();
 
-    let mut text = format!(
-        "//\n// {} by galatea\n//\n\n.version {}\n.target {target}\n.address_size 64\n\n.visible .entry {}(\n",
-        func.name,
-        target.ptx_version(),
-        func.name
-    );
+    let mut text =
+        format!("//\n// {} by galatea\n//\n\n.version {}\n.target {target}\n.address_size 64\n\n", func.name, target.ptx_version());
+    if emitter.uses_two_over_pi {
+        let words: Vec<String> = math::TWO_OVER_PI.iter().map(|word| format!("{word:#010x}")).collect();
+        text.push_str(&format!(".const .align 4 .b32 two_over_pi[{}] = {{{}}};\n\n", words.len(), words.join(", ")));
+    }
+    text.push_str(&format!(".visible .entry {}(\n", func.name));
     let mut params: Vec<String> = func.params.iter().enumerate().flat_map(|(index, param)| param_declarations(func, index, param.value)).collect();
     if func.reports {
         params.push("\t.param .u64 .ptr .global .align 8 report".to_string());
