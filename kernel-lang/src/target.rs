@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A PTX target.
+/// A PTX target. Targets are ordered: of two that a device runs, the greater has more instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Target {
     major: u8,
@@ -29,6 +29,18 @@ impl Target {
     pub const fn runs_on(self, major: i32, minor: i32) -> bool {
         let (own_major, own_minor) = (self.major as i32, self.minor as i32);
         if self.specific { major == own_major && minor == own_minor } else { major > own_major || (major == own_major && minor >= own_minor) }
+    }
+
+    /// The best target that a device of that compute capability runs; `None` for devices older than every target.
+    ///
+    /// ```
+    /// use kernel_lang::target::Target;
+    /// assert_eq!(Target::best_for(9, 0), Some(Target::SM_90A));
+    /// assert_eq!(Target::best_for(12, 0), Some(Target::SM_80));
+    /// assert_eq!(Target::best_for(7, 5), None);
+    /// ```
+    pub fn best_for(major: i32, minor: i32) -> Option<Target> {
+        Target::ALL.into_iter().filter(|target| target.runs_on(major, minor)).max()
     }
 
     /// Threads of a warp.

@@ -208,6 +208,66 @@ def _():
     return fit(f, lambda x: erfc(x), range(0, 7), mpf("0.95"), mpf("3.95"), 32)
 
 
+LN2_HALF = log(mpf(2)) / 2 * mpf("1.0001")
+QUARTER_PI = pi / 4 * mpf("1.0001")
+
+
+@define("exp f64", 64)
+def _():
+    # e^r = 1 + r + r^2 p(r)
+    f = lambda r: (exp(r) - 1 - r) / r**2 if abs(r) > mpf(10) ** -18 else 1 / mpf(2) + r / 6
+    return fit(f, lambda r: r**2 / exp(r), range(0, 10), -LN2_HALF, LN2_HALF, 64)
+
+
+@define("exp2 f64", 64)
+def _():
+    # 2^r = 1 + r p(r)
+    f = lambda r: (mpf(2) ** r - 1) / r if abs(r) > mpf(10) ** -25 else log(mpf(2))
+    return fit(f, lambda r: abs(r) / mpf(2) ** r, range(0, 11), mpf(-1) / 2, mpf(1) / 2, 64)
+
+
+@define("log f64", 64)
+def _():
+    # ln((1 + s) / (1 - s)) = 2 s + s z p(z), z = s^2
+    ln = lambda z: log((1 + sqrt(z)) / (1 - sqrt(z)))
+    f = lambda z: (ln(z) / sqrt(z) - 2) / z
+    return fit(f, lambda z: z * sqrt(z) / ln(z), range(0, 7), TINY, mpf("0.17158") ** 2, 64)
+
+
+@define("tanh f64", 64)
+def _():
+    return fit(odd(tanh, 1), lambda z: z * sqrt(z) / tanh(sqrt(z)), range(0, 11), TINY, mpf("0.625") ** 2, 64)
+
+
+@define("sin f64", 64)
+def _():
+    return fit(odd(sin, 1), lambda z: z * sqrt(z) / sin(sqrt(z)), range(0, 6), TINY, QUARTER_PI**2, 64)
+
+
+@define("cos f64", 64)
+def _():
+    # cos(r) = 1 - z / 2 + z^2 p(z)
+    f = lambda z: (cos(sqrt(z)) - 1 + z / 2) / z**2
+    return fit(f, lambda z: z**2 / cos(sqrt(z)), range(0, 6), mpf(10) ** -8, QUARTER_PI**2, 64)
+
+
+@define("tan f64", 64)
+def _():
+    return fit(odd(tan, 1), lambda z: z * sqrt(z) / tan(sqrt(z)), range(0, 14), TINY, QUARTER_PI**2, 64)
+
+
+@define("erf f64 small", 64)
+def _():
+    f = lambda z: erf(sqrt(z)) / sqrt(z) - 1
+    return fit(f, lambda z: sqrt(z) / erf(sqrt(z)), range(0, 13), TINY, mpf(1), 64)
+
+
+@define("erf f64 large", 64)
+def _():
+    # erfc(x) = e^p(x)
+    return fit(lambda x: log(erfc(x)), lambda x: erfc(x), range(0, 20), mpf(1), mpf("5.9375"), 64)
+
+
 if __name__ == "__main__":
     for name, (make, bits) in FITS.items():
         if len(sys.argv) == 1 or any(word in name for word in sys.argv[1:]):

@@ -5,9 +5,9 @@ use crate::ir::{BinaryOp, CompareOp, UnaryOp, Value};
 use super::formula::Formula;
 
 /// From here on 1 - erfc(x) loses no digits.
-const LARGE: f64 = 0.95;
+const LARGE: f64 = 0.9375;
 /// erfc is below half an ulp of 1 from here on: 2^p stays there.
-const LIMIT: f64 = 3.95;
+const LIMIT: f64 = 3.9375;
 /// erf(x) = x + x p(x^2) for |x| < 0.95; relative error 2^-25.1.
 const SMALL: [f64; 6] = [
     0.12837913632392883,
