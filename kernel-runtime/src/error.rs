@@ -223,17 +223,6 @@ pub enum Error {
     /// A `.checked()` launch met an access outside its tensor.
     #[error("{0}")]
     OutOfBounds(Box<OutOfBounds>),
-    /// `.checked()` cannot run on this device yet.
-    #[error(
-        "kernel `{kernel}`: `.checked()` launches run on the CPU only, not on `{device}`\nhelp: move the arguments with `.to_device(&Device::cpu())`"
-    )]
-    CheckedUnavailable {
-        /// The kernel.
-        kernel: &'static str,
-        /// The device.
-        device: Device,
-    },
-
     // Tuning.
     /// No configuration of an autotuned kernel runs.
     #[error("kernel `{kernel}`: none of its {} configurations runs on `{device}`\n{}", .failures.len(), .failures.join("\n"))]

@@ -8,11 +8,11 @@ use super::race::{median, race, winner};
 use super::{Outcome, Report, Trial, TuneConfig, Tuner, alone, with_key};
 use crate::args::Args;
 use crate::bench::Timer;
-use crate::device::Cuda;
+use crate::device::{Cuda, Gpu};
 use crate::grid::IntoGrid;
 use crate::kernel::Schedule;
-use crate::launch::{NoGrid, Place, checked_on_cuda, enqueue_with, run_on_cpu};
-use crate::{Device, Error, Result, Stream};
+use crate::launch::{NoGrid, Place, run_on_cpu, run_on_cuda};
+use crate::{Device, Error, Result, Stream, checked};
 
 /// A call of an autotuned kernel, not run yet. Like a [`Launch`](crate::Launch), but [`AutotunedLaunch::grid`] takes a
 /// function of the configuration.
@@ -79,18 +79,23 @@ where
                 let grid = self.grid_of(first)?;
                 if grid.contains(&0) { Ok(()) } else { run_on_cpu(&self.args, &self.key_of(first), grid, self.checked) }
             }
-            Place::Cuda { device, .. } if self.checked => checked_on_cuda(&self.args, device),
-            Place::Cuda { device, cuda, stream } => {
-                let first = self.first(device)?;
-                let report = self.with_tuning_key(cuda, |key| match self.tuner.find(key) {
+            // Looking for a mistake needs no tuning.
+            Place::Cuda(gpu, stream) if self.checked => {
+                let first = self.first(gpu.device)?;
+                let grid = self.grid_of(first)?;
+                if grid.contains(&0) { Ok(()) } else { checked::run(&self.args, &self.key_of(first), grid, gpu, stream) }
+            }
+            Place::Cuda(gpu, stream) => {
+                let first = self.first(gpu.device)?;
+                let report = self.with_tuning_key(gpu.cuda, |key| match self.tuner.find(key) {
                     Some(report) => Ok(Some(report)),
                     // Nothing to do is nothing to tune.
                     None if self.grid_of(first)?.contains(&0) => Ok(None),
-                    None => self.tune(key, device, cuda, stream).map(Some),
+                    None => self.tune(key, gpu, stream).map(Some),
                 })?;
                 let Some(report) = report else { return Ok(()) };
                 let config = report.chosen().map_or(first, |trial| trial.config);
-                self.enqueue(config, self.grid_of(config)?, (device, cuda, stream))
+                self.run(config, self.grid_of(config)?, gpu, stream)
             }
         }
     }
@@ -101,9 +106,9 @@ where
     /// As [`AutotunedLaunch::launch`].
     pub fn report(mut self) -> Result<Arc<Report<C>>> {
         match Place::of(&mut self.args, self.stream)? {
-            Place::Cuda { device, cuda, stream } => self.with_tuning_key(cuda, |key| match self.tuner.find(key) {
+            Place::Cuda(gpu, stream) => self.with_tuning_key(gpu.cuda, |key| match self.tuner.find(key) {
                 Some(report) => Ok(report),
-                None => self.tune(key, device, cuda, stream),
+                None => self.tune(key, gpu, stream),
             }),
             Place::Cpu => {
                 let trials = self.tuner.configs().iter().enumerate();
@@ -128,12 +133,12 @@ where
         (self.grid)(config).into_grid().check(self.args.kernel().name())
     }
 
-    fn enqueue(&self, config: C, grid: [u32; 3], place: (Device, &'static Cuda, &Arc<CudaStream>)) -> Result<()> {
+    fn run(&self, config: C, grid: [u32; 3], gpu: Gpu, stream: &Arc<CudaStream>) -> Result<()> {
         if grid.contains(&0) {
             return Ok(());
         }
         let schedule = Schedule { num_warps: config.num_warps(), num_stages: config.num_stages() };
-        enqueue_with(&self.args, &self.key_of(config), schedule, grid, place)
+        run_on_cuda(&self.args, &self.key_of(config), Some(schedule), grid, gpu, stream)
     }
 
     /// The tuning key: the device, the key arguments, and the kernel's key without the tuned constants.
@@ -151,12 +156,12 @@ where
     }
 
     #[cold]
-    fn tune(&self, key: &[u64], device: Device, cuda: &'static Cuda, stream: &Arc<CudaStream>) -> Result<Arc<Report<C>>> {
+    fn tune(&self, key: &[u64], gpu: Gpu, stream: &Arc<CudaStream>) -> Result<Arc<Report<C>>> {
         let configs = self.tuner.configs();
         let kernel = self.args.kernel().name();
         // The user's function is asked first: it may do anything, tuning another kernel included.
         let grids: Vec<_> = configs.iter().map(|&config| self.grid_of(config)).collect();
-        let run = |i: usize, grid: [u32; 3]| self.enqueue(configs[i], grid, (device, cuda, stream));
+        let run = |i: usize, grid: [u32; 3]| self.run(configs[i], grid, gpu, stream);
         let _guard = alone();
         if let Some(report) = self.tuner.find(key) {
             return Ok(report);
@@ -169,7 +174,7 @@ where
         let able: Vec<_> = outcomes.iter().enumerate().filter_map(|(i, outcome)| Some((i, *outcome.as_ref().ok()?))).collect();
 
         // Twice the cache, so that nothing of it is left.
-        let mut timer = Timer::new(&Stream::from_launch(device, stream), 2 * cuda.l2_bytes)?;
+        let mut timer = Timer::new(&Stream::from_launch(gpu.device, stream), 2 * gpu.cuda.l2_bytes)?;
         let times = race(able.len(), |alive| {
             for (n, &candidate) in alive.iter().enumerate() {
                 let (i, grid) = able[candidate];
@@ -191,13 +196,13 @@ where
             };
             Trial { config, outcome, chosen: fastest == Some(i) }
         });
-        let report = Report { kernel, device, trials: trials.collect() };
+        let report = Report { kernel, device: gpu.device, trials: trials.collect() };
         if fastest.is_none() {
             let failures = report.trials.iter().map(|trial| match &trial.outcome {
                 Outcome::Failed(reason) => format!("  {:?}: {reason}", trial.config),
                 _ => format!("  {:?}: not timed", trial.config),
             });
-            return Err(Error::NoConfig { kernel, device, failures: failures.collect() });
+            return Err(Error::NoConfig { kernel, device: gpu.device, failures: failures.collect() });
         }
         Ok(self.tuner.remember(key, report))
     }

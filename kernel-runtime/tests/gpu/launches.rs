@@ -10,6 +10,7 @@ use crate::{Test, allocations};
 pub(crate) const TESTS: &[Test] = &[
     ("adds_ragged_lengths", adds_ragged_lengths),
     ("what_is_not_embedded_is_compiled", what_is_not_embedded_is_compiled),
+    ("a_checked_launch_names_the_access", a_checked_launch_names_the_access),
     ("slices_and_views_are_arguments", slices_and_views_are_arguments),
     ("every_width_of_scalar_arrives", every_width_of_scalar_arrives),
     ("large_shared_memory_is_reserved", large_shared_memory_is_reserved),
@@ -53,6 +54,20 @@ fn what_is_not_embedded_is_compiled(device: Device) {
     let (x, mut y) = (device.zeros::<f32>(1).unwrap(), device.zeros::<f32>(1).unwrap());
     let error = axpy::<f32, 100>(1.0, &x, &mut y, 1).grid(1).launch().unwrap_err();
     assert!(matches!(error, Error::Compile { .. }), "{error}");
+}
+
+fn a_checked_launch_names_the_access(device: Device) {
+    let (x, mut y) = (device.full(100, 1.0f32).unwrap(), device.zeros::<f32>(300).unwrap());
+    axpy::<f32, 64>(1.0, &x, &mut y, 100).grid(2).checked().launch().unwrap();
+    assert_eq!(y.to_vec().unwrap().iter().sum::<f32>(), 100.0);
+    for stream in [device.stream().clone(), device.new_stream().unwrap()] {
+        let error = axpy::<f32, 64>(1.0, &x, &mut y, 300).grid(5).on(&stream).checked().launch().unwrap_err();
+        println!("{error}");
+        let Error::OutOfBounds(found) = error else { panic!("{error}") };
+        assert_eq!((found.op, found.parameter.as_str(), found.length), ("load", "x", 100));
+        assert_eq!((found.file.as_str(), found.line, found.column), ("src/axpy.rs", 5, 13));
+        assert!((100..300).contains(&found.index) && found.program_id[0] as i64 == found.index / 64, "{found:?}");
+    }
 }
 
 fn slices_and_views_are_arguments(device: Device) {
@@ -127,8 +142,6 @@ fn devices_must_agree(device: Device) {
     );
     let error = add(&x, &x, &mut out, 4).on(Device::cpu().stream()).grid(1).launch().unwrap_err();
     assert!(error.to_string().contains("but the stream of the launch lives on `cpu`"), "{error}");
-    let error = add(&x, &x, &mut out, 4).grid(1).checked().launch().unwrap_err();
-    assert!(matches!(error, Error::CheckedUnavailable { .. }));
 }
 
 fn a_launch_allocates_nothing(device: Device) {
