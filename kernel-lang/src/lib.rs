@@ -3,4 +3,22 @@
 pub mod diagnostic;
 pub mod dtype;
 pub mod ir;
+pub mod layout;
 pub mod location;
+pub mod target;
+
+#[cfg(feature = "codegen")]
+pub mod analysis;
+#[cfg(feature = "codegen")]
+pub mod backend;
+#[cfg(feature = "codegen")]
+mod compile;
+#[cfg(feature = "codegen")]
+pub mod passes;
+#[cfg(feature = "codegen")]
+pub mod scalar;
+
+#[cfg(feature = "codegen")]
+pub use compile::{Compiled, Options, compile, compile_cpu, compile_with};
+#[cfg(feature = "codegen")]
+pub use passes::specialize::Bindings;

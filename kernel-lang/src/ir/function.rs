@@ -1,9 +1,10 @@
 //! A kernel: its generics, parameters, and the tables of values, ops and regions.
 
 use crate::dtype::Dtype;
-use crate::ir::arena::{Arena, Handle, Inst, Region, Value};
+use crate::ir::arena::{Arena, Handle, Inst, Region, SideTable, Value};
 use crate::ir::ops::Op;
 use crate::ir::types::Type;
+use crate::layout::Layout;
 use crate::location::{Loc, Name};
 
 /// A type parameter of a generic kernel and the dtypes it may stand for.
@@ -88,6 +89,8 @@ pub struct Function {
     pub unchecked: bool,
     /// The body; its parameters are the kernel's.
     pub body: Region,
+    /// Who holds which element of a tile: of every tile at the Gpu stage, of none before.
+    pub layouts: SideTable<Value, Option<Layout>>,
     values: Arena<Value, ValueData>,
     insts: Arena<Inst, InstData>,
     regions: Arena<Region, RegionData>,
@@ -106,6 +109,7 @@ impl Function {
             files: Vec::new(),
             unchecked: false,
             body,
+            layouts: SideTable::new(),
             values: Arena::default(),
             insts: Arena::default(),
             regions,
