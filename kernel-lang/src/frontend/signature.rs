@@ -29,7 +29,6 @@ const NUMBERS: [Dtype; 12] = {
 };
 
 /// A kernel's signature as far as it could be read.
-#[derive(Debug)]
 pub(crate) struct Signature {
     pub(crate) name: Name,
     pub(crate) types: Vec<TypeGeneric>,
@@ -38,7 +37,6 @@ pub(crate) struct Signature {
 }
 
 /// `T: Float`
-#[derive(Debug)]
 pub(crate) struct TypeGeneric {
     pub(crate) name: Name,
     pub(crate) ident: syn::Ident,
@@ -48,7 +46,6 @@ pub(crate) struct TypeGeneric {
 }
 
 /// `const BLOCK_SIZE: usize`
-#[derive(Debug)]
 pub(crate) struct ConstGeneric {
     pub(crate) name: Name,
     pub(crate) ident: syn::Ident,
@@ -58,7 +55,6 @@ pub(crate) struct ConstGeneric {
 }
 
 /// `x: Ptr<T>`
-#[derive(Debug)]
 pub(crate) struct Param {
     pub(crate) name: Name,
     pub(crate) ident: syn::Ident,

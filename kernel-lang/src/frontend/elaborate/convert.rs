@@ -42,19 +42,11 @@ impl Elaborator<'_> {
             return Err((format!("`{expr}` is {wanted}, not `{elem}`"), help));
         }
         let Some(dtype) = elem.dtype() else { return Ok(constant.expr.clone()) };
-        match &constant.expr {
-            ConstExpr::Int(value) => match dtype.int_range() {
-                None => Ok(ConstExpr::Float(*value as f64)),
-                Some((low, high)) if (low..=high).contains(value) => Ok(ConstExpr::Int(*value)),
-                Some((low, high)) => Err((
-                    format!("`{value}` does not fit `{dtype}`, which holds {low} to {high}"),
-                    "use a wider type, or a smaller number".to_string(),
-                )),
-            },
-            ConstExpr::Float(value) if value.is_finite() && !rounds_finitely(*value, dtype) => {
-                Err((format!("`{expr}` does not fit `{dtype}`"), format!("infinity is written `{dtype}::INFINITY`")))
-            }
-            expr => Ok(expr.clone()),
+        match (constant.expr.to_dtype(dtype), &constant.expr) {
+            (Err(message), ConstExpr::Float(_)) => Err((message, format!("infinity is written `{dtype}::INFINITY`"))),
+            (Err(message), _) => Err((message, "use a wider type, or a smaller number".to_string())),
+            (Ok(_), ConstExpr::Int(value)) if dtype.is_float() => Ok(ConstExpr::Float(*value as f64)),
+            (Ok(_), expr) => Ok(expr.clone()),
         }
     }
 
@@ -151,14 +143,5 @@ pub(super) fn wider(a: &Elem, b: &Elem) -> Option<Elem> {
         (Elem::Dtype(x), Elem::Dtype(y)) if x.widens_to(*y) => Some(b.clone()),
         (Elem::Dtype(x), Elem::Dtype(y)) if y.widens_to(*x) => Some(a.clone()),
         _ => (a == b).then(|| a.clone()),
-    }
-}
-
-fn rounds_finitely(value: f64, dtype: Dtype) -> bool {
-    match dtype {
-        Dtype::F16 => half::f16::from_f64(value).is_finite(),
-        Dtype::Bf16 => half::bf16::from_f64(value).is_finite(),
-        Dtype::F32 => (value as f32).is_finite(),
-        _ => true,
     }
 }

@@ -12,7 +12,7 @@ use crate::frontend::place::{Errors, Place};
 /// Parses a kernel's body.
 pub(crate) fn body(block: &syn::Block, errors: &mut Errors) -> Block {
     let mut parser = Parser { errors };
-    let place = Place::of(block);
+    let place = Place { start: block.brace_token.span.open(), end: block.brace_token.span.close() };
     let block = parser.block(block);
     if let Some(value) = &block.value
         && !matches!(value.kind, ExprKind::If(_) | ExprKind::Block(_) | ExprKind::Call(_) | ExprKind::Error)
@@ -21,11 +21,6 @@ pub(crate) fn body(block: &syn::Block, errors: &mut Errors) -> Block {
         parser.errors.push_help(value.place, "a kernel returns nothing", "write results to memory: `store(y + offsets, value)`");
     }
     Block::of(block.into_stmts(), place)
-}
-
-/// The name of a dtype or of a type parameter, as a type is written.
-pub(crate) fn type_name(ty: &syn::Type, errors: &mut Errors) -> TypeName {
-    Parser { errors }.ty(ty)
 }
 
 struct Parser<'a> {
