@@ -1,7 +1,10 @@
 //! The kernel language's compiler: from Rust syntax to tile IR to PTX, and a CPU executor. No I/O, no GPU, no environment variables.
 
 pub mod diagnostic;
+pub mod dsl;
 pub mod dtype;
+#[cfg(feature = "frontend")]
+pub mod frontend;
 pub mod ir;
 pub mod layout;
 pub mod location;

@@ -1,7 +1,9 @@
 //! Every elementwise op on every element type that it takes, and every cast, as a kernel of its own: on the CPU, and on a GPU where
-//! there is one, against the op's meaning on one element. Math functions are held to their bounds in ulp against `f64`.
+//! there is one, against the op's meaning on one element. Math functions are held to their bounds in ulp against `f64`. Where there is
+//! an assembler, the PTX of each goes through it.
 
 mod accuracy;
+mod assemble;
 mod element;
 
 use galatea::prelude::*;
@@ -128,17 +130,25 @@ fn main() {
     let mut trials = Vec::new();
     for case in cases() {
         let case = std::sync::Arc::new(case);
-        let on_cpu = case.clone();
+        let (on_cpu, as_ptx) = (case.clone(), case.clone());
         trials.push(Trial::test(format!("cpu::{}", case.name), move || check(&on_cpu, &Device::cpu())));
+        trials.push(match assemble::assembler() {
+            Some(assembler) => Trial::test(format!("ptxas::{}", case.name), move || assemble::check(&as_ptx.name, &text(&as_ptx), &assembler)),
+            None => skipped(format!("ptxas::{}", case.name), "skipped: no assembler"),
+        });
         trials.push(match &gpu {
             Ok(device) => {
                 let device = *device;
                 Trial::test(format!("cuda::{}", case.name), move || check(&case, &device))
             }
-            Err(_) => Trial::test(format!("cuda::{}", case.name), || Ok(())).with_ignored_flag(true).with_kind("skipped: no GPU"),
+            Err(_) => skipped(format!("cuda::{}", case.name), "skipped: no GPU"),
         });
     }
     libtest_mimic::run(&arguments, trials).exit();
+}
+
+fn skipped(name: String, reason: &str) -> Trial {
+    Trial::test(name, || Ok(())).with_ignored_flag(true).with_kind(reason)
 }
 
 /// Launches a kernel of three inputs and one output given as text.

@@ -45,7 +45,8 @@ fn functions_are_within_one_ulp() {
     for (dtype, value, round) in HALVES {
         for (name, exact) in functions {
             let func = expanded(name, dtype, 1);
-            let inputs: Vec<u16> = (0..=u16::MAX).collect();
+            // Every value in release, a third of them otherwise.
+            let inputs: Vec<u16> = (0..=u16::MAX).step_by(if cfg!(debug_assertions) { 3 } else { 1 }).collect();
             let is_exact = matches!(name, "sqrt" | "round" | "rint" | "floor" | "neg" | "abs");
             let (mut worst, mut wrong) = (0, 0);
             for device in [Device::Exact, Device::Random(5), Device::High, Device::Low] {
@@ -59,7 +60,7 @@ fn functions_are_within_one_ulp() {
                     wrong += u32::from(error != 0);
                 }
             }
-            println!("{dtype} {name}: {} instructions, {worst} ulp, {wrong} of 65536 not correctly rounded", instructions(&func));
+            println!("{dtype} {name}: {} instructions, {worst} ulp, {wrong} of {} not correctly rounded", instructions(&func), inputs.len());
         }
     }
 }

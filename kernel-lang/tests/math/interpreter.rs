@@ -1,7 +1,7 @@
 //! A small interpreter of straight-line IR, a batch of elements at a time: what the primitives mean, written independently of the backends.
 //!
 //! The approximations of the device are modelled as the exact function with an error up to the documented bound (PTX ISA: `ex2.approx`
-//! 2 ulp, `rcp.approx` 1 ulp, `rsqrt.approx` 2^-22.9 relative), drawn from a hash of the input or always at one end.
+//! 2 ulp, `rcp.approx` 1 ulp, `rsqrt.approx` 2 ulp, `lg2.approx` 2^-22, absolute between 1/2 and 2, relative elsewhere), drawn from a hash of the input or always at one end.
 
 use kernel_lang::dtype::Dtype;
 use kernel_lang::ir::{BinaryOp, CompareOp, ConstExpr, Function, Op, UnaryOp, Value};
@@ -136,7 +136,7 @@ fn unary(op: UnaryOp, x: &Column, device: Device) -> Column {
     let approximate = |x: &[f32], f: fn(f64) -> f64, ulps: f64| F32(map(x, |x| perturbed(x, f, ulps, device)));
     match (op, x) {
         (UnaryOp::ExpApprox2, F32(x)) => approximate(x, f64::exp2, 2.0),
-        (UnaryOp::LogApprox2, F32(x)) => approximate(x, f64::log2, 2.0),
+        (UnaryOp::LogApprox2, F32(x)) => F32(map(x, |x| approximate_log2(x, device))),
         (UnaryOp::RecipApprox, F32(x)) => approximate(x, f64::recip, 1.0),
         (UnaryOp::RsqrtApprox, F32(x)) => approximate(x, |x| 1.0 / x.sqrt(), 2.0),
         (_, F32(x)) => float!(x, F32),
@@ -151,17 +151,7 @@ fn perturbed(x: f32, f: fn(f64) -> f64, ulps: f64, device: Device) -> f32 {
     if exact.abs() < 2f64.powi(-200) || !(exact as f32).is_finite() {
         return exact as f32;
     }
-    let unit = match device {
-        Device::Random(seed) => {
-            let mut hash = (u64::from(x.to_bits()) ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            hash ^= hash >> 32;
-            hash = hash.wrapping_mul(0xd6e8_feb8_6659_fd93);
-            (hash >> 11) as f64 / (1u64 << 52) as f64 - 1.0
-        }
-        Device::High => 1.0,
-        Device::Low => -1.0,
-        Device::Exact => 0.0,
-    };
+    let unit = unit(x, device);
     // Below the normal floats the device keeps its relative error and rounds once more.
     let exponent = ((exact.to_bits() >> 52) & 0x7ff) as i32 - 1023;
     let ulp = f64::from_bits(((exponent - 23 + 1023) as u64) << 52);
@@ -173,6 +163,29 @@ fn perturbed(x: f32, f: fn(f64) -> f64, ulps: f64, device: Device) -> f32 {
         (false, true) => result.next_up(),
         (false, false) => result.next_down(),
     }
+}
+
+/// Which part of the largest error the device makes at x: from -1 to 1.
+fn unit(x: f32, device: Device) -> f64 {
+    match device {
+        Device::Random(seed) => {
+            let mut hash = (u64::from(x.to_bits()) ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            hash ^= hash >> 32;
+            hash = hash.wrapping_mul(0xd6e8_feb8_6659_fd93);
+            (hash >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+        }
+        Device::High => 1.0,
+        Device::Low => -1.0,
+        Device::Exact => 0.0,
+    }
+}
+
+fn approximate_log2(x: f32, device: Device) -> f32 {
+    let exact = f64::from(x).log2();
+    if !exact.is_finite() {
+        return exact as f32;
+    }
+    (exact + unit(x, device) * 2f64.powi(-22) * exact.abs().max(1.0)) as f32
 }
 
 fn binary(op: BinaryOp, lhs: &Column, rhs: &Column) -> Column {

@@ -18,6 +18,7 @@ mod index;
 mod math;
 mod memory;
 mod registers;
+mod remainder;
 mod report;
 
 use std::collections::HashMap;

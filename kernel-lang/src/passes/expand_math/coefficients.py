@@ -158,7 +158,15 @@ def _():
 @define("log half", 32)
 def _():
     w = lambda x: abs(x**2 / log(1 + x)) if abs(x) > mpf(10) ** -15 else abs(x)
-    return fit(log1p_tail, w, range(0, 5), mpf(-1) / 3, mpf(1) / 3, 32)
+    return fit(log1p_tail, w, range(0, 3), mpf(-1) / 16, mpf(1) / 16, 32)
+
+
+@define("log2 half", 32)
+def _():
+    ln2 = log(mpf(2))
+    f = lambda x: log1p_tail(x) / ln2
+    w = lambda x: abs(x**2 / log(1 + x) * ln2) if abs(x) > mpf(10) ** -15 else abs(x)
+    return fit(f, w, range(0, 3), mpf(-1) / 16, mpf(1) / 16, 32)
 
 
 @define("tanh f32", 32)
@@ -166,13 +174,6 @@ def _():
     f = odd(tanh, 1)
     w = lambda z: z * sqrt(z) / tanh(sqrt(z))
     return fit(f, w, range(0, 4), TINY, mpf("0.55") ** 2, 32)
-
-
-@define("tanh half", 32)
-def _():
-    f = odd(tanh, 1)
-    w = lambda z: z * sqrt(z) / tanh(sqrt(z))
-    return fit(f, w, range(0, 2), TINY, mpf("0.35") ** 2, 32)
 
 
 @define("sin f32", 32)
