@@ -3,11 +3,12 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use cudarc::driver::{CudaStream, sys};
+use cudarc::driver::CudaStream;
+use cudarc::driver::sys::{self, CUresult};
 
 use crate::args::Args;
 use crate::device::Gpu;
-use crate::driver::check;
+use crate::driver::launch_error;
 use crate::grid::{Grid, IntoGrid};
 use crate::kernel::Schedule;
 use crate::module::Loaded;
@@ -164,6 +165,8 @@ pub(crate) unsafe fn enqueue<const WORDS: usize>(
     // borrowed until the launch is ordered before every later use.
     let code = unsafe { sys::cuLaunchKernel(function, x, y, z, threads, 1, 1, shared_bytes, raw, params, extra) };
     drop(guards);
-    check(code, "launch a kernel")?;
+    if code != CUresult::CUDA_SUCCESS {
+        return Err(launch_error(code, args.kernel().name(), threads, shared_bytes));
+    }
     args.after(stream)
 }

@@ -17,6 +17,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("the_drivers_log_is_in_the_error", the_drivers_log_is_in_the_error),
     ("a_missing_entry_is_named", a_missing_entry_is_named),
     ("too_much_shared_memory_is_refused", too_much_shared_memory_is_refused),
+    ("a_refused_launch_names_the_kernel", a_refused_launch_names_the_kernel),
     ("out_of_memory_tells_the_bytes", out_of_memory_tells_the_bytes),
     ("devices_must_agree", devices_must_agree),
     ("a_launch_allocates_nothing", a_launch_allocates_nothing),
@@ -121,6 +122,16 @@ fn too_much_shared_memory_is_refused(device: Device) {
     static KERNEL: Kernel = Kernel::new("greedy", "", 4, &[], &[Variant { shared_bytes: 1 << 20, ptx: kernels::NOTHING, ..BROKEN }]);
     let error = Launch::<0, 0>::new(Args::new(&KERNEL), []).on(device.stream()).grid(1).launch().unwrap_err();
     assert!(matches!(error, Error::SharedMemory { requested: 0x10_0000, .. }), "{error}");
+}
+
+fn a_refused_launch_names_the_kernel(device: Device) {
+    const CROWDED: Variant = Variant { entry: "crowded", num_warps: 64, ptx: CROWDED_PTX, ..BROKEN };
+    const CROWDED_PTX: &str = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry crowded() {\n    ret;\n}\n";
+    static KERNEL: Kernel = Kernel::new("crowded", "", 64, &[], &[CROWDED]);
+    let error = Launch::<0, 0>::new(Args::new(&KERNEL), []).on(device.stream()).grid(1).launch().unwrap_err();
+    println!("{error}");
+    assert!(matches!(error, Error::LaunchRefused { kernel: "crowded", threads: 2048, .. }));
+    device.synchronize().unwrap();
 }
 
 fn out_of_memory_tells_the_bytes(device: Device) {
