@@ -183,7 +183,7 @@ fn reduce_large(f: &mut Formula<'_>, x: Value, with_low: bool) -> Reduced {
     let zero = f.int(0, n);
     let minus_n = f.binary(BinaryOp::Sub, zero, n);
     let is_negative = f.compare_k(CompareOp::Lt, x, 0.0);
-    let mut signed = |f: &mut Formula<'_>, value: Value| {
+    let signed = |f: &mut Formula<'_>, value: Value| {
         let minus = f.neg(value);
         f.select(is_negative, minus, value)
     };
