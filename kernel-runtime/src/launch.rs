@@ -12,7 +12,7 @@ use crate::driver::launch_error;
 use crate::grid::{Grid, IntoGrid};
 use crate::kernel::Schedule;
 use crate::module::Loaded;
-use crate::{Device, Result, Stream, checked, cpu};
+use crate::{Result, Stream, checked, cpu};
 
 /// A launch that has no grid yet.
 #[derive(Clone, Copy, Debug)]
