@@ -85,6 +85,11 @@ where
                 let grid = self.grid_of(first)?;
                 if grid.contains(&0) { Ok(()) } else { checked::run(&self.args, &self.key_of(first), grid, gpu, stream) }
             }
+            // One configuration has no rivals.
+            Place::Cuda(gpu, stream) if self.tuner.configs().len() == 1 => {
+                let only = self.first(gpu.device)?;
+                self.run(only, self.grid_of(only)?, gpu, stream)
+            }
             Place::Cuda(gpu, stream) => {
                 let first = self.first(gpu.device)?;
                 let report = self.with_tuning_key(gpu.cuda, |key| match self.tuner.find(key) {
@@ -106,16 +111,22 @@ where
     /// As [`AutotunedLaunch::launch`].
     pub fn report(mut self) -> Result<Arc<Report<C>>> {
         match Place::of(&mut self.args, self.stream)? {
-            Place::Cuda(gpu, stream) => self.with_tuning_key(gpu.cuda, |key| match self.tuner.find(key) {
-                Some(report) => Ok(report),
-                None => self.tune(key, gpu, stream),
-            }),
-            Place::Cpu => {
-                let trials = self.tuner.configs().iter().enumerate();
-                let trials = trials.map(|(i, &config)| Trial { config, outcome: Outcome::Untimed, chosen: i == 0 });
-                Ok(Arc::new(Report { kernel: self.args.kernel().name(), device: Device::cpu(), trials: trials.collect() }))
+            Place::Cuda(gpu, stream) if self.tuner.configs().len() > 1 => {
+                self.with_tuning_key(gpu.cuda, |key| match self.tuner.find(key) {
+                    Some(report) => Ok(report),
+                    None => self.tune(key, gpu, stream),
+                })
             }
+            Place::Cuda(gpu, _) => Ok(Arc::new(self.untimed(gpu.device))),
+            Place::Cpu => Ok(Arc::new(self.untimed(Device::cpu()))),
         }
+    }
+
+    /// The first configuration is chosen without a race.
+    fn untimed(&self, device: Device) -> Report<C> {
+        let trials = self.tuner.configs().iter().enumerate();
+        let trials = trials.map(|(i, &config)| Trial { config, outcome: Outcome::Untimed, chosen: i == 0 });
+        Report { kernel: self.args.kernel().name(), device, trials: trials.collect() }
     }
 
     fn first(&self, device: Device) -> Result<C> {
