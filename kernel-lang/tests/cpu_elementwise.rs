@@ -147,7 +147,8 @@ fn erf(x: f64) -> f64 {
 /// From tables (Abramowitz and Stegun, table 7.1, and further digits).
 #[test]
 fn erf_of_f64_is_within_an_ulp() {
-    for (x, exact) in [(0.5, 0.520_499_877_813_046_5), (1.0, 0.842_700_792_949_714_9), (2.0, 0.995_322_265_018_952_7), (2.5, 0.999_593_047_982_555)]
+    for (x, exact) in
+        [(0.5, 0.520_499_877_813_046_5), (1.0, 0.842_700_792_949_714_9), (2.0, 0.995_322_265_018_952_7), (2.5, 0.999_593_047_982_555)]
     {
         let got = scalar::unary(UnaryOp::Erf, Scalar::from_bits(Dtype::F64, f64::to_bits(x))).unwrap();
         check(&format!("erf({x})"), Dtype::F64, got.bits(), &Expected::Near(exact, 1.0));
@@ -182,7 +183,8 @@ fn unary_ops() {
                 let what = format!("{}({:?})", op.name(), Scalar::from_bits(dtype, x));
                 let alone = scalar::unary(*op, Scalar::from_bits(dtype, x)).unwrap();
                 assert!(same(dtype, alone.bits(), got), "{what}: {got:#x} in a tile, {alone:?} alone");
-                let expected = if dtype.is_float() { float_unary(*op, dtype, float(dtype, x)) } else { int_unary(*op, dtype, int(dtype, x)) };
+                let expected =
+                    if dtype.is_float() { float_unary(*op, dtype, float(dtype, x)) } else { int_unary(*op, dtype, int(dtype, x)) };
                 check(&what, dtype, got, &expected);
                 checked += 1;
             }

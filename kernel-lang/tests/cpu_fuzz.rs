@@ -4,9 +4,7 @@ mod cpu_support;
 
 use std::cell::Cell;
 
-use cpu_support::naive::{self, Arg};
-use cpu_support::{Buffer, Random, compile_function, same, samples};
-use kernel_lang::backend::cpu::Scratch;
+use cpu_support::{Buffer, Random, samples};
 use kernel_lang::dtype::Dtype;
 use kernel_lang::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Op, Region, Type, UnaryOp, Value, parse};
 use kernel_lang::location::Loc;
@@ -52,6 +50,8 @@ struct Maker<'a> {
     /// What may be used here, by scopes.
     scope: Vec<Value>,
     line: u32,
+    /// Elements of each dtype to make constants of.
+    samples: Vec<Vec<u64>>,
 }
 
 impl Maker<'_> {
@@ -85,7 +85,7 @@ impl Maker<'_> {
         let value = if dtype == Dtype::I64 && self.choices.pick(4) != 0 {
             ConstExpr::Int(self.choices.pick(70) as i128 - 20)
         } else {
-            Scalar::from_bits(dtype, self.choices.of(&samples(dtype, 8))).to_const()
+            Scalar::from_bits(dtype, self.choices.of(&self.samples[dtype.code() as usize])).to_const()
         };
         self.push(Op::Const { value }, std::slice::from_ref(ty))
     }
@@ -288,7 +288,8 @@ impl Maker<'_> {
         let dtype = self.choices.of(&[Dtype::I64, Dtype::I32, Dtype::U8, Dtype::I8]);
         // A few rounds, none, and to the end of the type.
         let (lower, upper, step) = self.choices.of(&[(0, 3, 1), (1, 8, 3), (2, 2, 1), (100, 127, 20), (0, 3, 0), (5, 1, 1)]);
-        let [lower, upper, step] = [lower, upper, step].map(|bound: i128| self.push(Op::Const { value: bound.into() }, &[Type::scalar(dtype)]));
+        let [lower, upper, step] =
+            [lower, upper, step].map(|bound: i128| self.push(Op::Const { value: bound.into() }, &[Type::scalar(dtype)]));
         let body = self.func.add_region();
         self.func.add_region_param(body, Type::scalar(dtype));
         types.iter().for_each(|ty| _ = self.func.add_region_param(body, ty.clone()));
@@ -337,7 +338,7 @@ fn make(choices: &Choices<'_>) -> Function {
         scope.push(func.add_param(format!("{dtype}_scalar"), Type::scalar(dtype)));
     }
     let region = func.body;
-    let mut maker = Maker { choices, func, region, scope, line: 0 };
+    let mut maker = Maker { choices, func, region, scope, line: 0, samples: Dtype::ALL.iter().map(|dtype| samples(*dtype, 8)).collect() };
     while choices.are_left() {
         maker.step(0);
     }
@@ -369,60 +370,14 @@ fn tensors(func: &Function, seed: u64) -> Vec<Option<Buffer>> {
 const GRID: [u32; 3] = [2, 1, 2];
 const SCALARS: [u64; 4] = [17, 0x4020_0000, 1, 0x3C00];
 
-fn words(func: &Function, tensors: &mut [Option<Buffer>]) -> Vec<u64> {
-    let mut scalars = SCALARS.into_iter();
-    let mut words = Vec::new();
-    for (param, tensor) in func.params.iter().zip(tensors) {
-        match tensor {
-            Some(tensor) => words.extend(tensor.args()),
-            None => words.push(scalars.next().unwrap_or_else(|| panic!("{} has no value", param.name))),
-        }
-    }
-    words
-}
-
-fn check(func: &Function, seed: u64) {
-    let program = compile_function(func);
-    let mut expected = tensors(func, seed);
-    let mut got = tensors(func, seed);
-    let args = words(func, &mut got);
-    let mut scratch = Scratch::new();
-    for z in 0..GRID[2] {
-        for x in 0..GRID[0] {
-            let index = [x, 0, z];
-            let mut scalars = SCALARS.into_iter();
-            let naive_args = expected
-                .iter_mut()
-                .map(|tensor| tensor.as_mut().map_or_else(|| Arg::Scalar(scalars.next().unwrap()), Arg::Tensor))
-                .collect();
-            // Checked, on tensors of its own: the first access outside is the same.
-            let mut own = got.clone();
-            let own_args = words(func, &mut own);
-            // SAFETY: the tensors live, and one thread runs, here and below.
-            let checked = unsafe { program.run(&own_args, GRID, index, &mut scratch, true) };
-            let outside = naive::run(func, naive_args, GRID, index);
-            assert_eq!(checked.err().map(|violation| (violation.op, violation.index, violation.lane)), outside, "\n{func}");
-            // SAFETY: as above.
-            unsafe { program.run(&args, GRID, index, &mut scratch, false) }.unwrap();
-            for (expected, got) in expected.iter().zip(&got).filter_map(|(expected, got)| expected.as_ref().zip(got.as_ref())) {
-                got.check_guards();
-                for at in 0..LEN {
-                    let (wanted, found) = (expected.get(at), got.get(at));
-                    assert!(same(expected.dtype, wanted, found), "{}[{at}] is {found:#x}, not {wanted:#x}\n{func}", expected.dtype);
-                }
-            }
-        }
-    }
-}
-
 proptest! {
-    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 5 } else { 400 }, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 3 } else { 250 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn random_kernels(choices in prop::collection::vec(any::<u16>(), 10..400), seed in any::<u64>()) {
         let func = make(&Choices { list: &choices, at: Cell::new(0) });
         // Through the text, so that a failure can be replayed from what it prints.
         let func = parse(&func.to_string()).unwrap();
-        check(&func, seed);
+        cpu_support::check(&func, tensors(&func, seed), &SCALARS, GRID);
     }
 }

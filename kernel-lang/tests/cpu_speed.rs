@@ -155,12 +155,15 @@ fn vector_add_and_silu_beside_plain_loops() {
     let x: Vec<bf16> = x.iter().map(|x| bf16::from_f32(*x)).collect();
     let mut z = vec![bf16::ZERO; N];
     let args = [x.as_ptr() as u64, n, z.as_mut_ptr() as u64, n, n];
-    let times = best(|| launch(&program, &args, N / 1024), || {
-        plain(&x, black_box(&mut z), |_, x| {
-            let x = x.to_f32();
-            bf16::from_f32(x / (1.0 + (-x).exp()))
-        });
-    });
+    let times = best(
+        || launch(&program, &args, N / 1024),
+        || {
+            plain(&x, black_box(&mut z), |_, x| {
+                let x = x.to_f32();
+                bf16::from_f32(x / (1.0 + (-x).exp()))
+            });
+        },
+    );
     report("silu bf16", times);
     hot("silu bf16", &program, &args);
 }

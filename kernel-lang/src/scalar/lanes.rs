@@ -114,10 +114,22 @@ unsafe fn lane<'a, A>(at: *const u8, count: usize) -> &'a [A] {
 macro_rules! by_width {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype.bytes() {
-            1 => { type $T = u8; $body }
-            2 => { type $T = u16; $body }
-            4 => { type $T = u32; $body }
-            _ => { type $T = u64; $body }
+            1 => {
+                type $T = u8;
+                $body
+            }
+            2 => {
+                type $T = u16;
+                $body
+            }
+            4 => {
+                type $T = u32;
+                $body
+            }
+            _ => {
+                type $T = u64;
+                $body
+            }
         }
     };
 }
@@ -126,14 +138,38 @@ macro_rules! by_width {
 macro_rules! by_int {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
-            Dtype::I8 => { type $T = i8; $body }
-            Dtype::I16 => { type $T = i16; $body }
-            Dtype::I32 => { type $T = i32; $body }
-            Dtype::I64 => { type $T = i64; $body }
-            Dtype::U16 => { type $T = u16; $body }
-            Dtype::U32 => { type $T = u32; $body }
-            Dtype::U64 => { type $T = u64; $body }
-            _ => { type $T = u8; $body }
+            Dtype::I8 => {
+                type $T = i8;
+                $body
+            }
+            Dtype::I16 => {
+                type $T = i16;
+                $body
+            }
+            Dtype::I32 => {
+                type $T = i32;
+                $body
+            }
+            Dtype::I64 => {
+                type $T = i64;
+                $body
+            }
+            Dtype::U16 => {
+                type $T = u16;
+                $body
+            }
+            Dtype::U32 => {
+                type $T = u32;
+                $body
+            }
+            Dtype::U64 => {
+                type $T = u64;
+                $body
+            }
+            _ => {
+                type $T = u8;
+                $body
+            }
         }
     };
 }
@@ -142,10 +178,22 @@ macro_rules! by_int {
 macro_rules! by_float {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
-            Dtype::F16 => { type $T = f16; $body }
-            Dtype::Bf16 => { type $T = bf16; $body }
-            Dtype::F64 => { type $T = f64; $body }
-            _ => { type $T = f32; $body }
+            Dtype::F16 => {
+                type $T = f16;
+                $body
+            }
+            Dtype::Bf16 => {
+                type $T = bf16;
+                $body
+            }
+            Dtype::F64 => {
+                type $T = f64;
+                $body
+            }
+            _ => {
+                type $T = f32;
+                $body
+            }
         }
     };
 }
@@ -281,17 +329,16 @@ pub(crate) fn cast(from: Dtype, to: Dtype) -> Lanes {
         (_, Dtype::Bf16) if !from.is_float() => by_int!(from, F => lanes1(|x: F| bf16::from_f64_odd(int_to_f64_odd(x.into())))),
         _ if !to.is_float() => by_float!(from, F => by_int!(to, T => lanes1(|x: F| x.widen() as T))),
         (Dtype::F64, _) => by_float!(to, T => wide1(|x: f64| T::from_f64_odd(x))),
-        (_, Dtype::F64) => by_float!(from, F => wide1(|x: F| f64::from(x.widen()))),
-        (Dtype::F32, _) => by_float!(to, T => cast_f32_to::<T>()),
+        (Dtype::F32, Dtype::F64) => wide1(|x: f32| f64::from(x)),
+        (Dtype::F16, Dtype::F64) => wide1(|x: f16| -> f64 { x.widen().into() }),
+        (_, Dtype::F64) => wide1(|x: bf16| -> f64 { x.widen().into() }),
+        (Dtype::F32, Dtype::F16) => wide1(|x: f32| f16::narrow(x)),
+        (Dtype::F32, _) => wide1(|x: f32| bf16::narrow(x)),
         (_, Dtype::F16) => wide1(|x: bf16| f16::narrow(x.widen())),
         (Dtype::F16, Dtype::Bf16) => wide1(|x: f16| bf16::narrow(x.widen())),
         (Dtype::F16, _) => wide1(|x: f16| x.widen()),
         _ => wide1(|x: bf16| x.widen()),
     }
-}
-
-fn cast_f32_to<T: Real>() -> Lanes {
-    wide1(|x: f32| T::from_f32(x))
 }
 
 /// An integer as `f64`, rounded to odd; at once if it fits 53 bits.

@@ -186,3 +186,65 @@ pub(crate) fn samples(dtype: Dtype, random_ones: usize) -> Vec<u64> {
     bits.extend((0..random_ones).map(|_| random.bits() & (u64::MAX >> (64 - dtype.bits()))));
     bits
 }
+
+/// Runs a kernel with tensors (for its pointers, in order) and scalars by the executor, checked and not, and by the naive one. Panics where
+/// they differ, or where a store went outside; returns the tensors and the first access outside.
+pub(crate) fn check(
+    func: &ir::Function,
+    mut tensors: Vec<Option<Buffer>>,
+    scalars: &[u64],
+    grid: [u32; 3],
+) -> (Vec<Option<Buffer>>, Option<Violation>) {
+    let program = compile_function(func);
+    let mut expected = tensors.clone();
+    let args = words(&mut tensors, scalars);
+    assert_eq!(args.len(), program.words());
+    let mut scratch = Scratch::new();
+    let mut first = None;
+    for index in (0..grid[2]).flat_map(|z| (0..grid[1]).flat_map(move |y| (0..grid[0]).map(move |x| [x, y, z]))) {
+        // Checked, on tensors of its own: the first access outside is the same.
+        let mut own = tensors.clone();
+        let own_args = words(&mut own, scalars);
+        // SAFETY: the tensors live, and one thread runs, here and below.
+        let violation = unsafe { program.run(&own_args, grid, index, &mut scratch, true) }.err();
+        let mut rest = scalars.iter();
+        let naive_args = expected
+            .iter_mut()
+            .map(|tensor| tensor.as_mut().map_or_else(|| naive::Arg::Scalar(*rest.next().unwrap()), naive::Arg::Tensor))
+            .collect();
+        let outside = naive::run(func, naive_args, grid, index);
+        assert_eq!(violation.as_ref().map(|violation| (violation.op, violation.index, violation.lane)), outside, "\n{func}");
+        first = first.or(violation);
+        // SAFETY: as above.
+        unsafe { program.run(&args, grid, index, &mut scratch, false) }.unwrap();
+    }
+    for (expected, got) in expected.iter().zip(&tensors).filter_map(|(expected, got)| expected.as_ref().zip(got.as_ref())) {
+        got.check_guards();
+        for at in 0..got.len {
+            let (wanted, found) = (expected.get(at), got.get(at));
+            assert!(same(expected.dtype, wanted, found), "{}[{at}] is {found:#x}, not {wanted:#x}\n{func}", expected.dtype);
+        }
+    }
+    (tensors, first)
+}
+
+fn words(tensors: &mut [Option<Buffer>], scalars: &[u64]) -> Vec<u64> {
+    let mut scalars = scalars.iter();
+    let mut words = Vec::new();
+    for tensor in tensors {
+        match tensor {
+            Some(tensor) => words.extend(tensor.args()),
+            None => words.push(*scalars.next().expect("a value for each scalar")),
+        }
+    }
+    words
+}
+
+/// As [`check`], of a text whose pointers come first; returns the tensors' bits.
+pub(crate) fn check_text(text: &str, tensors: Vec<Buffer>, scalars: &[u64], grid: [u32; 3]) -> (Vec<Vec<u64>>, Option<Violation>) {
+    let func = ir::parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let mut arguments: Vec<Option<Buffer>> = tensors.into_iter().map(Some).collect();
+    arguments.resize(func.params.len(), None);
+    let (tensors, violation) = check(&func, arguments, scalars, grid);
+    (tensors.into_iter().flatten().map(|tensor| tensor.bits()).collect(), violation)
+}

@@ -89,7 +89,9 @@ impl Naive<'_, '_> {
             }
             Op::Cast { x } => vec![self.get(*x).into_iter().map(|x| scalar::cast(x, func.ty(results[0]).dtype())).collect()],
             Op::Bitcast { x } => vec![self.get(*x).into_iter().map(|x| scalar::bitcast(x, func.ty(results[0]).dtype()).unwrap()).collect()],
-            Op::ReducePio2 { x } => self.get(*x).into_iter().map(|x| scalar::reduce_pio2(x).unwrap()).unzip::<_, _, Vec<_>, Vec<_>>().into_vec(),
+            Op::ReducePio2 { x } => {
+                self.get(*x).into_iter().map(|x| scalar::reduce_pio2(x).unwrap()).unzip::<_, _, Vec<_>, Vec<_>>().into_vec()
+            }
             Op::Const { value } => {
                 let ty = func.ty(results[0]);
                 vec![vec![Scalar::from_const(value, ty.dtype()).unwrap(); ty.numel()]]
