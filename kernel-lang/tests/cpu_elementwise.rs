@@ -118,7 +118,7 @@ fn float_unary(op: UnaryOp, dtype: Dtype, x: f64) -> Expected {
         UnaryOp::Rint => {
             let down = x.floor();
             let up = match x - down {
-                fraction if fraction == 0.5 => down % 2.0 != 0.0,
+                0.5 => down % 2.0 != 0.0,
                 fraction => fraction > 0.5,
             };
             exactly(if x.is_finite() { (down + f64::from(up)).copysign(x) } else { x })

@@ -34,7 +34,7 @@ const ADD: &str = r#"kernel @add(%x: ptr<f32>, %y: ptr<f32>, %z: ptr_mut<f32>, %
 fn silu_text(ty: &str) -> String {
     let (up, down) = match ty {
         "f32" => ("".to_string(), "%9".to_string()),
-        _ => (format!("%v = cast %8 : tile<f32, [1024]>"), "%c".to_string()),
+        _ => ("%v = cast %8 : tile<f32, [1024]>".to_string(), "%c".to_string()),
     };
     let v = if ty == "f32" { "%8" } else { "%v" };
     let cast = if ty == "f32" { String::new() } else { format!("%c = cast %9 : tile<{ty}, [1024]>") };

@@ -8,9 +8,15 @@ use crate::scalar::lanes::Lanes;
 pub(super) const CHUNK: usize = 128;
 
 /// A place in the scratch: its byte offset. While translating, tiles have the number of a [`super::allocate::Lifetime`] instead, marked by
-/// the highest bit.
+/// [`PENDING`]. A slot marked by [`VIEW`] is that of an address: the value is there, in a tensor or elsewhere in the scratch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Slot(pub(super) u32);
+
+/// Marks the slot of a tile that has no place yet.
+pub(super) const PENDING: u32 = 1 << 31;
+
+/// Marks the slot of a value's address.
+pub(super) const VIEW: u32 = 1 << 30;
 
 /// An `i64` scalar.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,6 +80,8 @@ pub(super) struct Access {
     /// What a load writes and a store reads.
     pub(super) data: Slot,
     pub(super) other: Other,
+    /// The slot of an address that is to be the tensor's, if every lane is active, inside and contiguous, and `data`'s otherwise.
+    pub(super) view: Option<Slot>,
 }
 
 /// An index into [`Code::instrs`].
@@ -124,6 +132,8 @@ pub(super) enum Instr {
         extents: Vec<usize>,
     },
     Load(Box<Access>),
+    /// Sets the view of the store that comes after the next op, so that this op writes to the tensor itself.
+    Aim(Box<Access>),
     Store(Box<Access>),
     Jump(Label),
     /// Goes on unless the `bool` holds.
@@ -212,7 +222,7 @@ impl Instr {
                 f(to);
                 conditions.iter_mut().for_each(|condition| condition.visit(f));
             }
-            Instr::Load(access) | Instr::Store(access) => {
+            Instr::Load(access) | Instr::Store(access) | Instr::Aim(access) => {
                 f(&mut access.data);
                 match &mut access.offsets {
                     Offsets::Affine(affine) => affine.visit(f),

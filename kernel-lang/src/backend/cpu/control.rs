@@ -63,7 +63,7 @@ impl Translator<'_> {
         let params = &func.region(test).params;
         let carried: Vec<Carried> = params.iter().map(|param| self.carry(*param)).collect();
         self.assign(&carried, init);
-        let begin = self.instrs.len();
+        let begin = self.here();
         params.iter().zip(&carried).for_each(|(param, carried)| self.bind(*param, carried));
         self.region(test);
         let Op::Condition { cond, values } = &func.inst(func.terminator(test)).op else {
