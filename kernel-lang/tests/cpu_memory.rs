@@ -386,3 +386,23 @@ fn unaligned_tensors_are_copied() {
         assert!(y[..shift as usize].iter().chain(&y[256 + shift as usize..]).all(|byte| *byte == 0xA5));
     }
 }
+
+/// What is stored may be needed again: it is not only in the tensor, which may have changed since.
+#[test]
+fn a_stored_value_keeps_its_elements() {
+    let text = "kernel @twice(%x: ptr<i32>, %y: ptr_mut<i32>, %z: ptr_mut<i32>) {
+    %lane = arange {start = 0, end = 64} : tile<i64, [64]>
+    %a = load %x, %lane : tile<i32, [64]>
+    %b = mul %a, %a : tile<i32, [64]>
+    store %y, %lane, %b
+    %c = sub %b, %a : tile<i32, [64]>
+    store %y, %lane, %c
+    %d = add %c, %b : tile<i32, [64]>
+    store %z, %lane, %d
+    return
+}
+";
+    let tensors = vec![iota(Dtype::I32, 64), Buffer::poisoned(Dtype::I32, 64), Buffer::poisoned(Dtype::I32, 64)];
+    let (got, _) = check_text(text, tensors, &[], [1; 3]);
+    assert_eq!((got[1][3], got[2][3]), (103 * 103 - 103, 2 * 103 * 103 - 103));
+}
