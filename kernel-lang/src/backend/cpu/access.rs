@@ -1,0 +1,268 @@
+//! Loads and stores.
+//!
+//! Along each row the lanes inside the tensor and the active ones are ranges, if the offsets are affine and the mask is made of conditions:
+//! what is in both is copied at once. Otherwise, or where an offset wraps around, lanes are taken in blocks with a bit for each.
+
+use std::ops::Range;
+
+use crate::backend::cpu::Violation;
+use crate::backend::cpu::code::{Access, Condition, Mask, Offsets, Other};
+use crate::backend::cpu::execute::{Machine, rows};
+use crate::backend::cpu::memory;
+use crate::dtype::Dtype;
+
+/// Lanes that are taken together where they are no range.
+const BLOCK: usize = 64;
+
+/// Lanes `0..count` of `start + lane * step` that are in `0..length`; `None` if an offset wraps around.
+fn inside(start: i64, step: i64, count: usize, length: u64) -> Option<Range<usize>> {
+    let span = step.checked_mul(i64::try_from(count).ok()? - 1)?;
+    start.checked_add(span)?;
+    let (start, step, length) = (i128::from(start), i128::from(step), i128::from(length));
+    let clamp = |lane: i128| lane.clamp(0, count as i128) as usize;
+    // The first lane whose offset is at least `bound`, for a positive step.
+    let reaches = |start: i128, step: i128, bound: i128| clamp((bound - start + step - 1).div_euclid(step));
+    let range = match step {
+        1 => clamp(-start)..clamp(length - start),
+        0 if (0..length).contains(&start) => 0..count,
+        0 => 0..0,
+        _ if step > 0 => reaches(start, step, 0)..reaches(start, step, length),
+        // Falling offsets: count down from the end of the tensor.
+        _ => reaches(-start, -step, 1 - length)..reaches(-start, -step, 1),
+    };
+    Some(range.start..range.end.max(range.start))
+}
+
+fn intersection(a: &Range<usize>, b: &Range<usize>) -> Range<usize> {
+    let start = a.start.max(b.start);
+    start..a.end.min(b.end).max(start)
+}
+
+impl Machine<'_> {
+    /// The lanes of a row where every condition holds; `None` if they may be no range.
+    ///
+    /// # Safety
+    /// The conditions are of tiles with these extents, in slots of this machine.
+    pub(super) unsafe fn active(&self, conditions: &[Condition], extents: &[usize], row: usize) -> Option<Range<usize>> {
+        let count = extents.last().copied().unwrap_or(1);
+        let mut active = 0..count;
+        for condition in conditions {
+            let range = match condition {
+                // SAFETY: the slot holds a `bool`.
+                Condition::Uniform(slot) => 0..if unsafe { self.at(*slot).read() } != 0 { count } else { 0 },
+                Condition::Less { lhs, rhs, or_equal } => {
+                    // SAFETY: the slots hold `i64`s.
+                    let [(left, left_step), (right, right_step)] = [lhs, rhs]
+                        .map(|affine| unsafe { (self.row_start(affine, extents, row), self.linear(affine.innermost())) });
+                    left.checked_add(left_step.checked_mul(count as i64 - 1)?)?;
+                    right.checked_add(right_step.checked_mul(count as i64 - 1)?)?;
+                    // left + left_step * lane < right + right_step * lane
+                    let room = i128::from(right) - i128::from(left) + i128::from(*or_equal);
+                    let clamp = |lane: i128| lane.clamp(0, count as i128) as usize;
+                    match left_step.checked_sub(right_step)? {
+                        1 => 0..clamp(room),
+                        0 => 0..if room > 0 { count } else { 0 },
+                        -1 => clamp(1 - room)..count,
+                        _ => return None,
+                    }
+                }
+            };
+            active = intersection(&active, &range);
+        }
+        Some(active)
+    }
+
+    /// Does every condition hold for that lane of a row?
+    ///
+    /// # Safety
+    /// As [`Machine::active`].
+    pub(super) unsafe fn holds(&self, conditions: &[Condition], extents: &[usize], row: usize, lane: usize) -> bool {
+        conditions.iter().all(|condition| match condition {
+            // SAFETY: the slot holds a `bool`.
+            Condition::Uniform(slot) => unsafe { self.at(*slot).read() != 0 },
+            Condition::Less { lhs, rhs, or_equal } => {
+                let [left, right] = [lhs, rhs].map(|affine| {
+                    // SAFETY: the slots hold `i64`s.
+                    let (start, step) = unsafe { (self.row_start(affine, extents, row), self.linear(affine.innermost())) };
+                    start.wrapping_add(step.wrapping_mul(lane as i64))
+                });
+                left < right || *or_equal && left == right
+            }
+        })
+    }
+
+    /// # Safety
+    /// The slots of the access are those of this machine, its tensor is as [`super::Program::run`] demands.
+    pub(super) unsafe fn load(&self, access: &Access) -> Result<(), Violation> {
+        // SAFETY: the caller's promise, here and in the calls.
+        unsafe { self.access(access, true) }
+    }
+
+    /// # Safety
+    /// As [`Machine::load`].
+    pub(super) unsafe fn store(&self, access: &Access) -> Result<(), Violation> {
+        // SAFETY: the caller's promise, here and in the calls.
+        unsafe { self.access(access, false) }
+    }
+
+    unsafe fn access(&self, access: &Access, is_load: bool) -> Result<(), Violation> {
+        let count = access.extents.last().copied().unwrap_or(1);
+        let length = self.args[access.word + 1];
+        for row in 0..rows(&access.extents) {
+            // SAFETY: the slots hold what the access says.
+            let ranges = unsafe { self.ranges(access, row, count, length) };
+            let Some((start, step, inside, active)) = ranges else {
+                // SAFETY: as above.
+                unsafe { self.blocks(access, is_load, row, count, length)? };
+                continue;
+            };
+            let lanes = intersection(&inside, &active);
+            if self.checked && lanes != active && !active.is_empty() {
+                let lane = if active.start < inside.start { active.start } else { inside.end.max(active.start) };
+                return Err(self.violation(access, is_load, row * count + lane, start + step * lane as i64));
+            }
+            let width = access.dtype.bytes();
+            let data = self.at(access.data).wrapping_add(row * count * width);
+            let tensor = tensor(self.args[access.word], start, width);
+            // SAFETY: `lanes` are inside the tensor; the tile has a row of `count` elements at `data`.
+            unsafe {
+                if is_load {
+                    self.rest(access, data, row * count, 0..lanes.start);
+                    self.rest(access, data, row * count, lanes.end..count);
+                    memory::copy_strided(data, 1, tensor, step, width, lanes);
+                    if access.dtype == Dtype::Bool {
+                        memory::normalise_bools(data, count);
+                    }
+                } else {
+                    memory::copy_strided(tensor, step, data, 1, width, lanes);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Of a row: its first offset, the step, and the lanes inside the tensor and the active ones, if they are ranges.
+    unsafe fn ranges(&self, access: &Access, row: usize, count: usize, length: u64) -> Option<(i64, i64, Range<usize>, Range<usize>)> {
+        let (Offsets::Affine(affine), Mask::Conditions(conditions)) = (&access.offsets, &access.mask) else { return None };
+        // SAFETY: the slots hold `i64`s.
+        let (start, step) = unsafe { (self.row_start(affine, &access.extents, row), self.linear(affine.innermost())) };
+        // SAFETY: the conditions are of tiles with these extents.
+        Some((start, step, inside(start, step, count, length)?, unsafe { self.active(conditions, &access.extents, row)? }))
+    }
+
+    /// Writes `other` to lanes of a row of a load; `data` is the row, `first` its first lane in the tile.
+    unsafe fn rest(&self, access: &Access, data: *mut u8, first: usize, lanes: Range<usize>) {
+        if lanes.is_empty() {
+            return;
+        }
+        let width = access.dtype.bytes();
+        let to = data.wrapping_add(lanes.start * width);
+        // SAFETY: the tile has these lanes, and so has `other`.
+        unsafe {
+            match access.other {
+                Other::Zero => to.write_bytes(0, lanes.len() * width),
+                Other::Uniform(slot) => memory::fill(to, self.at(slot), width, lanes.len()),
+                Other::Tile(slot) => {
+                    to.copy_from_nonoverlapping(self.at(slot).add((first + lanes.start) * width), lanes.len() * width);
+                }
+            }
+        }
+    }
+
+    /// A row lane by lane.
+    unsafe fn blocks(&self, access: &Access, is_load: bool, row: usize, count: usize, length: u64) -> Result<(), Violation> {
+        let width = access.dtype.bytes();
+        for first in (0..count).step_by(BLOCK) {
+            let lanes = first..count.min(first + BLOCK);
+            let mut offsets = [0i64; BLOCK];
+            // SAFETY: the slots hold what the access says.
+            let active = unsafe {
+                self.offsets(access, row, lanes.clone(), count, &mut offsets);
+                self.active_bits(access, row, lanes.clone(), count)
+            };
+            let mut chosen = 0u64;
+            for (bit, offset) in offsets.iter().enumerate() {
+                // A negative offset is a large one.
+                chosen |= u64::from((*offset as u64) < length) << bit;
+            }
+            chosen &= active;
+            if self.checked && chosen != active {
+                let bit = (active & !chosen).trailing_zeros() as usize;
+                return Err(self.violation(access, is_load, row * count + first + bit, offsets[bit]));
+            }
+            let at = row * count + first;
+            let data = self.at(access.data).wrapping_add(at * width);
+            let tensor = |offset: i64| tensor(self.args[access.word], offset, width);
+            // SAFETY: a chosen lane is inside the tensor, and the tile has these lanes.
+            unsafe {
+                if is_load {
+                    self.rest(access, data, at, 0..lanes.len());
+                }
+                memory::by_bytes!(width, T => for bit in (0..lanes.len()).filter(|bit| chosen >> bit & 1 != 0) {
+                    let (element, tensor) = (data.cast::<T>().add(bit), tensor(offsets[bit]).cast::<T>());
+                    if is_load {
+                        element.write(tensor.read_unaligned());
+                    } else {
+                        tensor.write_unaligned(element.read());
+                    }
+                });
+                if is_load && access.dtype == Dtype::Bool {
+                    memory::normalise_bools(data, lanes.len());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The offsets of some lanes of a row.
+    unsafe fn offsets(&self, access: &Access, row: usize, lanes: Range<usize>, count: usize, to: &mut [i64; BLOCK]) {
+        match &access.offsets {
+            // SAFETY: the tile has these lanes.
+            Offsets::Tile(slot) => unsafe {
+                let from = self.at(*slot).cast::<i64>().add(row * count + lanes.start);
+                to.as_mut_ptr().copy_from_nonoverlapping(from, lanes.len());
+            },
+            Offsets::Affine(affine) => {
+                // SAFETY: the slots hold `i64`s.
+                let (start, step) = unsafe { (self.row_start(affine, &access.extents, row), self.linear(affine.innermost())) };
+                for (to, lane) in to.iter_mut().zip(lanes) {
+                    *to = start.wrapping_add(step.wrapping_mul(lane as i64));
+                }
+            }
+        }
+    }
+
+    /// Which of some lanes of a row are active, a bit each.
+    unsafe fn active_bits(&self, access: &Access, row: usize, lanes: Range<usize>, count: usize) -> u64 {
+        let bits = |holds: &dyn Fn(usize) -> bool| lanes.clone().enumerate().fold(0, |bits, (bit, lane)| bits | u64::from(holds(lane)) << bit);
+        match &access.mask {
+            Mask::Conditions(conditions) if conditions.is_empty() => bits(&|_| true),
+            // SAFETY: the conditions are of tiles with these extents.
+            Mask::Conditions(conditions) => bits(&|lane| unsafe { self.holds(conditions, &access.extents, row, lane) }),
+            // SAFETY: the tile has these lanes.
+            Mask::Tile(slot) => bits(&|lane| unsafe { self.at(*slot).add(row * count + lane).read() != 0 }),
+        }
+    }
+
+    #[cold]
+    fn violation(&self, access: &Access, is_load: bool, lane: usize, index: i64) -> Violation {
+        let file = self.code.file_names.get(usize::from(access.loc.file)).cloned().unwrap_or_else(|| "".into());
+        Violation {
+            op: if is_load { "load" } else { "store" },
+            file,
+            line: access.loc.line,
+            column: access.loc.column,
+            program_id: self.program,
+            index,
+            length: self.args[access.word + 1],
+            parameter: access.parameter.clone(),
+            lane,
+        }
+    }
+}
+
+/// The address of an element, which may be none: an empty tensor has no address.
+fn tensor(address: u64, offset: i64, width: usize) -> *mut u8 {
+    let address = address.wrapping_add((offset as u64).wrapping_mul(width as u64));
+    std::ptr::with_exposed_provenance_mut(address as usize)
+}

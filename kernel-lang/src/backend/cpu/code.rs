@@ -1,0 +1,193 @@
+//! The instructions, and what they work on.
+
+use crate::dtype::Dtype;
+use crate::location::{Loc, Name};
+use crate::scalar::lanes::Lanes;
+
+/// Lanes that stand for a uniform tile: loops take operands of a uniform tile in chunks of this many.
+pub(super) const CHUNK: usize = 128;
+
+/// A place in the scratch: its byte offset. While translating, tiles have the number of a [`super::allocate::Lifetime`] instead, marked by
+/// the highest bit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Slot(pub(super) u32);
+
+/// An `i64` scalar.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Linear {
+    Const(i64),
+    Slot(Slot),
+}
+
+/// An `i64` tile: `base + sum of coefficient[axis] * index[axis]`, wrapping.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Affine {
+    pub(super) base: Linear,
+    pub(super) coefficients: Vec<Linear>,
+}
+
+/// A `bool` tile that holds on one range of lanes a row (unless offsets wrap).
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Condition {
+    /// The same scalar for every lane.
+    Uniform(Slot),
+    /// `lhs < rhs`, or `lhs <= rhs`; along the innermost axis each grows by 0 or 1.
+    Less { lhs: Affine, rhs: Affine, or_equal: bool },
+}
+
+/// Which lanes are active.
+#[derive(Clone, Debug)]
+pub(super) enum Mask {
+    /// Those where every condition holds.
+    Conditions(Vec<Condition>),
+    /// Those where the tile is 1.
+    Tile(Slot),
+}
+
+/// The offsets of an access.
+#[derive(Clone, Debug)]
+pub(super) enum Offsets {
+    Affine(Affine),
+    Tile(Slot),
+}
+
+/// What inactive lanes of a load read.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Other {
+    Zero,
+    Uniform(Slot),
+    Tile(Slot),
+}
+
+/// A load or a store.
+#[derive(Clone, Debug)]
+pub(super) struct Access {
+    /// The argument word of the address; the length is the next.
+    pub(super) word: usize,
+    /// The pointer's name.
+    pub(super) parameter: Name,
+    pub(super) loc: Loc,
+    pub(super) extents: Vec<usize>,
+    pub(super) dtype: Dtype,
+    pub(super) offsets: Offsets,
+    pub(super) mask: Mask,
+    /// What a load writes and a store reads.
+    pub(super) data: Slot,
+    pub(super) other: Other,
+}
+
+/// An index into [`Code::instrs`].
+pub(super) type Label = usize;
+
+#[derive(Clone, Debug)]
+pub(super) enum Instr {
+    /// An elementwise op. `strides[0]` and `strides[1..]` are the bytes from lane to lane of the result and the operands, 0 for uniform ones.
+    Lanes { lanes: Lanes, count: usize, result: Slot, operands: [Slot; 3], strides: [u32; 4], chunked: bool },
+    /// `count` elements of `width` bytes, all as the first one at `from`.
+    Fill { to: Slot, from: Slot, width: usize, count: usize },
+    /// Bytes.
+    Copy { to: Slot, from: Slot, bytes: usize },
+    /// Elements of `width` bytes; `strides` are the source's in elements, 0 where it is repeated.
+    Broadcast { to: Slot, from: Slot, width: usize, extents: Vec<usize>, strides: Vec<usize> },
+    /// An `i64` tile from its form.
+    Index { to: Slot, affine: Affine, extents: Vec<usize> },
+    /// A `bool` tile from its form.
+    Conditions { to: Slot, conditions: Vec<Condition>, extents: Vec<usize> },
+    Load(Box<Access>),
+    Store(Box<Access>),
+    Jump(Label),
+    /// Goes on unless the `bool` holds.
+    JumpUnless(Slot, Label),
+    /// Sets the index to `lower`, or leaves.
+    ForBegin { index: Slot, lower: Slot, upper: Slot, step: Slot, dtype: Dtype, exit: Label },
+    /// Advances the index and repeats, or goes on.
+    ForNext { index: Slot, upper: Slot, step: Slot, dtype: Dtype, body: Label },
+    Return,
+}
+
+/// A translated kernel.
+#[derive(Debug)]
+pub(super) struct Code {
+    pub(super) instrs: Vec<Instr>,
+    /// Argument words.
+    pub(super) words: usize,
+    /// What the scratch holds at first: argument words, program index and grid (3 words each), scalars, constants.
+    pub(super) constants: Vec<u8>,
+    pub(super) scratch_bytes: usize,
+    pub(super) file_names: Vec<Name>,
+}
+
+impl Linear {
+    fn visit(&mut self, f: &mut dyn FnMut(&mut Slot)) {
+        if let Linear::Slot(slot) = self {
+            f(slot);
+        }
+    }
+}
+
+impl Affine {
+    /// The coefficient of the innermost axis; 0 of a scalar.
+    pub(super) fn innermost(&self) -> Linear {
+        self.coefficients.last().copied().unwrap_or(Linear::Const(0))
+    }
+
+    fn visit(&mut self, f: &mut dyn FnMut(&mut Slot)) {
+        self.base.visit(f);
+        self.coefficients.iter_mut().for_each(|coefficient| coefficient.visit(f));
+    }
+}
+
+impl Condition {
+    fn visit(&mut self, f: &mut dyn FnMut(&mut Slot)) {
+        match self {
+            Condition::Uniform(slot) => f(slot),
+            Condition::Less { lhs, rhs, .. } => {
+                lhs.visit(f);
+                rhs.visit(f);
+            }
+        }
+    }
+}
+
+impl Instr {
+    /// Calls `f` with every slot it reads or writes.
+    pub(super) fn visit_slots(&mut self, f: &mut dyn FnMut(&mut Slot)) {
+        match self {
+            Instr::Lanes { result, operands, .. } => {
+                f(result);
+                operands.iter_mut().for_each(f);
+            }
+            Instr::Fill { to, from, .. } | Instr::Copy { to, from, .. } | Instr::Broadcast { to, from, .. } => {
+                f(to);
+                f(from);
+            }
+            Instr::Index { to, affine, .. } => {
+                f(to);
+                affine.visit(f);
+            }
+            Instr::Conditions { to, conditions, .. } => {
+                f(to);
+                conditions.iter_mut().for_each(|condition| condition.visit(f));
+            }
+            Instr::Load(access) | Instr::Store(access) => {
+                f(&mut access.data);
+                match &mut access.offsets {
+                    Offsets::Affine(affine) => affine.visit(f),
+                    Offsets::Tile(slot) => f(slot),
+                }
+                match &mut access.mask {
+                    Mask::Conditions(conditions) => conditions.iter_mut().for_each(|condition| condition.visit(f)),
+                    Mask::Tile(slot) => f(slot),
+                }
+                match &mut access.other {
+                    Other::Zero => {}
+                    Other::Uniform(slot) | Other::Tile(slot) => f(slot),
+                }
+            }
+            Instr::JumpUnless(condition, _) => f(condition),
+            Instr::ForBegin { index, lower, upper, step, .. } => [index, lower, upper, step].into_iter().for_each(f),
+            Instr::ForNext { index, upper, step, .. } => [index, upper, step].into_iter().for_each(f),
+            Instr::Jump(_) | Instr::Return => {}
+        }
+    }
+}

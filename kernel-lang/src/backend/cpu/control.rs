@@ -1,0 +1,129 @@
+//! IR to instructions: `if`, `for` and `while` as jumps.
+//!
+//! A loop's carried values have places of their own, which the end of the body overwrites with the next values. An affine tile is carried as
+//! its base, a scalar.
+
+use crate::backend::cpu::code::{Affine, Instr, Linear, Slot};
+use crate::backend::cpu::forms::Form;
+use crate::backend::cpu::translate::{Place, Symbol, Translator};
+use crate::dtype::Dtype;
+use crate::ir::{Region, Type, Value};
+
+/// One carried value: its type and where it is kept.
+struct Carried {
+    ty: Type,
+    to: Slot,
+    symbolic: bool,
+}
+
+impl Translator<'_> {
+    /// `if`
+    pub(super) fn branch(&mut self, cond: Value, regions: [Region; 2], results: &[Value]) {
+        let [on_true, on_false] = regions;
+        let slots: Vec<Slot> = results.iter().map(|result| self.new_place(*result)).collect();
+        let skip = self.jump(Instr::JumpUnless(self.place(cond).slot, 0));
+        self.region_into(on_true, &slots);
+        let end = self.jump(Instr::Jump(0));
+        self.land(skip);
+        self.region_into(on_false, &slots);
+        self.land(end);
+    }
+
+    /// Runs a region and copies what it yields. The places are new, so that no copy overwrites what a later one reads.
+    fn region_into(&mut self, region: Region, slots: &[Slot]) {
+        self.region(region);
+        for (value, to) in self.func.yielded(region).iter().zip(slots) {
+            let from = self.place(*value);
+            self.copy(self.func.ty(*value), *to, from);
+        }
+    }
+
+    /// `for`
+    pub(super) fn count(&mut self, bounds: [Value; 3], init: &[Value], body: Region, results: &[Value]) {
+        let func = self.func;
+        let (index_param, params) = func.region(body).params.split_first().expect("a verified `for` has an index");
+        let dtype = func.ty(*index_param).dtype();
+        let carried: Vec<Carried> = params.iter().map(|param| self.carry(*param)).collect();
+        self.assign(&carried, init);
+        let index = self.new_place(*index_param);
+        let [lower, upper, step] = bounds.map(|bound| self.place(bound).slot);
+        let begin = self.jump(Instr::ForBegin { index, lower, upper, step, dtype, exit: 0 });
+        params.iter().zip(&carried).for_each(|(param, carried)| self.bind(*param, carried));
+        self.region(body);
+        self.assign(&carried, func.yielded(body));
+        self.instrs.push(Instr::ForNext { index, upper, step, dtype, body: begin + 1 });
+        self.loops.push((begin, self.instrs.len() - 1));
+        self.land(begin);
+        results.iter().zip(&carried).for_each(|(result, carried)| self.bind(*result, carried));
+    }
+
+    /// `while`: the body's parameters and the results are what the test passes on, where it is.
+    pub(super) fn repeat(&mut self, init: &[Value], test: Region, body: Region, results: &[Value]) {
+        let func = self.func;
+        let params = &func.region(test).params;
+        let carried: Vec<Carried> = params.iter().map(|param| self.carry(*param)).collect();
+        self.assign(&carried, init);
+        let begin = self.instrs.len();
+        params.iter().zip(&carried).for_each(|(param, carried)| self.bind(*param, carried));
+        self.region(test);
+        let crate::ir::Op::Condition { cond, values } = &func.inst(func.terminator(test)).op else {
+            unreachable!("a verified test ends in `condition`");
+        };
+        let leave = self.jump(Instr::JumpUnless(self.place(*cond).slot, 0));
+        for ((value, param), result) in values.iter().zip(&func.region(body).params).zip(results) {
+            let Place { slot, uniform } = self.place(*value);
+            self.set_place(*param, slot, uniform);
+            self.set_place(*result, slot, uniform);
+        }
+        self.region(body);
+        self.assign(&carried, func.yielded(body));
+        self.instrs.push(Instr::Jump(begin));
+        self.loops.push((begin, self.instrs.len() - 1));
+        self.land(leave);
+    }
+
+    /// A place for a carried value.
+    fn carry(&mut self, param: Value) -> Carried {
+        let symbolic = self.forms.is_symbolic(param);
+        let ty = if symbolic { Type::scalar(Dtype::I64) } else { self.func.ty(param).clone() };
+        Carried { to: self.new_slot(&ty), ty, symbolic }
+    }
+
+    /// Lets a parameter or result be the carried value.
+    fn bind(&mut self, value: Value, carried: &Carried) {
+        match self.forms.of(value) {
+            Form::Affine { coefficients, .. } if carried.symbolic => {
+                let coefficients = coefficients.iter().map(|coefficient| Linear::Const(coefficient.expect("carried ones are constant"))).collect();
+                self.set_symbol(value, Symbol::Affine(Affine { base: Linear::Slot(carried.to), coefficients }));
+            }
+            _ => self.set_place(value, carried.to, false),
+        }
+    }
+
+    /// Gives all carried values their next ones at once: what another one's copy would overwrite is saved first.
+    fn assign(&mut self, carried: &[Carried], values: &[Value]) {
+        let mut moves = Vec::new();
+        for (carried, value) in carried.iter().zip(values) {
+            let from = if carried.symbolic {
+                let base = self.affine_of(*value).base;
+                Place { slot: self.slot(base), uniform: false }
+            } else {
+                self.place(*value)
+            };
+            moves.push((carried, from));
+        }
+        for index in 0..moves.len() {
+            let (own, from) = moves[index];
+            if carried.iter().any(|other| other.to == from.slot && other.to != own.to) {
+                let saved = self.new_slot(&own.ty);
+                self.copy(&own.ty, saved, from);
+                moves[index].1 = Place { slot: saved, uniform: false };
+            }
+        }
+        for (carried, from) in moves {
+            if carried.to != from.slot {
+                self.copy(&carried.ty, carried.to, from);
+            }
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Which tiles are functions of the lane's index, so that they need not be computed lane by lane.
+//!
+//! An `i64` tile is *affine* if it is `base + sum of coefficient * index` over its axes; a `bool` tile is a *mask* if it compares such tiles
+//! so that it holds on one range of each row. Loads and stores work with the forms; other ops need the tile itself, and a value may be
+//! wanted both ways.
+//!
+//! ```text
+//! %3 = arange {start = 0, end = 64}     affine [1]
+//! %4 = broadcast %base                  affine [0]
+//! %5 = add %4, %3                       affine [1]
+//! %6 = broadcast %n                     affine [0]
+//! %7 = lt %5, %6                        mask
+//! %8 = load %x, %5 {mask = %7}          neither %5 nor %7 is ever a tile
+//! ```
+
+use crate::dtype::Dtype;
+use crate::ir::{BinaryOp, CompareOp, Function, Inst, Op, Region, SideTable, UnaryOp, Value};
+
+/// What is known of a value.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(super) enum Form {
+    /// Only its elements.
+    #[default]
+    Plain,
+    /// An affine `i64` tile: the coefficient of each axis where it is a constant, and the base if that is one.
+    Affine { coefficients: Vec<Option<i64>>, base: Option<i64> },
+    /// A `bool` tile of conditions on affine tiles.
+    Mask,
+}
+
+/// The forms of a kernel's values.
+pub(super) struct Forms {
+    form: SideTable<Value, Form>,
+    wanted: SideTable<Value, bool>,
+}
+
+impl Forms {
+    /// The form of a value.
+    pub(super) fn of(&self, value: Value) -> &Form {
+        &self.form[value]
+    }
+
+    /// Is it not plain?
+    pub(super) fn is_symbolic(&self, value: Value) -> bool {
+        self.form[value] != Form::Plain
+    }
+
+    /// Does any op need its elements?
+    pub(super) fn wants_tile(&self, value: Value) -> bool {
+        !self.is_symbolic(value) || self.wanted[value]
+    }
+
+    /// May an access work with that offset's form?
+    pub(super) fn is_affine(&self, func: &Function, offset: Value) -> bool {
+        func.ty(offset).is_scalar() || matches!(self.form[offset], Form::Affine { .. })
+    }
+
+    /// May an access work with that mask's form, given its offset?
+    pub(super) fn is_mask(&self, func: &Function, mask: Value) -> bool {
+        func.ty(mask).is_scalar() || self.form[mask] == Form::Mask
+    }
+}
+
+/// Finds the forms.
+///
+/// A tile that a `for` carries is first taken to keep the coefficients it starts with; where the body breaks that, it is plain and the search
+/// starts over.
+pub(super) fn compute(func: &Function) -> Forms {
+    let mut refused = SideTable::new();
+    loop {
+        let mut search = Search { func, form: SideTable::new(), refused, again: false };
+        search.region(func.body);
+        if !search.again {
+            let mut forms = Forms { form: search.form, wanted: SideTable::new() };
+            func.all_insts().into_iter().for_each(|inst| want_operands(func, inst, &mut forms));
+            return forms;
+        }
+        refused = search.refused;
+    }
+}
+
+struct Search<'a> {
+    func: &'a Function,
+    form: SideTable<Value, Form>,
+    refused: SideTable<Value, bool>,
+    again: bool,
+}
+
+impl Search<'_> {
+    fn region(&mut self, region: Region) {
+        let func = self.func;
+        for inst in &func.region(region).insts {
+            let data = func.inst(*inst);
+            match &data.op {
+                Op::For { init, body, .. } => self.carried(init, *body, &data.results),
+                op => {
+                    if let [result] = data.results[..]
+                        && func.ty(result).is_tile()
+                    {
+                        self.form[result] = self.of(op, result);
+                    }
+                    op.for_each_region(&mut |inner| self.region(inner));
+                }
+            }
+        }
+    }
+
+    fn carried(&mut self, init: &[Value], body: Region, results: &[Value]) {
+        let params = &self.func.region(body).params[1..];
+        for (init, param) in init.iter().zip(params) {
+            if let Form::Affine { coefficients, .. } = &self.form[*init]
+                && coefficients.iter().all(Option::is_some)
+                && !self.refused[*param]
+            {
+                self.form[*param] = Form::Affine { coefficients: coefficients.clone(), base: None };
+            }
+        }
+        self.region(body);
+        for ((next, param), result) in self.func.yielded(body).iter().zip(params).zip(results) {
+            if let Form::Affine { coefficients, .. } = self.form[*param].clone() {
+                let kept = matches!(&self.form[*next], Form::Affine { coefficients: next, .. } if *next == coefficients);
+                self.refused[*param] = !kept;
+                self.again |= !kept;
+                self.form[*result] = self.form[*param].clone();
+            }
+        }
+    }
+
+    fn of(&self, op: &Op, result: Value) -> Form {
+        let func = self.func;
+        let ty = func.ty(result);
+        match (op, ty.dtype()) {
+            (Op::Const { value }, Dtype::I64) => {
+                Form::Affine { coefficients: vec![Some(0); ty.shape().len()], base: value.as_int().map(|int| int as i64) }
+            }
+            (Op::Arange { start, .. }, _) => Form::Affine { coefficients: vec![Some(1)], base: start.as_int().map(|int| int as i64) },
+            (Op::Broadcast { x }, dtype) if func.ty(*x).is_scalar() => match dtype {
+                Dtype::I64 => Form::Affine { coefficients: vec![Some(0); ty.shape().len()], base: scalar_constant(func, *x) },
+                Dtype::Bool => Form::Mask,
+                _ => Form::Plain,
+            },
+            (Op::Broadcast { x }, _) => match &self.form[*x] {
+                Form::Affine { coefficients, base } => {
+                    let extents = func.ty(*x).extents();
+                    let spread = |(coefficient, extent): (&Option<i64>, &usize)| if *extent == 1 { Some(0) } else { *coefficient };
+                    Form::Affine { coefficients: coefficients.iter().zip(&extents).map(spread).collect(), base: *base }
+                }
+                other => other.clone(),
+            },
+            (Op::ExpandDims { x, axis }, _) => match self.form[*x].clone() {
+                Form::Affine { mut coefficients, base } => {
+                    coefficients.insert(*axis as usize, Some(0));
+                    Form::Affine { coefficients, base }
+                }
+                other => other,
+            },
+            (Op::Binary { op: BinaryOp::And, lhs, rhs }, Dtype::Bool) if self.form[*lhs] == Form::Mask && self.form[*rhs] == Form::Mask => {
+                Form::Mask
+            }
+            (Op::Binary { op, lhs, rhs }, Dtype::I64) => affine_binary(*op, &self.form[*lhs], &self.form[*rhs]),
+            (Op::Unary { op: UnaryOp::Neg, x }, Dtype::I64) => {
+                let zero = Form::Affine { coefficients: vec![Some(0); ty.shape().len()], base: Some(0) };
+                affine_binary(BinaryOp::Sub, &zero, &self.form[*x])
+            }
+            (Op::Compare { op, lhs, rhs }, _) => self.compare(*op, *lhs, *rhs),
+            _ => Form::Plain,
+        }
+    }
+
+    fn compare(&self, op: CompareOp, lhs: Value, rhs: Value) -> Form {
+        let innermost = |value: Value| match &self.form[value] {
+            Form::Affine { coefficients, .. } => coefficients.last().copied().flatten(),
+            _ => None,
+        };
+        let grows = |value: Value| matches!(innermost(value), Some(0 | 1));
+        let ranged = !matches!(op, CompareOp::Eq | CompareOp::Ne);
+        if ranged && grows(lhs) && grows(rhs) { Form::Mask } else { Form::Plain }
+    }
+}
+
+/// The constant that a scalar is.
+pub(super) fn scalar_constant(func: &Function, value: Value) -> Option<i64> {
+    match func.def_op(value) {
+        Some(Op::Const { value }) => value.as_int().map(|int| int as i64),
+        _ => None,
+    }
+}
+
+fn affine_binary(op: BinaryOp, lhs: &Form, rhs: &Form) -> Form {
+    let (Form::Affine { coefficients: a, base: a_base }, Form::Affine { coefficients: b, base: b_base }) = (lhs, rhs) else {
+        return Form::Plain;
+    };
+    let each = |f: fn(i64, i64) -> i64| -> Form {
+        let both = |(a, b): (&Option<i64>, &Option<i64>)| Some(f((*a)?, (*b)?));
+        Form::Affine { coefficients: a.iter().zip(b).map(both).collect(), base: both((a_base, b_base)) }
+    };
+    let is_uniform = |coefficients: &[Option<i64>]| coefficients.iter().all(|coefficient| *coefficient == Some(0));
+    match op {
+        BinaryOp::Add => each(i64::wrapping_add),
+        BinaryOp::Sub => each(i64::wrapping_sub),
+        BinaryOp::Mul if is_uniform(a) || is_uniform(b) => {
+            let (tile, factor) = if is_uniform(b) { (a, b_base) } else { (b, a_base) };
+            let scaled = |coefficient: &Option<i64>| match (coefficient, factor) {
+                (Some(0), _) => Some(0),
+                (Some(coefficient), Some(factor)) => Some(coefficient.wrapping_mul(*factor)),
+                _ => None,
+            };
+            let base = a_base.zip(*b_base).map(|(a, b)| a.wrapping_mul(b));
+            Form::Affine { coefficients: tile.iter().map(scaled).collect(), base }
+        }
+        _ => Form::Plain,
+    }
+}
+
+/// Marks the operands of which an op needs the elements.
+fn want_operands(func: &Function, inst: Inst, forms: &mut Forms) {
+    let data = func.inst(inst);
+    if data.results.iter().any(|result| forms.is_symbolic(*result)) && !data.op.has_effects() {
+        return;
+    }
+    let mut want = |value: &Value| forms.wanted[*value] = true;
+    match &data.op {
+        Op::Load { offset, mask, other, .. } => {
+            other.iter().for_each(&mut want);
+            want_access(func, *offset, *mask, forms);
+        }
+        Op::Store { offset, value, mask, .. } => {
+            want(value);
+            want_access(func, *offset, *mask, forms);
+        }
+        Op::For { init, body, .. } => {
+            for ((init, next), param) in init.iter().zip(func.yielded(*body)).zip(&func.region(*body).params[1..]) {
+                if !forms.is_symbolic(*param) {
+                    forms.wanted[*init] = true;
+                    forms.wanted[*next] = true;
+                }
+            }
+        }
+        Op::If { then_region, else_region, .. } => {
+            [then_region, else_region].into_iter().for_each(|region| func.yielded(*region).iter().for_each(&mut want));
+        }
+        Op::While { init, test, body } => {
+            init.iter().chain(func.yielded(*test)).chain(func.yielded(*body)).for_each(want);
+        }
+        // The op around them knows which values it needs.
+        Op::Yield { .. } | Op::Condition { .. } => {}
+        op => op.for_each_operand(&mut |value| want(&value)),
+    }
+}
+
+fn want_access(func: &Function, offset: Value, mask: Option<Value>, forms: &mut Forms) {
+    let affine = forms.is_affine(func, offset);
+    forms.wanted[offset] |= !affine;
+    if let Some(mask) = mask {
+        forms.wanted[mask] |= !(affine && forms.is_mask(func, mask));
+    }
+}

@@ -1,0 +1,89 @@
+//! Moving elements by their width.
+
+use std::ops::Range;
+
+/// The expression with the alias `$T` standing for the unsigned type of that many bytes.
+macro_rules! by_bytes {
+    ($width:expr, $T:ident => $body:expr) => {
+        match $width {
+            1 => { type $T = u8; $body }
+            2 => { type $T = u16; $body }
+            4 => { type $T = u32; $body }
+            _ => { type $T = u64; $body }
+        }
+    };
+}
+pub(super) use by_bytes;
+
+/// Lets `count` elements be as the one at `from`, which may be the first of them.
+///
+/// # Safety
+/// `from` points to an element of `width` bytes and `to` to room for `count`, aligned for it.
+pub(super) unsafe fn fill(to: *mut u8, from: *const u8, width: usize, count: usize) {
+    // SAFETY: the caller's promise; the element is read before the slice is made.
+    by_bytes!(width, T => unsafe {
+        let element = from.cast::<T>().read();
+        std::slice::from_raw_parts_mut(to.cast::<T>(), count).fill(element);
+    });
+}
+
+/// `to[lane] = from[lane * from_step]` and the like for the lanes of a range; both pointers are to lane 0.
+///
+/// # Safety
+/// Both elements of each lane of the range are valid; none of `to` is one of `from`.
+pub(super) unsafe fn copy_strided(to: *mut u8, to_step: i64, from: *const u8, from_step: i64, width: usize, lanes: Range<usize>) {
+    if lanes.is_empty() {
+        return;
+    }
+    if (to_step, from_step) == (1, 1) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let (to, from) = (to.wrapping_add(lanes.start * width), from.wrapping_add(lanes.start * width));
+            to.copy_from_nonoverlapping(from, lanes.len() * width);
+        }
+        return;
+    }
+    let at = |lane: usize, step: i64| (lane as isize).wrapping_mul(step as isize);
+    // SAFETY: the caller's promise. A tensor on the host is aligned, but nothing is lost by not relying on it.
+    by_bytes!(width, T => unsafe {
+        let (to, from) = (to.cast::<T>(), from.cast::<T>());
+        for lane in lanes {
+            let element = from.wrapping_offset(at(lane, from_step)).read_unaligned();
+            to.wrapping_offset(at(lane, to_step)).write_unaligned(element);
+        }
+    });
+}
+
+/// Copies a tile to the larger one of `extents`; `strides` are the source's in elements.
+///
+/// # Safety
+/// Both hold the elements that extents and strides name, and do not overlap.
+pub(super) unsafe fn broadcast(to: *mut u8, from: *const u8, width: usize, extents: &[usize], strides: &[usize]) {
+    let Some((inner, outer)) = extents.split_last() else { return };
+    for row in 0..outer.iter().product() {
+        let mut rest = row;
+        let mut source = 0;
+        for (extent, stride) in outer.iter().zip(strides).rev() {
+            source += rest % extent * stride;
+            rest /= extent;
+        }
+        // SAFETY: the caller's promise.
+        unsafe {
+            let (to, from) = (to.add(row * inner * width), from.add(source * width));
+            match strides[outer.len()] {
+                0 => fill(to, from, width, *inner),
+                stride => copy_strided(to, 1, from, stride as i64, width, 0..*inner),
+            }
+        }
+    }
+}
+
+/// Lets every byte be 1 that is not 0.
+///
+/// # Safety
+/// `count` initialised bytes.
+pub(super) unsafe fn normalise_bools(at: *mut u8, count: usize) {
+    // SAFETY: the caller's promise.
+    let bytes = unsafe { std::slice::from_raw_parts_mut(at, count) };
+    bytes.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+}

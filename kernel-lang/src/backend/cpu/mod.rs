@@ -1,0 +1,162 @@
+//! The CPU executor: runs one program of a grid, a tile at a time.
+//!
+//! [`Program::compile`] translates specialised Tile IR once: each op becomes an instruction that is one tight loop over a tile, with its
+//! operands at fixed places of a [`Scratch`] which liveness keeps small enough for the L1 cache. [`Program::run`] executes the list. It is
+//! the default without a GPU, the reference for every GPU result, and, with `checked`, the debugger.
+//!
+//! | file | what it knows |
+//! |---|---|
+//! | [`forms`] | which tiles are functions of the lane's index: offsets `a + b * lane`, masks `offset < n` |
+//! | [`translate`], [`symbolic`], [`control`] | IR to instructions |
+//! | [`allocate`] | instructions to places in the scratch |
+//! | [`code`] | the instructions |
+//! | [`execute`], [`access`], [`memory`] | running them |
+//!
+//! **Memory.** Lanes outside their tensor never touch memory, in `unchecked` kernels too. Programs of one launch run in parallel over the
+//! same tensors with plain accesses: two programs that store to one element, or one that loads what another stores, race as they do on a
+//! GPU, and the outcome is one of the values or a mixture of their bytes.
+
+mod access;
+mod allocate;
+mod code;
+mod control;
+mod execute;
+mod forms;
+mod memory;
+mod symbolic;
+mod translate;
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::ir::Verified;
+use crate::location::Name;
+use code::Code;
+
+/// A kernel translated for the CPU. Immutable: any number of threads may run it, each with a [`Scratch`] of its own.
+#[derive(Debug)]
+pub struct Program {
+    /// Tells scratches apart that were prepared for different programs.
+    id: u64,
+    code: Code,
+}
+
+impl Program {
+    /// Translates a specialised kernel.
+    pub fn compile(kernel: Verified<'_>) -> Program {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Program { id: NEXT.fetch_add(1, Ordering::Relaxed), code: translate::translate(kernel.func()) }
+    }
+
+    /// How many argument words [`Program::run`] takes: two for a pointer (address, then length in elements), one for a scalar.
+    pub fn words(&self) -> usize {
+        self.code.words
+    }
+
+    /// How many bytes of scratch memory a run works in.
+    pub fn scratch_bytes(&self) -> usize {
+        self.code.scratch_bytes
+    }
+
+    /// Runs the program at index `program` of a grid of `grid` programs.
+    ///
+    /// `args` are the parameter words in the order of the signature; a scalar's bits are zero-extended. Lanes outside their tensor read
+    /// `other`, or 0, and store nothing; with `checked` the first such lane whose mask is true ends the run.
+    ///
+    /// # Errors
+    /// With `checked`: the first access outside its tensor, in the order of the kernel's text.
+    ///
+    /// # Panics
+    /// If `args` has not [`Program::words`] words.
+    ///
+    /// # Safety
+    /// For each pointer parameter, the address is that of `length` initialised elements that live through the call, or `length` is 0.
+    /// Through a `ptr_mut` nobody else may hold a reference to them. Elements of one tensor may be accessed by programs on other threads
+    /// at the same time, but an element that one of them stores, no other may load or store: that is a data race of the kernel.
+    pub unsafe fn run(
+        &self,
+        args: &[u64],
+        grid: [u32; 3],
+        program: [u32; 3],
+        scratch: &mut Scratch,
+        checked: bool,
+    ) -> Result<(), Violation> {
+        assert_eq!(args.len(), self.code.words, "the kernel takes {} argument words", self.code.words);
+        let memory = scratch.prepare(self);
+        // SAFETY: the scratch was prepared for this code; the tensors are the caller's promise.
+        unsafe { execute::run(&self.code, memory, args, grid, program, checked) }
+    }
+}
+
+/// The memory that a program computes in: make one a thread and reuse it.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    blocks: Vec<Block>,
+    prepared_for: u64,
+}
+
+/// What the scratch is made of: aligned for every element and for vector code.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+struct Block([u8; Block::BYTES]);
+
+impl Block {
+    const BYTES: usize = 64;
+}
+
+impl Scratch {
+    /// An empty one; it grows when a program first runs in it.
+    pub fn new() -> Scratch {
+        Scratch::default()
+    }
+
+    /// Makes room for a program and writes its constants, unless the last program that ran here is the same.
+    fn prepare(&mut self, program: &Program) -> *mut u8 {
+        if self.prepared_for != program.id {
+            let blocks = program.code.scratch_bytes.div_ceil(Block::BYTES);
+            self.blocks.resize(blocks.max(self.blocks.len()), Block([0; Block::BYTES]));
+            let constants = &program.code.constants;
+            // SAFETY: the scratch begins with the constants, and a `Block` is plain bytes.
+            unsafe { self.blocks.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(constants.as_ptr(), constants.len()) };
+            self.prepared_for = program.id;
+        }
+        self.blocks.as_mut_ptr().cast()
+    }
+}
+
+/// An access outside its tensor, by a lane whose mask was true.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Violation {
+    /// `load` or `store`.
+    pub op: &'static str,
+    /// The source file; empty if the kernel names none.
+    pub file: Name,
+    /// The line, from 1; 0 if unknown.
+    pub line: u32,
+    /// The column, from 1.
+    pub column: u32,
+    /// Which program of the grid.
+    pub program_id: [u32; 3],
+    /// The offset of the lane in elements.
+    pub index: i64,
+    /// The length of the tensor in elements.
+    pub length: u64,
+    /// The pointer's name in the kernel's signature.
+    pub parameter: Name,
+    /// Which lane of the tile, in row-major order.
+    pub lane: usize,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Violation { op, file, line, column, program_id: [x, y, z], index, length, parameter, lane } = self;
+        let held = if *length == 1 { "1 element".to_string() } else { format!("{length} elements") };
+        write!(f, "`{op}` at index {index} of `{parameter}`, which has {held}: lane {lane} of program ({x}, {y}, {z})")?;
+        if *line != 0 {
+            write!(f, ", at {file}:{line}:{column}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Violation {}

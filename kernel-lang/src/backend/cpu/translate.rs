@@ -1,0 +1,343 @@
+//! IR to instructions: the elementwise ops, shapes, loads and stores.
+//!
+//! Every value gets a place: scalars, argument words and constants at the front of the scratch for good, tiles where [`super::allocate`] puts
+//! them. A tile whose elements are all equal is kept as one chunk of lanes. `bitcast`, `expand_dims` and the like are no instructions: their
+//! result lies where the operand does.
+
+use crate::backend::cpu::allocate::{self, Lifetime, PENDING};
+use crate::backend::cpu::code::{Access, Affine, CHUNK, Code, Condition, Instr, Label, Linear, Mask, Offsets, Other, Slot};
+use crate::backend::cpu::forms::{self, Forms};
+use crate::dtype::Dtype;
+use crate::ir::{ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value};
+use crate::location::Loc;
+use crate::scalar::Scalar;
+use crate::scalar::lanes::{self, Lanes};
+
+/// Where a value is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) slot: Slot,
+    /// Is it one chunk of lanes that stands for all?
+    pub(super) uniform: bool,
+}
+
+/// A value as a function of the lane's index.
+#[derive(Clone, Debug)]
+pub(super) enum Symbol {
+    Affine(Affine),
+    Mask(Vec<Condition>),
+}
+
+pub(super) struct Translator<'a> {
+    pub(super) func: &'a Function,
+    pub(super) forms: Forms,
+    pub(super) instrs: Vec<Instr>,
+    pub(super) loops: Vec<(Label, Label)>,
+    pub(super) symbols: SideTable<Value, Option<Symbol>>,
+    places: SideTable<Value, Option<Place>>,
+    /// The argument word of each pointer parameter.
+    words: SideTable<Value, usize>,
+    front: Vec<u8>,
+    tiles: Vec<Lifetime>,
+}
+
+/// Where the program index and the extents of the grid stand behind `words` argument words.
+pub(super) fn grid_slot(words: usize, num_programs: bool, axis: usize) -> Slot {
+    Slot((8 * (words + 3 * usize::from(num_programs) + axis)) as u32)
+}
+
+/// Translates a kernel.
+pub(super) fn translate(func: &Function) -> Code {
+    let mut cx = Translator {
+        func,
+        forms: forms::compute(func),
+        instrs: Vec::new(),
+        loops: Vec::new(),
+        symbols: SideTable::new(),
+        places: SideTable::new(),
+        words: SideTable::new(),
+        front: Vec::new(),
+        tiles: Vec::new(),
+    };
+    let words = cx.params();
+    cx.region(func.body);
+    let Translator { mut instrs, loops, front, mut tiles, .. } = cx;
+    let scratch_bytes = allocate::allocate(&mut instrs, &mut tiles, &loops, front.len());
+    Code { instrs, words, constants: front, scratch_bytes, file_names: func.files.clone() }
+}
+
+impl Translator<'_> {
+    fn params(&mut self) -> usize {
+        let mut words = 0;
+        for param in &self.func.params {
+            let ty = self.func.ty(param.value);
+            self.words[param.value] = words;
+            if !ty.is_pointer() {
+                self.set_place(param.value, argument(words, ty.dtype()), false);
+            }
+            words += if ty.is_pointer() { 2 } else { 1 };
+        }
+        self.front = vec![0; 8 * (words + 6)];
+        words
+    }
+
+    pub(super) fn region(&mut self, region: Region) {
+        let func = self.func;
+        func.region(region).insts.iter().for_each(|inst| self.inst(*inst));
+    }
+
+    fn inst(&mut self, inst: Inst) {
+        let func = self.func;
+        let data = func.inst(inst);
+        if let [result] = data.results[..]
+            && self.forms.is_symbolic(result)
+            && !matches!(data.op, Op::For { .. })
+        {
+            return self.symbolic(&data.op, result);
+        }
+        let dtype = |value: Value| func.ty(value).dtype();
+        let table = "a verified op is in its domain";
+        match &data.op {
+            Op::Unary { op, x } => self.lanes(lanes::unary(*op, dtype(*x)).expect(table), data.results[0], &[*x]),
+            Op::Binary { op, lhs, rhs } => self.lanes(lanes::binary(*op, dtype(*lhs)).expect(table), data.results[0], &[*lhs, *rhs]),
+            Op::Compare { op, lhs, rhs } => match lanes::compare(*op, dtype(*lhs)) {
+                (lanes, false) => self.lanes(lanes, data.results[0], &[*lhs, *rhs]),
+                (lanes, true) => self.lanes(lanes, data.results[0], &[*rhs, *lhs]),
+            },
+            Op::Fma { a, b, c } => self.lanes(lanes::fma(dtype(*a)).expect(table), data.results[0], &[*a, *b, *c]),
+            Op::Select { cond, on_true, on_false } => {
+                self.lanes(lanes::select(dtype(*on_true)), data.results[0], &[*cond, *on_true, *on_false]);
+            }
+            Op::Cast { x } if dtype(*x) != dtype(data.results[0]) => {
+                self.lanes(lanes::cast(dtype(*x), dtype(data.results[0])), data.results[0], &[*x]);
+            }
+            Op::Cast { x } | Op::Bitcast { x } | Op::ExpandDims { x, .. } => {
+                let Place { slot, uniform } = self.place(*x);
+                self.set_place(data.results[0], slot, uniform);
+            }
+            Op::ReducePio2 { x } => {
+                let [remainder, quadrant] = lanes::reduce_pio2();
+                self.lanes(remainder, data.results[0], &[*x]);
+                self.lanes(quadrant, data.results[1], &[*x]);
+            }
+            Op::Const { value } => self.constant(value, data.results[0]),
+            Op::Broadcast { x } => self.broadcast(*x, data.results[0]),
+            Op::ProgramId { axis } => self.grid_value(false, *axis, data.results[0]),
+            Op::NumPrograms { axis } => self.grid_value(true, *axis, data.results[0]),
+            Op::Address { base } => self.set_place(data.results[0], argument(self.words[*base], Dtype::I64), false),
+            Op::Length { base } => self.set_place(data.results[0], argument(self.words[*base] + 1, Dtype::I64), false),
+            Op::Load { base, offset, mask, other, .. } => {
+                let other = other.map_or(Other::Zero, |other| match self.place(other) {
+                    Place { slot, uniform } if uniform || func.ty(*offset).is_scalar() => Other::Uniform(slot),
+                    Place { slot, .. } => Other::Tile(slot),
+                });
+                let result = self.new_place(data.results[0]);
+                let access = self.access(*base, *offset, *mask, data.loc, result, other);
+                self.instrs.push(Instr::Load(Box::new(access)));
+            }
+            Op::Store { base, offset, value, mask, .. } => {
+                let value = self.full(*value);
+                let access = self.access(*base, *offset, *mask, data.loc, value, Other::Zero);
+                self.instrs.push(Instr::Store(Box::new(access)));
+            }
+            Op::If { cond, then_region, else_region } => self.branch(*cond, [*then_region, *else_region], &data.results),
+            Op::For { lower, upper, step, init, body } => self.count([*lower, *upper, *step], init, *body, &data.results),
+            Op::While { init, test, body } => self.repeat(init, *test, *body, &data.results),
+            Op::Return {} => self.instrs.push(Instr::Return),
+            // The op around a region takes what it yields.
+            Op::Yield { .. } | Op::Condition { .. } => {}
+            // A checked run here looks at every access itself.
+            Op::Report { .. } => {}
+            Op::Arange { .. } => unreachable!("`arange` is affine"),
+            Op::StaticIf { .. } | Op::StaticAssert { .. } => unreachable!("a specialised kernel has no `{}`", data.op.name()),
+        }
+    }
+
+    fn grid_value(&mut self, num_programs: bool, axis: u32, result: Value) {
+        let words = self.front_words();
+        self.set_place(result, grid_slot(words, num_programs, axis as usize), false);
+    }
+
+    fn front_words(&self) -> usize {
+        self.func.params.iter().map(|param| if self.func.ty(param.value).is_pointer() { 2 } else { 1 }).sum()
+    }
+
+    pub(super) fn place(&self, value: Value) -> Place {
+        self.places[value].expect("a verified op uses what is defined")
+    }
+
+    pub(super) fn set_place(&mut self, value: Value, slot: Slot, uniform: bool) {
+        self.places[value] = Some(Place { slot, uniform });
+    }
+
+    /// A new tile of that many bytes.
+    pub(super) fn new_tile(&mut self, bytes: usize) -> Slot {
+        self.tiles.push(Lifetime::new(bytes));
+        Slot((self.tiles.len() - 1) as u32 | PENDING)
+    }
+
+    /// A new scalar.
+    pub(super) fn new_scalar(&mut self) -> Slot {
+        self.front.extend([0; 8]);
+        Slot((self.front.len() - 8) as u32)
+    }
+
+    /// A new place for a whole value of that type.
+    pub(super) fn new_slot(&mut self, ty: &Type) -> Slot {
+        if ty.is_scalar() { self.new_scalar() } else { self.new_tile(ty.numel() * ty.dtype().bytes()) }
+    }
+
+    /// A new place for that value.
+    pub(super) fn new_place(&mut self, value: Value) -> Slot {
+        let slot = self.new_slot(self.func.ty(value));
+        self.set_place(value, slot, false);
+        slot
+    }
+
+    /// Where the whole value is; a uniform tile is spread out first.
+    pub(super) fn full(&mut self, value: Value) -> Slot {
+        let Place { slot, uniform } = self.place(value);
+        if !uniform {
+            return slot;
+        }
+        let to = self.new_slot(self.func.ty(value));
+        self.copy(self.func.ty(value), to, Place { slot, uniform });
+        to
+    }
+
+    /// Copies a whole value.
+    pub(super) fn copy(&mut self, ty: &Type, to: Slot, from: Place) {
+        let (width, count) = (ty.dtype().bytes(), ty.numel());
+        self.instrs.push(match from {
+            Place { slot, uniform: true } => Instr::Fill { to, from: slot, width, count },
+            Place { slot, uniform: false } => Instr::Copy { to, from: slot, bytes: width * count },
+        });
+    }
+
+    /// An elementwise op; uniform if its operands are.
+    fn lanes(&mut self, lanes: Lanes, result: Value, operands: &[Value]) {
+        let ty = self.func.ty(result);
+        let places: Vec<Place> = operands.iter().map(|operand| self.place(*operand)).collect();
+        let uniform = ty.is_tile() && places.iter().all(|place| place.uniform);
+        let count = if uniform { ty.numel().min(CHUNK) } else { ty.numel() };
+        let slot = if ty.is_scalar() { self.new_scalar() } else { self.new_tile(count * ty.dtype().bytes()) };
+        let chunked = !uniform && places.iter().any(|place| place.uniform);
+        // Operands that the op lacks are the first one again: they are not read.
+        let operand = |index: usize| places.get(index).map_or(places[0].slot, |place| place.slot);
+        let stride = |index: usize| {
+            let width = operands.get(index).map_or(0, |operand| self.func.ty(*operand).dtype().bytes());
+            if places.get(index).is_some_and(|place| place.uniform) { 0 } else { width as u32 }
+        };
+        let strides = [ty.dtype().bytes() as u32, stride(0), stride(1), stride(2)];
+        self.instrs.push(Instr::Lanes { lanes, count, result: slot, operands: [operand(0), operand(1), operand(2)], strides, chunked });
+        self.set_place(result, slot, uniform);
+    }
+
+    /// An op on two `i64` scalars.
+    pub(super) fn scalar_lanes(&mut self, lanes: Lanes, operands: [Slot; 2]) -> Slot {
+        let result = self.new_scalar();
+        let [a, b] = operands;
+        self.instrs.push(Instr::Lanes { lanes, count: 1, result, operands: [a, b, b], strides: [8; 4], chunked: false });
+        result
+    }
+
+    fn constant(&mut self, value: &ConstExpr, result: Value) {
+        let ty = self.func.ty(result);
+        let scalar = Scalar::from_const(value, ty.dtype()).expect("a verified constant fits its type");
+        let slot = self.front_constant(scalar, ty.numel().min(CHUNK));
+        self.set_place(result, slot, ty.is_tile());
+    }
+
+    /// Equal lanes at the front of the scratch.
+    pub(super) fn front_constant(&mut self, scalar: Scalar, count: usize) -> Slot {
+        let width = scalar.dtype().bytes();
+        let begin = self.front.len().next_multiple_of(if count > 1 { 64 } else { 8 });
+        self.front.resize(begin, 0);
+        let bytes = scalar.bits().to_le_bytes();
+        (0..count).for_each(|_| self.front.extend(&bytes[..width]));
+        self.front.resize(self.front.len().next_multiple_of(8), 0);
+        if cfg!(target_endian = "big") {
+            self.front[begin..begin + width * count].chunks_exact_mut(width).for_each(<[u8]>::reverse);
+        }
+        Slot(begin as u32)
+    }
+
+    fn broadcast(&mut self, x: Value, result: Value) {
+        let (from, ty) = (self.func.ty(x), self.func.ty(result));
+        let place = self.place(x);
+        let width = ty.dtype().bytes();
+        if from.extents() == ty.extents() || place.uniform && from.numel() >= CHUNK {
+            return self.set_place(result, place.slot, place.uniform);
+        }
+        if place.uniform || from.is_scalar() {
+            return self.uniform(result, place.slot);
+        }
+        let to = self.new_place(result);
+        let mut strides = vec![0; ty.shape().len()];
+        let mut stride = 1;
+        for (axis, extent) in from.extents().into_iter().enumerate().rev() {
+            strides[axis] = if extent == 1 { 0 } else { stride };
+            stride *= extent;
+        }
+        self.instrs.push(Instr::Broadcast { to, from: place.slot, width, extents: ty.extents(), strides });
+    }
+
+    /// Makes a value the uniform tile of a scalar.
+    pub(super) fn uniform(&mut self, value: Value, from: Slot) {
+        let ty = self.func.ty(value);
+        let (width, count) = (ty.dtype().bytes(), ty.numel().min(CHUNK));
+        let to = self.new_tile(width * count);
+        self.instrs.push(Instr::Fill { to, from, width, count });
+        self.set_place(value, to, true);
+    }
+
+    fn access(&mut self, base: Value, offset: Value, mask: Option<Value>, loc: Loc, data: Slot, other: Other) -> Access {
+        let ty = self.func.ty(offset);
+        let affine = self.forms.is_affine(self.func, offset);
+        let offsets = match &self.symbols[offset] {
+            Some(Symbol::Affine(form)) if affine => Offsets::Affine(form.clone()),
+            _ if ty.is_scalar() => Offsets::Affine(Affine { base: self.linear(offset), coefficients: Vec::new() }),
+            _ => Offsets::Tile(self.full(offset)),
+        };
+        let mask = match mask {
+            None => Mask::Conditions(Vec::new()),
+            Some(mask) if ty.is_scalar() => Mask::Conditions(vec![Condition::Uniform(self.place(mask).slot)]),
+            Some(mask) => match &self.symbols[mask] {
+                Some(Symbol::Mask(conditions)) if affine => Mask::Conditions(conditions.clone()),
+                _ if self.place(mask).uniform => Mask::Conditions(vec![Condition::Uniform(self.place(mask).slot)]),
+                _ => Mask::Tile(self.full(mask)),
+            },
+        };
+        let param = self.func.param_index(base).expect("a pointer is a parameter");
+        let parameter = self.func.params[param].name.clone();
+        Access { word: self.words[base], parameter, loc, extents: ty.extents(), dtype: self.func.ty(base).dtype(), offsets, mask, data, other }
+    }
+
+    /// An `i64` scalar, as a constant if it is one.
+    pub(super) fn linear(&self, value: Value) -> Linear {
+        forms::scalar_constant(self.func, value).map_or_else(|| Linear::Slot(self.place(value).slot), Linear::Const)
+    }
+
+    /// Appends a jump whose target is not known yet.
+    pub(super) fn jump(&mut self, instr: Instr) -> Label {
+        self.instrs.push(instr);
+        self.instrs.len() - 1
+    }
+
+    /// Lets the jump at `at` lead to the next instruction.
+    pub(super) fn land(&mut self, at: Label) {
+        let here = self.instrs.len();
+        match &mut self.instrs[at] {
+            Instr::Jump(target) | Instr::JumpUnless(_, target) | Instr::ForBegin { exit: target, .. } => {
+                *target = here;
+            }
+            other => unreachable!("{other:?} is no jump"),
+        }
+    }
+}
+
+/// The scalar in an argument word: its low bytes.
+fn argument(word: usize, dtype: Dtype) -> Slot {
+    let skipped = if cfg!(target_endian = "big") { 8 - dtype.bytes() } else { 0 };
+    Slot((8 * word + skipped) as u32)
+}

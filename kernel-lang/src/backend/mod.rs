@@ -1,0 +1,4 @@
+//! BACKENDS: from verified IR to something that runs. They decide nothing about layouts or schedules.
+
+pub mod cpu;
+pub mod ptx;

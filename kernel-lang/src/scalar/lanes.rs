@@ -1,0 +1,283 @@
+//! The elementwise ops as loops over lanes: the one table from (op, dtype) to code. A [`super::Scalar`] is a loop of one lane.
+//!
+//! Lanes lie in memory as elements do: `bool` is a byte that holds 0 or 1. Ops that do not see the sign (sums, bits, equality) have one
+//! loop a width; this halves the code.
+
+use std::ptr::NonNull;
+
+use half::{bf16, f16};
+
+use crate::dtype::Dtype;
+use crate::ir::{BinaryOp, CompareOp, UnaryOp};
+use crate::scalar::float::{Real, Wide};
+use crate::scalar::half as convert;
+use crate::scalar::int::Int;
+
+/// A loop: `for lane in 0..count { result[lane] = op(operands[0][lane], operands[1][lane], ..) }`. Operands that the op lacks are not read.
+///
+/// # Safety
+/// The result and each operand that the op has point to `count` initialised elements of the op's types, aligned for them; the result
+/// overlaps no operand. Bytes of `bool` operands are 0 or 1.
+pub(crate) type Lanes = unsafe fn(result: *mut u8, operands: [*const u8; 3], count: usize);
+
+/// The loop over a function of one operand. `F` has no size, so the function stands in its type and the loop needs no state.
+fn lanes1<A: Copy, R: Copy, F: Fn(A) -> R + Copy>(_: F) -> Lanes {
+    unsafe fn run<A: Copy, R: Copy, F: Fn(A) -> R + Copy>(result: *mut u8, operands: [*const u8; 3], count: usize) {
+        let f = conjured::<F>();
+        // SAFETY: the contract of `Lanes`.
+        let (result, a) = unsafe { (out::<R>(result, count), lane::<A>(operands[0], count)) };
+        for (result, a) in result.iter_mut().zip(a) {
+            *result = f(*a);
+        }
+    }
+    const { assert!(size_of::<F>() == 0) };
+    run::<A, R, F>
+}
+
+/// As [`lanes1`], of two operands.
+fn lanes2<A: Copy, R: Copy, F: Fn(A, A) -> R + Copy>(_: F) -> Lanes {
+    unsafe fn run<A: Copy, R: Copy, F: Fn(A, A) -> R + Copy>(result: *mut u8, operands: [*const u8; 3], count: usize) {
+        let f = conjured::<F>();
+        // SAFETY: the contract of `Lanes`.
+        let (result, a, b) = unsafe { (out::<R>(result, count), lane::<A>(operands[0], count), lane::<A>(operands[1], count)) };
+        for (result, (a, b)) in result.iter_mut().zip(a.iter().zip(b)) {
+            *result = f(*a, *b);
+        }
+    }
+    const { assert!(size_of::<F>() == 0) };
+    run::<A, R, F>
+}
+
+/// As [`lanes1`], of three operands.
+fn lanes3<A: Copy, B: Copy, F: Fn(A, B, B) -> B + Copy>(_: F) -> Lanes {
+    unsafe fn run<A: Copy, B: Copy, F: Fn(A, B, B) -> B + Copy>(result: *mut u8, operands: [*const u8; 3], count: usize) {
+        let f = conjured::<F>();
+        // SAFETY: the contract of `Lanes`.
+        let (result, a) = unsafe { (out::<B>(result, count), lane::<A>(operands[0], count)) };
+        // SAFETY: the contract of `Lanes`.
+        let (b, c) = unsafe { (lane::<B>(operands[1], count), lane::<B>(operands[2], count)) };
+        for (result, (a, (b, c))) in result.iter_mut().zip(a.iter().zip(b.iter().zip(c))) {
+            *result = f(*a, *b, *c);
+        }
+    }
+    const { assert!(size_of::<F>() == 0) };
+    run::<A, B, F>
+}
+
+/// The function of a type without size.
+fn conjured<F: Copy>() -> F {
+    const { assert!(size_of::<F>() == 0) };
+    // SAFETY: reading no bytes through an aligned pointer. Whoever chose `F` had a value of it, and it is `Copy`.
+    unsafe { NonNull::<F>::dangling().read() }
+}
+
+/// # Safety
+/// As a result of [`Lanes`], for `'a`.
+unsafe fn out<'a, R>(at: *mut u8, count: usize) -> &'a mut [R] {
+    // SAFETY: the caller's promise; the borrow ends with the loop.
+    unsafe { std::slice::from_raw_parts_mut(at.cast(), count) }
+}
+
+/// # Safety
+/// As an operand of [`Lanes`], for `'a`.
+unsafe fn lane<'a, A>(at: *const u8, count: usize) -> &'a [A] {
+    // SAFETY: the caller's promise; the borrow ends with the loop.
+    unsafe { std::slice::from_raw_parts(at.cast(), count) }
+}
+
+/// The expression with the alias `$T` standing for the unsigned type of the dtype's width.
+macro_rules! by_width {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype.bytes() {
+            1 => { type $T = u8; $body }
+            2 => { type $T = u16; $body }
+            4 => { type $T = u32; $body }
+            _ => { type $T = u64; $body }
+        }
+    };
+}
+
+/// The expression with the alias `$T` standing for the integer type; `bool` is a `u8`.
+macro_rules! by_int {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            Dtype::I8 => { type $T = i8; $body }
+            Dtype::I16 => { type $T = i16; $body }
+            Dtype::I32 => { type $T = i32; $body }
+            Dtype::I64 => { type $T = i64; $body }
+            Dtype::U16 => { type $T = u16; $body }
+            Dtype::U32 => { type $T = u32; $body }
+            Dtype::U64 => { type $T = u64; $body }
+            _ => { type $T = u8; $body }
+        }
+    };
+}
+
+/// The expression with the alias `$T` standing for the float type.
+macro_rules! by_float {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            Dtype::F16 => { type $T = f16; $body }
+            Dtype::Bf16 => { type $T = bf16; $body }
+            Dtype::F64 => { type $T = f64; $body }
+            _ => { type $T = f32; $body }
+        }
+    };
+}
+
+/// The loop of an op of one operand; `None` outside the op's domain.
+pub(crate) fn unary(op: UnaryOp, dtype: Dtype) -> Option<Lanes> {
+    if !op.domain().contains(dtype) {
+        return None;
+    }
+    Some(match op {
+        UnaryOp::Not if dtype == Dtype::Bool => lanes1(|x: u8| x ^ 1),
+        UnaryOp::Not => by_width!(dtype, T => lanes1(|x: T| !x)),
+        // Floats: the sign bit, of NaN and zero too.
+        UnaryOp::Neg if dtype.is_float() => by_width!(dtype, T => lanes1(|x: T| x ^ (1 << (T::BITS - 1)))),
+        UnaryOp::Abs if dtype.is_float() => by_width!(dtype, T => lanes1(|x: T| x & (T::MAX >> 1))),
+        UnaryOp::Neg => by_width!(dtype, T => lanes1(|x: T| x.wrapping_neg())),
+        UnaryOp::Abs => by_int!(dtype, T => lanes1(|x: T| x.absolute())),
+        _ => by_float!(dtype, T => unary_float::<T>(op)),
+    })
+}
+
+fn unary_float<T: Real>(op: UnaryOp) -> Lanes {
+    macro_rules! wide {
+        ($function:ident) => {
+            lanes1(|x: T| T::narrow(x.widen().$function()))
+        };
+    }
+    match op {
+        UnaryOp::Exp => wide!(exp),
+        UnaryOp::Exp2 | UnaryOp::ExpApprox2 => wide!(exp2),
+        UnaryOp::Log => wide!(log),
+        UnaryOp::Log2 | UnaryOp::LogApprox2 => wide!(log2),
+        UnaryOp::Sqrt => wide!(sqrt),
+        UnaryOp::Rsqrt | UnaryOp::RsqrtApprox => wide!(rsqrt),
+        UnaryOp::RecipApprox => wide!(recip),
+        UnaryOp::Sin => wide!(sin),
+        UnaryOp::Cos => wide!(cos),
+        UnaryOp::Tan => wide!(tan),
+        UnaryOp::Tanh => wide!(tanh),
+        UnaryOp::Sigmoid => wide!(sigmoid),
+        UnaryOp::Erf => wide!(erf),
+        UnaryOp::Floor => wide!(floor),
+        UnaryOp::Ceil => wide!(ceil),
+        UnaryOp::Round => wide!(round),
+        UnaryOp::Rint => wide!(rint),
+        UnaryOp::Trunc => wide!(trunc),
+        UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not => unreachable!("`unary` takes them by width"),
+    }
+}
+
+/// The loop of an op of two operands; `None` outside the op's domain.
+pub(crate) fn binary(op: BinaryOp, dtype: Dtype) -> Option<Lanes> {
+    if !op.domain().contains(dtype) {
+        return None;
+    }
+    if dtype.is_float() {
+        return by_float!(dtype, T => binary_float::<T>(op));
+    }
+    Some(match op {
+        BinaryOp::Add => by_width!(dtype, T => lanes2(|a: T, b: T| a.wrapping_add(b))),
+        BinaryOp::Sub => by_width!(dtype, T => lanes2(|a: T, b: T| a.wrapping_sub(b))),
+        BinaryOp::Mul => by_width!(dtype, T => lanes2(|a: T, b: T| a.wrapping_mul(b))),
+        BinaryOp::And => by_width!(dtype, T => lanes2(|a: T, b: T| a & b)),
+        BinaryOp::Or => by_width!(dtype, T => lanes2(|a: T, b: T| a | b)),
+        BinaryOp::Xor => by_width!(dtype, T => lanes2(|a: T, b: T| a ^ b)),
+        BinaryOp::Shl => by_width!(dtype, T => lanes2(|a: T, b: T| a.shift_left(b))),
+        BinaryOp::Shr => by_int!(dtype, T => lanes2(|a: T, b: T| a.shift_right(b))),
+        BinaryOp::Div => by_int!(dtype, T => lanes2(|a: T, b: T| a.quotient(b))),
+        BinaryOp::Rem => by_int!(dtype, T => lanes2(|a: T, b: T| a.remainder(b))),
+        BinaryOp::Min => by_int!(dtype, T => lanes2(|a: T, b: T| a.min(b))),
+        BinaryOp::Max => by_int!(dtype, T => lanes2(|a: T, b: T| a.max(b))),
+        BinaryOp::MulHigh => by_int!(dtype, T => lanes2(|a: T, b: T| a.multiply_high(b))),
+    })
+}
+
+fn binary_float<T: Real>(op: BinaryOp) -> Option<Lanes> {
+    Some(match op {
+        BinaryOp::Add => lanes2(|a: T, b: T| T::narrow(a.widen() + b.widen())),
+        BinaryOp::Sub => lanes2(|a: T, b: T| T::narrow(a.widen() - b.widen())),
+        BinaryOp::Mul => lanes2(|a: T, b: T| T::narrow(a.widen() * b.widen())),
+        BinaryOp::Div => lanes2(|a: T, b: T| T::narrow(a.widen() / b.widen())),
+        BinaryOp::Rem => lanes2(|a: T, b: T| T::narrow(a.widen() % b.widen())),
+        BinaryOp::Min => lanes2(|a: T, b: T| T::narrow(a.widen().minimum(b.widen()))),
+        BinaryOp::Max => lanes2(|a: T, b: T| T::narrow(a.widen().maximum(b.widen()))),
+        _ => return None,
+    })
+}
+
+/// The loop of a comparison, and whether it wants its operands swapped: `a > b` is `b < a`, of NaN too.
+pub(crate) fn compare(op: CompareOp, dtype: Dtype) -> (Lanes, bool) {
+    let (op, swapped) = if matches!(op, CompareOp::Gt | CompareOp::Ge) { (op.swapped(), true) } else { (op, false) };
+    let lanes = match op {
+        _ if dtype.is_float() => by_float!(dtype, T => compare_float::<T>(op)),
+        CompareOp::Eq => by_width!(dtype, T => lanes2(|a: T, b: T| u8::from(a == b))),
+        CompareOp::Ne => by_width!(dtype, T => lanes2(|a: T, b: T| u8::from(a != b))),
+        CompareOp::Lt => by_int!(dtype, T => lanes2(|a: T, b: T| u8::from(a < b))),
+        _ => by_int!(dtype, T => lanes2(|a: T, b: T| u8::from(a <= b))),
+    };
+    (lanes, swapped)
+}
+
+fn compare_float<T: Real>(op: CompareOp) -> Lanes {
+    match op {
+        CompareOp::Eq => lanes2(|a: T, b: T| u8::from(a.widen() == b.widen())),
+        CompareOp::Ne => lanes2(|a: T, b: T| u8::from(a.widen() != b.widen())),
+        CompareOp::Lt => lanes2(|a: T, b: T| u8::from(a.widen() < b.widen())),
+        _ => lanes2(|a: T, b: T| u8::from(a.widen() <= b.widen())),
+    }
+}
+
+/// The loop of `a * b + c`; `None` for integers.
+pub(crate) fn fma(dtype: Dtype) -> Option<Lanes> {
+    let float = dtype.is_float();
+    float.then(|| by_float!(dtype, T => lanes3(|a: T, b: T, c: T| T::narrow(a.widen().fma(b.widen(), c.widen())))))
+}
+
+/// The loop of `if condition { a } else { b }`, whose first operand is the `bool`.
+pub(crate) fn select(dtype: Dtype) -> Lanes {
+    by_width!(dtype, T => lanes3(|condition: u8, a: T, b: T| if condition != 0 { a } else { b }))
+}
+
+/// The loop of `x as to`.
+pub(crate) fn cast(from: Dtype, to: Dtype) -> Lanes {
+    match (from, to) {
+        _ if from == to => by_width!(from, T => lanes1(|x: T| x)),
+        // Without its sign bit a float is 0 exactly where its bits are.
+        (_, Dtype::Bool) if from.is_float() => by_width!(from, T => lanes1(|x: T| u8::from(x << 1 != 0))),
+        (_, Dtype::Bool) => by_width!(from, T => lanes1(|x: T| u8::from(x != 0))),
+        _ if !from.is_float() && !to.is_float() => by_int!(from, F => by_width!(to, T => lanes1(|x: F| x as T))),
+        (_, Dtype::F32) if !from.is_float() => by_int!(from, F => lanes1(|x: F| x as f32)),
+        (_, Dtype::F64) if !from.is_float() => by_int!(from, F => lanes1(|x: F| x as f64)),
+        (_, Dtype::F16) if !from.is_float() => by_int!(from, F => lanes1(|x: F| f16::from_f64_odd(int_to_f64_odd(x.into())))),
+        (_, Dtype::Bf16) if !from.is_float() => by_int!(from, F => lanes1(|x: F| bf16::from_f64_odd(int_to_f64_odd(x.into())))),
+        _ if !to.is_float() => by_float!(from, F => by_int!(to, T => lanes1(|x: F| x.widen() as T))),
+        (Dtype::F64, _) => by_float!(to, T => lanes1(|x: f64| T::from_f64_odd(x))),
+        (_, Dtype::F64) => by_float!(from, F => lanes1(|x: F| f64::from(x.widen()))),
+        (Dtype::F32, _) => by_float!(to, T => cast_f32_to::<T>()),
+        (_, Dtype::F16) => lanes1(|x: bf16| f16::narrow(x.widen())),
+        (Dtype::F16, Dtype::Bf16) => lanes1(|x: f16| bf16::narrow(x.widen())),
+        (Dtype::F16, _) => lanes1(|x: f16| x.widen()),
+        _ => lanes1(|x: bf16| x.widen()),
+    }
+}
+
+fn cast_f32_to<T: Real>() -> Lanes {
+    lanes1(|x: f32| T::from_f32(x))
+}
+
+/// An integer as `f64`, rounded to odd; at once if it fits 53 bits.
+#[inline(always)]
+fn int_to_f64_odd(x: i128) -> f64 {
+    let small = x as i64;
+    if small.unsigned_abs() < 1 << 53 && i128::from(small) == x { small as f64 } else { convert::i128_to_f64_odd(x) }
+}
+
+/// The loop that splits an `f32` angle; its two results are the first of these and the second.
+pub(crate) fn reduce_pio2() -> [Lanes; 2] {
+    use crate::scalar::pio2::reduce_pio2;
+    [lanes1(|x: f32| reduce_pio2(x).0), lanes1(|x: f32| reduce_pio2(x).1)]
+}
