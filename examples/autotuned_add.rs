@@ -9,6 +9,7 @@
 
 mod report;
 
+use galatea::bench::do_bench;
 use galatea::prelude::*;
 use galatea::tune::Outcome;
 
@@ -41,8 +42,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let got: Vec<f64> = out.to_vec()?.into_iter().map(f64::from).collect();
     report::check("x + y", &got, |i| f64::from(a[i]) + f64::from(b[i]), 1e-7)?;
 
-    let report = add(&x, &y, &mut out, len).grid(|config| cdiv(len, config.BLOCK_SIZE)).report()?;
-    println!("{report}");
-    assert!(report.trials.iter().all(|trial| !matches!(trial.outcome, Outcome::Failed(_))), "every configuration runs");
+    let tuned = add(&x, &y, &mut out, len).grid(|config| cdiv(len, config.BLOCK_SIZE)).report()?;
+    println!("{tuned}");
+    let stats = do_bench(&device, || add(&x, &y, &mut out, len).grid(|config| cdiv(len, config.BLOCK_SIZE)).launch())?;
+    report::print_speed(&stats, 3 * size_of::<f32>() * len);
+    assert!(tuned.trials.iter().all(|trial| !matches!(trial.outcome, Outcome::Failed(_))), "every configuration runs");
     Ok(())
 }

@@ -6,11 +6,11 @@ use galatea::bench::Stats;
 use galatea::prelude::*;
 
 /// What an example was asked to do.
-pub struct Args {
+pub(crate) struct Args {
     /// Where to run.
-    pub device: Device,
+    pub(crate) device: Device,
     /// How many elements.
-    pub len: usize,
+    pub(crate) len: usize,
 }
 
 impl Args {
@@ -18,7 +18,7 @@ impl Args {
     ///
     /// # Errors
     /// An unknown argument, or a device that is not there.
-    pub fn parse(default_len: usize) -> Result<Args, Box<dyn Error>> {
+    pub(crate) fn parse(default_len: usize) -> Result<Args, Box<dyn Error>> {
         let (mut device, mut len) = (None, default_len);
         let mut words = std::env::args().skip(1);
         while let Some(word) = words.next() {
@@ -47,7 +47,7 @@ fn open(name: &str) -> Result<Device, Box<dyn Error>> {
 }
 
 /// Numbers between -4 and 4, the same for the same seed (SplitMix64, Steele et al. 2014).
-pub fn random(len: usize, seed: u64) -> Vec<f32> {
+pub(crate) fn random(len: usize, seed: u64) -> Vec<f32> {
     let mut state = seed;
     let mut next = || {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -63,7 +63,7 @@ pub fn random(len: usize, seed: u64) -> Vec<f32> {
 ///
 /// # Errors
 /// If an error is larger than `tolerance`, or a value is NaN: which element, and both values.
-pub fn check(what: &str, got: &[f64], want: impl Fn(usize) -> f64, tolerance: f64) -> Result<(), Box<dyn Error>> {
+pub(crate) fn check(what: &str, got: &[f64], want: impl Fn(usize) -> f64, tolerance: f64) -> Result<(), Box<dyn Error>> {
     let mut largest = 0.0f64;
     for (index, got) in got.iter().enumerate() {
         let want = want(index);
@@ -79,6 +79,6 @@ pub fn check(what: &str, got: &[f64], want: impl Fn(usize) -> f64, tolerance: f6
 }
 
 /// Prints how long a launch takes and how fast it moves its bytes.
-pub fn print_speed(stats: &Stats, bytes: usize) {
+pub(crate) fn print_speed(stats: &Stats, bytes: usize) {
     println!("{:.1} us a launch, {:.1} GB/s", stats.median_us, stats.gb_per_s(bytes));
 }

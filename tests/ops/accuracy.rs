@@ -7,12 +7,12 @@ use kernel_lang::scalar::Scalar;
 use crate::element::as_f64;
 
 /// Is it an instruction of the device that only expansions use?
-pub fn is_primitive(op: UnaryOp) -> bool {
+pub(crate) fn is_primitive(op: UnaryOp) -> bool {
     matches!(op, UnaryOp::ExpApprox2 | UnaryOp::LogApprox2 | UnaryOp::RecipApprox | UnaryOp::RsqrtApprox)
 }
 
 /// The allowed error in units in the last place; `None` for ops that are exact.
-pub fn bound(op: UnaryOp, dtype: Dtype) -> Option<f64> {
+pub(crate) fn bound(op: UnaryOp, dtype: Dtype) -> Option<f64> {
     let single = match op {
         UnaryOp::Exp | UnaryOp::Exp2 | UnaryOp::Log | UnaryOp::Log2 | UnaryOp::Rsqrt | UnaryOp::Sin | UnaryOp::Cos | UnaryOp::Erf => 2.0,
         UnaryOp::Tanh | UnaryOp::Sigmoid => 3.0,
@@ -26,7 +26,7 @@ pub fn bound(op: UnaryOp, dtype: Dtype) -> Option<f64> {
 }
 
 /// The distance of `got` from the exact value in units in the last place of the exact value's binade; 0 where both are NaN or infinite alike.
-pub fn ulps(op: UnaryOp, x: Scalar, got: Scalar) -> f64 {
+pub(crate) fn ulps(op: UnaryOp, x: Scalar, got: Scalar) -> f64 {
     let (exact, got, dtype) = (reference(op, as_f64(x)), as_f64(got), got.dtype());
     let (digits, smallest_exponent, largest): (i32, i32, f64) = match dtype {
         Dtype::F16 => (11, -14, 65504.0),

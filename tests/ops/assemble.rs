@@ -8,12 +8,12 @@ use kernel_lang::{Bindings, Options};
 use libtest_mimic::Failed;
 
 /// The assembler, if there is one.
-pub fn assembler() -> Option<OsString> {
+pub(crate) fn assembler() -> Option<OsString> {
     std::env::var_os("GALATEA_PTXAS")
 }
 
 /// Assembles a kernel for every target; a warning is a failure.
-pub fn check(name: &str, text: &str, assembler: &OsString) -> Result<(), Failed> {
+pub(crate) fn check(name: &str, text: &str, assembler: &OsString) -> Result<(), Failed> {
     let func = kernel_lang::ir::parse(text)?;
     for target in Target::ALL {
         let compiled = kernel_lang::compile(&func, &Options::new(Bindings::new(), target)).map_err(|errors| errors.render(&func.files))?;

@@ -5,7 +5,7 @@ use galatea::{__private as private, Dtype};
 use kernel_lang::scalar::Scalar;
 
 /// An element and its bits.
-pub trait Bits: private::Element {
+pub(crate) trait Bits: private::Element {
     fn from_bits(bits: u64) -> Self;
     fn bits(self) -> u64;
 }
@@ -61,7 +61,7 @@ macro_rules! with_type {
 }
 
 /// Runs a kernel of three inputs and one output, all as bits. The output starts poisoned.
-pub fn run(device: &Device, text: &str, from: Dtype, to: Dtype, operands: &[Vec<u64>; 3]) -> galatea::Result<Vec<u64>> {
+pub(crate) fn run(device: &Device, text: &str, from: Dtype, to: Dtype, operands: &[Vec<u64>; 3]) -> galatea::Result<Vec<u64>> {
     with_type!(from, T => with_type!(to, U => typed::<T, U>(device, text, operands)))
 }
 
@@ -73,12 +73,12 @@ fn typed<T: Bits, U: Bits>(device: &Device, text: &str, operands: &[Vec<u64>; 3]
     Ok(out.to_vec()?.into_iter().map(Bits::bits).collect())
 }
 
-pub fn is_nan(scalar: Scalar) -> bool {
+pub(crate) fn is_nan(scalar: Scalar) -> bool {
     scalar.dtype().is_float() && as_f64(scalar).is_nan()
 }
 
 /// The value of a float.
-pub fn as_f64(scalar: Scalar) -> f64 {
+pub(crate) fn as_f64(scalar: Scalar) -> f64 {
     match scalar.to_const() {
         kernel_lang::ir::ConstExpr::Float(value) => value,
         other => panic!("`{other}` is no float"),
@@ -87,7 +87,7 @@ pub fn as_f64(scalar: Scalar) -> f64 {
 
 /// Three columns of inputs: corners of the type in all pairs, then random ones of every magnitude; a length that is no multiple of
 /// anything. The same for the same name.
-pub fn inputs(dtype: Dtype, name: &str) -> [Vec<u64>; 3] {
+pub(crate) fn inputs(dtype: Dtype, name: &str) -> [Vec<u64>; 3] {
     let corners = corners(dtype);
     let mut state = name.bytes().fold(0x51_7c_c1_b7_27_22_0a_95u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
     let mut random = || {
