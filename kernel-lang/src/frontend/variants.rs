@@ -178,6 +178,10 @@ mod codegen {
     type Outcome = Result<Vec<Variant>, Vec<Diagnostic>>;
 
     fn in_parallel(instances: &[Instance], work: impl Fn(&Instance) -> Outcome + Sync) -> Vec<Outcome> {
+        // A defect of a pass must not end the user's build without a word.
+        let work = |instance: &Instance| {
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(instance))).unwrap_or_else(|_| Err(vec![crashed()]))
+        };
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(instances.len());
         if threads <= 1 {
             return instances.iter().map(work).collect();
@@ -189,14 +193,15 @@ mod codegen {
                 .map(|chunk| (chunk.len(), scope.spawn(move || chunk.iter().map(work).collect::<Vec<_>>())))
                 .collect();
             let join = |(len, handle): (usize, std::thread::ScopedJoinHandle<'_, Vec<Outcome>>)| {
-                handle.join().unwrap_or_else(|_| {
-                    let diagnostic = Diagnostic::new(crate::location::Loc::NONE, "the compiler crashed on this kernel")
-                        .help("this is a defect of the compiler; please report it with the kernel");
-                    vec![Err(vec![diagnostic]); len]
-                })
+                handle.join().unwrap_or_else(|_| vec![Err(vec![crashed()]); len])
             };
             chunks.into_iter().flat_map(join).collect()
         })
+    }
+
+    fn crashed() -> Diagnostic {
+        Diagnostic::new(crate::location::Loc::NONE, "the compiler crashed on this kernel")
+            .help("this is a defect of the compiler; please report it with the kernel")
     }
 
     /// The values that a mistake depends on: a generic is left out if the mistake is there for all of its values.

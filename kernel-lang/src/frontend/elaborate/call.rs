@@ -217,8 +217,8 @@ impl Elaborator<'_> {
             return Meaning::Poison;
         }
         let (Some(shape), Some(elem), false) = (shape, elem, value.is_poison()) else { return Meaning::Poison };
-        match self.with_elem(&value, &elem, at) {
-            Ok(value) => value.and_then(|value| self.with_shape(value, &shape, place)).into(),
+        match self.spread(&value, &elem, &shape, at) {
+            Ok(value) => value.into(),
             Err(()) => {
                 let found = self.describe(&value);
                 self.errors.push_help(at, format!("`{elem}` is expected here, not {found}"), format!("cast it: `{} as {elem}`", super::operator::written(&call.args[1])));
@@ -278,10 +278,7 @@ impl Elaborator<'_> {
             self.errors.push_help(place, format!("the arguments of `{name}` differ in shape: {}", words.join(", ")), "all need the same extent, or are scalars");
             return None;
         };
-        args.iter().map(|(meaning, place)| {
-            let value = self.with_elem(meaning, &elem, *place).ok()??;
-            self.with_shape(value, &shape, *place)
-        }).collect()
+        args.iter().map(|(meaning, place)| self.spread(meaning, &elem, &shape, *place).ok().flatten()).collect()
     }
 
     fn fma(&mut self, args: &[Expr], place: Place) -> Meaning {

@@ -98,8 +98,7 @@ impl Elaborator<'_> {
             self.errors.push_help(expr.place, message, help);
             return None;
         }
-        let value = self.value(meaning, expr.place)?;
-        self.with_shape(value, shape, expr.place)
+        self.spread(meaning, &Elem::Dtype(Dtype::Bool), shape, expr.place).ok().flatten()
     }
 
     /// A value for the elements of memory.
@@ -121,8 +120,8 @@ impl Elaborator<'_> {
             self.errors.push_help(expr.place, message, help);
             return None;
         }
-        match self.with_elem(meaning, elem, expr.place) {
-            Ok(value) => value.and_then(|value| self.with_shape(value, shape, expr.place)),
+        match self.spread(meaning, elem, shape, expr.place) {
+            Ok(value) => value,
             Err(()) => {
                 let found = self.describe(meaning);
                 let help = format!("cast it: `{} as {elem}`", super::operator::written(expr));

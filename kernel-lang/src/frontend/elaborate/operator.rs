@@ -54,11 +54,8 @@ impl Elaborator<'_> {
                 return None;
             }
         };
-        let mut sides = [lhs, rhs].into_iter().map(|(meaning, expr)| match self.with_elem(meaning, &elem, expr.place) {
-            Ok(value) => value.and_then(|value| self.with_shape(value, &shape, expr.place)),
-            Err(()) => None,
-        });
-        let (a, b) = (sides.next()?, sides.next()?);
+        let a = self.spread(lhs.0, &elem, &shape, lhs.1.place).ok().flatten();
+        let b = self.spread(rhs.0, &elem, &shape, rhs.1.place).ok().flatten();
         Some((a?, b?))
     }
 
@@ -76,12 +73,12 @@ impl Elaborator<'_> {
             self.errors.push_help(place, format!("cannot shift {a} by {b}"), help);
             return None;
         }
-        let a = self.with_elem(lhs.0, &elem, lhs.1.place).ok()??;
-        let b = self.with_elem(rhs.0, &elem, rhs.1.place).ok()??;
-        let Ok(shape) = self.common_shape(&[&Meaning::Value(a), &Meaning::Value(b)]) else {
+        let Ok(shape) = self.common_shape(&[lhs.0, rhs.0]) else {
             return self.operands(operator, lhs, rhs, place);
         };
-        Some((self.with_shape(a, &shape, place)?, self.with_shape(b, &shape, place)?))
+        let a = self.spread(lhs.0, &elem, &shape, lhs.1.place).ok().flatten();
+        let b = self.spread(rhs.0, &elem, &shape, rhs.1.place).ok().flatten();
+        Some((a?, b?))
     }
 
     /// The op, once both sides have one type; reports a type that it does not take.
