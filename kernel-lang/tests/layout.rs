@@ -2,10 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use kernel_lang::layout::{
-    Access, Conversion, Layout, LayoutError, Level, Matrix, Memory, Place, SharedPlan, ShufflePlan,
-    conversion,
-};
+use kernel_lang::layout::{Access, Conversion, Layout, LayoutError, Level, Matrix, Memory, Place, SharedPlan, ShufflePlan, conversion};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
@@ -32,11 +29,7 @@ fn power(most: u32) -> impl Strategy<Value = u32> {
 
 /// A shape of up to three axes and 2^10 elements.
 fn shapes() -> impl Strategy<Value = Vec<u32>> {
-    prop_oneof![
-        prop::collection::vec(power(10), 1..=1),
-        prop::collection::vec(power(5), 2..=2),
-        prop::collection::vec(power(3), 3..=3),
-    ]
+    prop_oneof![prop::collection::vec(power(10), 1..=1), prop::collection::vec(power(5), 2..=2), prop::collection::vec(power(3), 3..=3),]
 }
 
 /// Any linear map at all: bases are random elements, often not single bits, often dependent.
@@ -46,20 +39,13 @@ fn any_layout(shape: Vec<u32>, bits: [usize; 4]) -> impl Strategy<Value = Layout
         let mut values = values.into_iter();
         let elements: u32 = shape.iter().product();
         let flat: Vec<u32> = vec![elements];
-        let bases = bits.map(|n| {
-            values
-                .by_ref()
-                .take(n)
-                .map(|value| vec![value % elements])
-                .collect()
-        });
+        let bases = bits.map(|n| values.by_ref().take(n).map(|value| vec![value % elements]).collect());
         Layout::new(&flat, &bases).unwrap().reshape(&shape).unwrap()
     })
 }
 
 fn some_layout() -> impl Strategy<Value = Layout> {
-    (shapes(), [0..5usize, 0..4usize, 0..3usize, 0..2usize])
-        .prop_flat_map(|(shape, bits)| any_layout(shape, bits))
+    (shapes(), [0..5usize, 0..4usize, 0..3usize, 0..2usize]).prop_flat_map(|(shape, bits)| any_layout(shape, bits))
 }
 
 /// A random bijection: identity, then additions of one basis to another, then a shuffle. `mixing` 0 leaves single bits.
@@ -79,69 +65,28 @@ fn scrambled(bits: usize, mixing: usize) -> impl Strategy<Value = Vec<u32>> {
 
 /// Layouts that hold every element, with copies at random places. Threads: `lanes` and `warps` bits, one block bit for
 /// `block`, which stands for the tile's last bit.
-fn covering(
-    shape: Vec<u32>,
-    lanes: usize,
-    warps: usize,
-    block: bool,
-    mixing: usize,
-) -> impl Strategy<Value = Layout> {
+fn covering(shape: Vec<u32>, lanes: usize, warps: usize, block: bool, mixing: usize) -> impl Strategy<Value = Layout> {
     let elements: u32 = shape.iter().product();
     let tile_bits = elements.trailing_zeros() as usize - usize::from(block);
     let slots = lanes + warps;
-    (
-        scrambled(tile_bits, mixing),
-        prop::collection::vec(0..4u32, slots),
-        0..2usize,
-    )
-        .prop_map(move |(basis, copy, copies)| {
-            let mut basis = basis.into_iter();
-            let mut threads: Vec<u32> = copy
-                .iter()
-                .map(|&dice| {
-                    if dice == 0 {
-                        0
-                    } else {
-                        basis.next().unwrap_or(0)
-                    }
-                })
-                .collect();
-            let mut registers: Vec<u32> = basis.collect();
-            if copies == 1 {
-                registers.push(threads.first().copied().unwrap_or(0)); // a copy that is not a zero basis
-            }
-            let warp = threads.split_off(lanes);
-            let wrap = |values: Vec<u32>| {
-                values
-                    .into_iter()
-                    .map(|value| vec![value])
-                    .collect::<Vec<_>>()
-            };
-            let blocks = if block {
-                vec![vec![elements / 2]]
-            } else {
-                vec![]
-            };
-            Layout::new(
-                &[elements],
-                &[wrap(registers), wrap(threads), wrap(warp), blocks],
-            )
-            .unwrap()
-            .reshape(&shape)
-            .unwrap()
-        })
+    (scrambled(tile_bits, mixing), prop::collection::vec(0..4u32, slots), 0..2usize).prop_map(move |(basis, copy, copies)| {
+        let mut basis = basis.into_iter();
+        let mut threads: Vec<u32> = copy.iter().map(|&dice| if dice == 0 { 0 } else { basis.next().unwrap_or(0) }).collect();
+        let mut registers: Vec<u32> = basis.collect();
+        if copies == 1 {
+            registers.push(threads.first().copied().unwrap_or(0)); // a copy that is not a zero basis
+        }
+        let warp = threads.split_off(lanes);
+        let wrap = |values: Vec<u32>| values.into_iter().map(|value| vec![value]).collect::<Vec<_>>();
+        let blocks = if block { vec![vec![elements / 2]] } else { vec![] };
+        Layout::new(&[elements], &[wrap(registers), wrap(threads), wrap(warp), blocks]).unwrap().reshape(&shape).unwrap()
+    })
 }
 
 /// Two layouts of one tile on the same threads; every other pair keeps the warps in place.
 fn pairs() -> impl Strategy<Value = (Layout, Layout)> {
-    (
-        shapes(),
-        0..=5usize,
-        0..=2usize,
-        any::<bool>(),
-        select(vec![0usize, 0, 3, 20]),
-    )
-        .prop_flat_map(|(shape, lanes, warps, same_warps, mixing)| {
+    (shapes(), 0..=5usize, 0..=2usize, any::<bool>(), select(vec![0usize, 0, 3, 20])).prop_flat_map(
+        |(shape, lanes, warps, same_warps, mixing)| {
             let block = lanes == 3 && shape.iter().product::<u32>() > 1;
             let one = covering(shape.clone(), lanes, warps, block, mixing);
             let other = covering(shape, lanes, warps, block, mixing);
@@ -150,11 +95,7 @@ fn pairs() -> impl Strategy<Value = (Layout, Layout)> {
                     return (src, dst);
                 }
                 // dst becomes a reshuffle of the registers and lanes of src, still with its warps.
-                let bases = Level::ALL.map(|level| {
-                    (0..src.bits(level))
-                        .map(|bit| src.basis(level, bit).unwrap())
-                        .collect::<Vec<_>>()
-                });
+                let bases = Level::ALL.map(|level| (0..src.bits(level)).map(|bit| src.basis(level, bit).unwrap()).collect::<Vec<_>>());
                 let [mut registers, mut threads, warp, blocks] = bases;
                 let turn = registers.len().min(1);
                 registers.rotate_left(turn);
@@ -166,7 +107,8 @@ fn pairs() -> impl Strategy<Value = (Layout, Layout)> {
                 let dst = Layout::new(src.shape(), &[registers, threads, warp, blocks]).unwrap();
                 (src, dst)
             })
-        })
+        },
+    )
 }
 
 // ---- the map ----
@@ -303,10 +245,7 @@ fn blocked_arguments() -> impl Strategy<Value = ([Vec<u32>; 4], Vec<usize>)> {
     (1..=3usize).prop_flat_map(|rank| {
         let sizes = |most| prop::collection::vec(power(most), rank).boxed();
         let threads = if rank == 3 { 1 } else { 2 };
-        (
-            [sizes(4), sizes(1), sizes(threads), sizes(1)],
-            Just((0..rank).collect()).prop_shuffle(),
-        )
+        ([sizes(4), sizes(1), sizes(threads), sizes(1)], Just((0..rank).collect()).prop_shuffle())
     })
 }
 
@@ -384,61 +323,32 @@ fn fragments_are_those_of_the_ptx_isa() {
         let (row, column) = (if i < 2 { group } else { group + 8 }, member * 2 + (i & 1));
         // 16 x 8 a warp, 2 x 2 warps, then 2 x 2 repetitions with n first.
         let (repeat_n, repeat_m) = (p.register / 4 % 2, p.register / 8);
-        assert_eq!(
-            at(&accumulator, p),
-            [
-                row + 16 * (p.warp / 2) + 32 * repeat_m,
-                column + 8 * (p.warp % 2) + 16 * repeat_n
-            ]
-        );
+        assert_eq!(at(&accumulator, p), [row + 16 * (p.warp / 2) + 32 * repeat_m, column + 8 * (p.warp % 2) + 16 * repeat_n]);
     }
     let a = Layout::mma_operand_a(&[16, 16], 16, [1, 2]).unwrap();
     for p in places(&a) {
         let (group, member, i) = (p.lane >> 2, p.lane % 4, p.register);
-        let row = if (0..2).contains(&i) || (4..6).contains(&i) {
-            group
-        } else {
-            group + 8
-        };
-        let column = if i < 4 {
-            member * 2 + (i & 1)
-        } else {
-            member * 2 + (i & 1) + 8
-        };
+        let row = if (0..2).contains(&i) || (4..6).contains(&i) { group } else { group + 8 };
+        let column = if i < 4 { member * 2 + (i & 1) } else { member * 2 + (i & 1) + 8 };
         assert_eq!(at(&a, p), [row, column]);
     }
     let b = Layout::mma_operand_b(&[16, 8], 16, [2, 1]).unwrap();
     for p in places(&b) {
         let (group, member, i) = (p.lane >> 2, p.lane % 4, p.register);
-        let row = if i < 2 {
-            member * 2 + (i & 1)
-        } else {
-            member * 2 + (i & 1) + 8
-        };
+        let row = if i < 2 { member * 2 + (i & 1) } else { member * 2 + (i & 1) + 8 };
         assert_eq!(at(&b, p), [row, group]);
     }
     let bytes = Layout::mma_operand_a(&[16, 32], 8, [1, 1]).unwrap();
     for p in places(&bytes) {
         let (group, member, i) = (p.lane >> 2, p.lane % 4, p.register);
-        let row = if (0..4).contains(&i) || (8..12).contains(&i) {
-            group
-        } else {
-            group + 8
-        };
-        let column = if i < 8 {
-            member * 4 + (i & 3)
-        } else {
-            member * 4 + (i & 3) + 16
-        };
+        let row = if (0..4).contains(&i) || (8..12).contains(&i) { group } else { group + 8 };
+        let column = if i < 8 { member * 4 + (i & 3) } else { member * 4 + (i & 3) + 16 };
         assert_eq!(at(&bytes, p), [row, column]);
     }
     let tf32 = Layout::mma_operand_a(&[16, 8], 32, [1, 1]).unwrap();
     for p in places(&tf32) {
         let (group, member) = (p.lane >> 2, p.lane % 4);
-        assert_eq!(
-            at(&tf32, p),
-            [group + 8 * (p.register % 2), member + 4 * (p.register / 2)]
-        );
+        assert_eq!(at(&tf32, p), [group + 8 * (p.register % 2), member + 4 * (p.register / 2)]);
     }
     let tf32_b = Layout::mma_operand_b(&[8, 8], 32, [1, 1]).unwrap();
     for p in places(&tf32_b) {
@@ -454,99 +364,32 @@ fn fragments_are_those_of_the_ptx_isa() {
 
 #[test]
 fn wrong_arguments_are_errors() {
-    let blocked = |shape: &[u32], order: &[usize]| {
-        Layout::blocked(shape, &[1, 4], &[4, 8], &[4, 1], order).unwrap_err()
-    };
-    assert_eq!(
-        blocked(&[48, 64], &[1, 0]),
-        LayoutError::NotAPowerOfTwo { value: 48 }
-    );
-    assert_eq!(
-        blocked(&[0, 64], &[1, 0]),
-        LayoutError::NotAPowerOfTwo { value: 0 }
-    );
+    let blocked = |shape: &[u32], order: &[usize]| Layout::blocked(shape, &[1, 4], &[4, 8], &[4, 1], order).unwrap_err();
+    assert_eq!(blocked(&[48, 64], &[1, 0]), LayoutError::NotAPowerOfTwo { value: 48 });
+    assert_eq!(blocked(&[0, 64], &[1, 0]), LayoutError::NotAPowerOfTwo { value: 0 });
     assert_eq!(blocked(&[64, 64], &[1, 1]), LayoutError::NotAPermutation);
-    assert_eq!(
-        blocked(&[64], &[0]),
-        LayoutError::Rank {
-            expected: 1,
-            found: 2
-        }
-    );
-    assert_eq!(
-        blocked(&[1 << 16, 1 << 16], &[1, 0]),
-        LayoutError::TileTooLarge
-    );
+    assert_eq!(blocked(&[64], &[0]), LayoutError::Rank { expected: 1, found: 2 });
+    assert_eq!(blocked(&[1 << 16, 1 << 16], &[1, 0]), LayoutError::TileTooLarge);
     let many = Layout::vectorised_1d(1 << 30, 4, 4).unwrap_err();
-    assert_eq!(
-        many,
-        LayoutError::TooManyBits {
-            level: Level::Register,
-            bits: 23,
-            most: 16
-        }
-    );
-    let outside = "layout<[4], register = [4], lane = [], warp = [], block = []>"
-        .parse::<Layout>()
-        .unwrap_err();
-    assert_eq!(
-        outside,
-        LayoutError::OutsideTile {
-            level: Level::Register,
-            bit: 0
-        }
-    );
-    let syntax = "layout<[4], register = [1], lanes = [], warp = [], block = []>"
-        .parse::<Layout>()
-        .unwrap_err();
+    assert_eq!(many, LayoutError::TooManyBits { level: Level::Register, bits: 23, most: 16 });
+    let outside = "layout<[4], register = [4], lane = [], warp = [], block = []>".parse::<Layout>().unwrap_err();
+    assert_eq!(outside, LayoutError::OutsideTile { level: Level::Register, bit: 0 });
+    let syntax = "layout<[4], register = [1], lanes = [], warp = [], block = []>".parse::<Layout>().unwrap_err();
     assert_eq!(syntax.to_string(), "expected `=` at byte 32 of the layout");
     let line = Layout::vectorised_1d(64, 1, 1).unwrap();
-    assert_eq!(
-        line.slice(1).unwrap_err(),
-        LayoutError::Axis { axis: 1, rank: 1 }
-    );
-    assert_eq!(
-        line.reshape(&[32]).unwrap_err(),
-        LayoutError::ElementCount { from: 64, to: 32 }
-    );
-    assert_eq!(
-        line.transpose().unwrap_err(),
-        LayoutError::Rank {
-            expected: 2,
-            found: 1
-        }
-    );
-    assert_eq!(
-        line.invert_and_compose(&Layout::vectorised_1d(32, 1, 1).unwrap())
-            .unwrap_err(),
-        LayoutError::ShapesDiffer
-    );
+    assert_eq!(line.slice(1).unwrap_err(), LayoutError::Axis { axis: 1, rank: 1 });
+    assert_eq!(line.reshape(&[32]).unwrap_err(), LayoutError::ElementCount { from: 64, to: 32 });
+    assert_eq!(line.transpose().unwrap_err(), LayoutError::Rank { expected: 2, found: 1 });
+    assert_eq!(line.invert_and_compose(&Layout::vectorised_1d(32, 1, 1).unwrap()).unwrap_err(), LayoutError::ShapesDiffer);
 
     let identity = |bits| Layout::identity(&[64], bits).unwrap();
     let error = |src: &Layout, dst: &Layout, bits| conversion(src, dst, bits).unwrap_err();
-    assert_eq!(
-        error(&line, &identity([0, 5, 1, 0]), 32),
-        LayoutError::ThreadsDiffer { level: Level::Warp }
-    );
-    assert_eq!(
-        error(&identity([1, 4, 0, 1]), &identity([1, 4, 0, 1]), 12),
-        LayoutError::ElementBits { bits: 12 }
-    );
-    let swapped: Layout =
-        "layout<[64], register = [32], lane = [2, 4, 8, 16], warp = [], block = [1]>"
-            .parse()
-            .unwrap();
-    assert_eq!(
-        error(&identity([1, 4, 0, 1]), &swapped, 32),
-        LayoutError::CrossesBlocks
-    );
-    let half: Layout = "layout<[64], register = [0], lane = [2, 4, 8, 16], warp = [], block = [1]>"
-        .parse()
-        .unwrap();
-    assert_eq!(
-        error(&half, &identity([1, 4, 0, 1]), 32),
-        LayoutError::NotSurjective
-    );
+    assert_eq!(error(&line, &identity([0, 5, 1, 0]), 32), LayoutError::ThreadsDiffer { level: Level::Warp });
+    assert_eq!(error(&identity([1, 4, 0, 1]), &identity([1, 4, 0, 1]), 12), LayoutError::ElementBits { bits: 12 });
+    let swapped: Layout = "layout<[64], register = [32], lane = [2, 4, 8, 16], warp = [], block = [1]>".parse().unwrap();
+    assert_eq!(error(&identity([1, 4, 0, 1]), &swapped, 32), LayoutError::CrossesBlocks);
+    let half: Layout = "layout<[64], register = [0], lane = [2, 4, 8, 16], warp = [], block = [1]>".parse().unwrap();
+    assert_eq!(error(&half, &identity([1, 4, 0, 1]), 32), LayoutError::NotSurjective);
 }
 
 // ---- conversions ----
@@ -555,9 +398,7 @@ type Tile = HashMap<Place, u64>;
 
 /// What every place holds: here the row-major index of its element, as a value that can be followed.
 fn tile(layout: &Layout) -> Tile {
-    places(layout)
-        .map(|place| (place, layout.flat_index(place)))
-        .collect()
+    places(layout).map(|place| (place, layout.flat_index(place))).collect()
 }
 
 fn with_copies(mut tile: Tile, copies: &[(u32, u32)]) -> Tile {
@@ -576,46 +417,23 @@ fn run_shuffle(plan: &ShufflePlan, src: &Layout) -> Tile {
     for round in &plan.rounds {
         let mut sent: HashMap<(u32, u32, u32), BTreeSet<u32>> = HashMap::new();
         for place in places(src).filter(|place| place.register == 0) {
-            let Place {
-                lane, warp, block, ..
-            } = place;
+            let Place { lane, warp, block, .. } = place;
             let from = round.lane ^ plan.source_lane.at(lane, warp, block);
-            assert!(
-                plan.exchanges(round) || from == lane,
-                "a round without an exchange reads from another lane"
-            );
+            assert!(plan.exchanges(round) || from == lane, "a round without an exchange reads from another lane");
             let into = round.receive ^ plan.receive.at(lane, warp, block);
             // The register is computed by the sender, from the sender's id.
             let register = round.send ^ plan.send.at(from, warp, block);
-            sent.entry((from, warp, block))
-                .or_default()
-                .insert(register);
+            sent.entry((from, warp, block)).or_default().insert(register);
             if into >= plan.registers {
                 continue;
             }
             for (send, receive) in plan.packed_registers() {
-                let value = held[&Place {
-                    register: register ^ send,
-                    lane: from,
-                    warp,
-                    block,
-                }];
-                let twice = result.insert(
-                    Place {
-                        register: into ^ receive,
-                        lane,
-                        warp,
-                        block,
-                    },
-                    value,
-                );
+                let value = held[&Place { register: register ^ send, lane: from, warp, block }];
+                let twice = result.insert(Place { register: into ^ receive, lane, warp, block }, value);
                 assert_eq!(twice, None, "a register is filled twice");
             }
         }
-        assert!(
-            sent.values().all(|registers| registers.len() == 1),
-            "a lane sends two registers at once"
-        );
+        assert!(sent.values().all(|registers| registers.len() == 1), "a lane sends two registers at once");
     }
     with_copies(result, &plan.copies)
 }
@@ -630,14 +448,11 @@ fn run_access(access: &Access, layout: &Layout, element_bits: u32) -> Vec<(Place
     let mut moved = Vec::new();
     for instruction in &access.instructions {
         let (xor, add) = access.split(instruction);
-        for (warp, block) in (0..warps).flat_map(|warp| (0..blocks).map(move |block| (warp, block)))
-        {
+        for (warp, block) in (0..warps).flat_map(|warp| (0..blocks).map(move |block| (warp, block))) {
             let mut wavefronts = 0;
             for first in (0..lanes).step_by(group as usize) {
                 let mut banks: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
-                for lane in
-                    (first..(first + group).min(lanes)).filter(|lane| lane & access.idle.lane == 0)
-                {
+                for lane in (first..(first + group).min(lanes)).filter(|lane| lane & access.idle.lane == 0) {
                     let thread = access.thread.at(lane, warp, block);
                     let offset = thread ^ instruction.offset;
                     assert_eq!((thread ^ xor) + add, offset);
@@ -645,15 +460,7 @@ fn run_access(access: &Access, layout: &Layout, element_bits: u32) -> Vec<(Place
                     assert_eq!(instruction.registers.len() as u32, access.vector);
                     for (i, &register) in instruction.registers.iter().enumerate() {
                         if warp & access.idle.warp == 0 {
-                            moved.push((
-                                Place {
-                                    register,
-                                    lane,
-                                    warp,
-                                    block,
-                                },
-                                offset + i as u32,
-                            ));
+                            moved.push((Place { register, lane, warp, block }, offset + i as u32));
                         }
                         let word = (offset + i as u32) * bytes / 4;
                         for word in word..word + bytes.div_ceil(4) {
@@ -663,10 +470,7 @@ fn run_access(access: &Access, layout: &Layout, element_bits: u32) -> Vec<(Place
                 }
                 wavefronts += banks.values().map(BTreeSet::len).max().unwrap_or(0);
             }
-            assert_eq!(
-                wavefronts as u32, access.wavefronts,
-                "wavefronts of {access:?}"
-            );
+            assert_eq!(wavefronts as u32, access.wavefronts, "wavefronts of {access:?}");
         }
     }
     moved
@@ -683,15 +487,8 @@ fn run_shared(plan: &SharedPlan, src: &Layout, dst: &Layout) -> Tile {
     let mut result = Tile::new();
     for (place, offset) in run_access(&plan.load, dst, plan.element_bits) {
         let (value, writer) = memory[&(place.block, offset)];
-        assert!(
-            !plan.within_warps || writer == place.warp,
-            "a warp reads what another wrote"
-        );
-        assert_eq!(
-            result.insert(place, value),
-            None,
-            "a register is loaded twice"
-        );
+        assert!(!plan.within_warps || writer == place.warp, "a warp reads what another wrote");
+        assert_eq!(result.insert(place, value), None, "a register is loaded twice");
     }
     with_copies(result, &plan.copies)
 }

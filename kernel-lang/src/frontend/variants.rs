@@ -68,7 +68,10 @@ pub(crate) fn instances(signature: &Signature, attributes: &Attributes, autotune
     }
     let mut product: Vec<Vec<Bound>> = vec![Vec::new()];
     for choices in &generics {
-        product = product.iter().flat_map(|known| choices.iter().map(move |choice| known.iter().cloned().chain([choice.clone()]).collect())).collect();
+        product = product
+            .iter()
+            .flat_map(|known| choices.iter().map(move |choice| known.iter().cloned().chain([choice.clone()]).collect()))
+            .collect();
     }
     let Some(autotune) = autotune else {
         let (num_warps, num_stages) = (attributes.num_warps, attributes.num_stages);
@@ -125,7 +128,8 @@ mod codegen {
                 Ok(compiled) => variants.extend(compiled),
                 Err(diagnostics) => {
                     for diagnostic in diagnostics {
-                        match mistakes.iter_mut().find(|(known, _)| *known == diagnostic) {
+                        // One value often breaks several ops in the same way: the first place stands for all.
+                        match mistakes.iter_mut().find(|(known, _)| known.message == diagnostic.message && known.help == diagnostic.help) {
                             Some((_, by)) => by.push(index),
                             None => mistakes.push((diagnostic, vec![index])),
                         }
@@ -156,9 +160,9 @@ mod codegen {
         }
         let mut variants: Vec<Variant> = Vec::new();
         for target in Target::ALL {
-            let options =
-                Options { bindings: bindings.clone(), target, num_warps: instance.num_warps, num_stages: instance.num_stages };
-            let Compiled { ptx, entry, num_warps, shared_bytes } = crate::compile(func, &options).map_err(|diagnostics| diagnostics.into_vec())?;
+            let options = Options { bindings: bindings.clone(), target, num_warps: instance.num_warps, num_stages: instance.num_stages };
+            let Compiled { ptx, entry, num_warps, shared_bytes } =
+                crate::compile(func, &options).map_err(|diagnostics| diagnostics.into_vec())?;
             // A newer target is worth its bytes only if its instructions differ.
             if variants.iter().any(|earlier| body(&earlier.ptx) == body(&ptx)) {
                 continue;

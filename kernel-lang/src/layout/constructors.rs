@@ -27,17 +27,10 @@ impl Layout {
     ) -> Result<Layout, LayoutError> {
         check_order(order, shape.len())?;
         let mut tiler = Tiler::new(shape)?;
-        let counts = [
-            (Level::Register, size_per_thread),
-            (Level::Lane, threads_per_warp),
-            (Level::Warp, warps),
-        ];
+        let counts = [(Level::Register, size_per_thread), (Level::Lane, threads_per_warp), (Level::Warp, warps)];
         for (level, counts) in counts {
             if counts.len() != shape.len() {
-                return Err(LayoutError::Rank {
-                    expected: shape.len(),
-                    found: counts.len(),
-                });
+                return Err(LayoutError::Rank { expected: shape.len(), found: counts.len() });
             }
             for &axis in order {
                 tiler.extend(level, axis, counts[axis])?;
@@ -69,14 +62,9 @@ impl Layout {
     /// If the counts do not add up ([`LayoutError::ElementCount`]), or `shape` is none.
     pub fn identity(shape: &[u32], bits: [usize; 4]) -> Result<Layout, LayoutError> {
         let from = check_shape(shape)?;
-        let total = bits
-            .iter()
-            .fold(0usize, |sum, &count| sum.saturating_add(count));
+        let total = bits.iter().fold(0usize, |sum, &count| sum.saturating_add(count));
         if total != from.trailing_zeros() as usize {
-            return Err(LayoutError::ElementCount {
-                from,
-                to: 1u64.checked_shl(total as u32).unwrap_or(0),
-            });
+            return Err(LayoutError::ElementCount { from, to: 1u64.checked_shl(total as u32).unwrap_or(0) });
         }
         let mut next = 0;
         Self::from_flat(
@@ -132,10 +120,7 @@ impl Layout {
     pub fn transpose(&self) -> Result<Layout, LayoutError> {
         let rank = self.rank();
         if rank < 2 {
-            return Err(LayoutError::Rank {
-                expected: 2,
-                found: rank,
-            });
+            return Err(LayoutError::Rank { expected: 2, found: rank });
         }
         let mut order: Vec<usize> = (0..rank).collect();
         order.swap(rank - 2, rank - 1);
@@ -154,40 +139,20 @@ impl Layout {
         Self::from_flat(shape, self.0.bases.clone())
     }
 
-    fn map_indices(
-        &self,
-        shape: &[u32],
-        map: impl Fn(Vec<u32>) -> Vec<u32>,
-    ) -> Result<Layout, LayoutError> {
-        let bases = Level::ALL.map(|level| {
-            self.flat_bases(level)
-                .iter()
-                .map(|&flat| flatten(shape, &map(self.unflatten(flat))))
-                .collect()
-        });
+    fn map_indices(&self, shape: &[u32], map: impl Fn(Vec<u32>) -> Vec<u32>) -> Result<Layout, LayoutError> {
+        let bases = Level::ALL.map(|level| self.flat_bases(level).iter().map(|&flat| flatten(shape, &map(self.unflatten(flat)))).collect());
         Self::from_flat(shape, bases)
     }
 
     fn check_axis(&self, axis: usize, end: usize) -> Result<(), LayoutError> {
-        if axis < end {
-            Ok(())
-        } else {
-            Err(LayoutError::Axis {
-                axis,
-                rank: self.rank(),
-            })
-        }
+        if axis < end { Ok(()) } else { Err(LayoutError::Axis { axis, rank: self.rank() }) }
     }
 }
 
 fn check_order(order: &[usize], rank: usize) -> Result<(), LayoutError> {
     let mut sorted = order.to_vec();
     sorted.sort_unstable();
-    if sorted.into_iter().eq(0..rank) {
-        Ok(())
-    } else {
-        Err(LayoutError::NotAPermutation)
-    }
+    if sorted.into_iter().eq(0..rank) { Ok(()) } else { Err(LayoutError::NotAPermutation) }
 }
 
 /// Lays bits out along the axes of a tile from the inside out.
@@ -201,11 +166,7 @@ pub(super) struct Tiler {
 impl Tiler {
     pub(super) fn new(shape: &[u32]) -> Result<Self, LayoutError> {
         check_shape(shape)?;
-        Ok(Self {
-            shape: shape.to_vec(),
-            covered: vec![1; shape.len()],
-            bases: Default::default(),
-        })
+        Ok(Self { shape: shape.to_vec(), covered: vec![1; shape.len()], bases: Default::default() })
     }
 
     /// Adds one bit that stands for `step` elements along `axis`; beyond the extent it makes a copy.
@@ -219,12 +180,7 @@ impl Tiler {
     }
 
     /// Sets `count` of what there is so far side by side along `axis`.
-    pub(super) fn extend(
-        &mut self,
-        level: Level,
-        axis: usize,
-        count: u32,
-    ) -> Result<(), LayoutError> {
+    pub(super) fn extend(&mut self, level: Level, axis: usize, count: u32) -> Result<(), LayoutError> {
         if !count.is_power_of_two() {
             return Err(LayoutError::NotAPowerOfTwo { value: count });
         }

@@ -41,11 +41,7 @@ pub enum Conversion {
 /// # Errors
 /// [`LayoutError::ShapesDiffer`], [`LayoutError::ThreadsDiffer`], [`LayoutError::ElementBits`]; [`LayoutError::NotSurjective`]
 /// or [`LayoutError::CrossesBlocks`] if `src` does not hold an element, or not in the block that wants it.
-pub fn conversion(
-    src: &Layout,
-    dst: &Layout,
-    element_bits: u32,
-) -> Result<Conversion, LayoutError> {
+pub fn conversion(src: &Layout, dst: &Layout, element_bits: u32) -> Result<Conversion, LayoutError> {
     check(src, dst, element_bits)?;
     if src == dst {
         return Ok(Conversion::None);
@@ -80,11 +76,7 @@ pub(super) fn check(src: &Layout, dst: &Layout, element_bits: u32) -> Result<(),
     }
     held.extend(src.flat_bases(Level::Block).iter().copied());
     let somewhere = wanted.iter().all(|&basis| held.contains(basis));
-    Err(if somewhere {
-        LayoutError::CrossesBlocks
-    } else {
-        LayoutError::NotSurjective
-    })
+    Err(if somewhere { LayoutError::CrossesBlocks } else { LayoutError::NotSurjective })
 }
 
 /// The elements of block 0.
@@ -108,41 +100,22 @@ fn wanted_in_block(src: &Layout, dst: &Layout) -> Vec<u64> {
 
 /// By bit of `level`: how the element a destination thread holds differs from what the source thread of the same id holds.
 pub(super) fn differences(src: &Layout, dst: &Layout, level: Level) -> Vec<u64> {
-    src.flat_bases(level)
-        .iter()
-        .zip(dst.flat_bases(level))
-        .map(|(a, b)| a ^ b)
-        .collect()
+    src.flat_bases(level).iter().zip(dst.flat_bases(level)).map(|(a, b)| a ^ b).collect()
 }
 
 /// The renaming of registers that does the conversion, if one does in every thread.
 fn registers(src: &Layout, dst: &Layout) -> Option<Vec<u32>> {
-    if [Level::Lane, Level::Warp, Level::Block]
-        .iter()
-        .any(|&level| src.flat_bases(level) != dst.flat_bases(level))
-    {
+    if [Level::Lane, Level::Warp, Level::Block].iter().any(|&level| src.flat_bases(level) != dst.flat_bases(level)) {
         return None;
     }
     let held = Span::of(src.flat_bases(Level::Register));
-    let bits: Vec<u32> = dst
-        .flat_bases(Level::Register)
-        .iter()
-        .map(|&b| held.solve(b).map(|tag| tag as u32))
-        .collect::<Option<_>>()?;
-    Some(
-        (0..dst.registers_per_thread())
-            .map(|register| xor_of(&bits, register))
-            .collect(),
-    )
+    let bits: Vec<u32> = dst.flat_bases(Level::Register).iter().map(|&b| held.solve(b).map(|tag| tag as u32)).collect::<Option<_>>()?;
+    Some((0..dst.registers_per_thread()).map(|register| xor_of(&bits, register)).collect())
 }
 
 /// The xor of the `values` whose bit is set in `mask`.
 pub(super) fn xor_of(values: &[u32], mask: u32) -> u32 {
-    values
-        .iter()
-        .enumerate()
-        .filter(|(bit, _)| mask >> bit & 1 == 1)
-        .fold(0, |sum, (_, &value)| sum ^ value)
+    values.iter().enumerate().filter(|(bit, _)| mask >> bit & 1 == 1).fold(0, |sum, (_, &value)| sum ^ value)
 }
 
 /// A number that is linear in the thread: the xor of one value for each bit set in its lane, warp and block.
@@ -173,10 +146,6 @@ impl XorTable {
     }
 
     fn values(&self) -> impl Iterator<Item = u32> {
-        self.lane
-            .iter()
-            .chain(&self.warp)
-            .chain(&self.block)
-            .copied()
+        self.lane.iter().chain(&self.warp).chain(&self.block).copied()
     }
 }

@@ -90,10 +90,7 @@ impl fmt::Display for LayoutError {
             Self::OutsideTile { level, bit } => {
                 write!(f, "the basis of `{level}` bit {bit} lies outside the tile")
             }
-            Self::Rank { expected, found } => write!(
-                f,
-                "the tile has {expected} axes, and {found} values were given"
-            ),
+            Self::Rank { expected, found } => write!(f, "the tile has {expected} axes, and {found} values were given"),
             Self::Axis { axis, rank } => {
                 write!(f, "there is no axis {axis} in a tile of rank {rank}")
             }

@@ -37,11 +37,7 @@ impl Layout {
     ///
     /// # Errors
     /// If elements are not of 8, 16 or 32 bits, `shape` is no 2-d shape, or `warps` are no powers of two.
-    pub fn mma_operand_a(
-        shape: &[u32],
-        element_bits: u32,
-        warps: [u32; 2],
-    ) -> Result<Layout, LayoutError> {
+    pub fn mma_operand_a(shape: &[u32], element_bits: u32, warps: [u32; 2]) -> Result<Layout, LayoutError> {
         let mut tiler = operand(shape, element_bits, 0)?;
         tiler.copies(Level::Warp, warps[1])?;
         tiler.extend(Level::Warp, 0, warps[0])?;
@@ -54,11 +50,7 @@ impl Layout {
     ///
     /// # Errors
     /// If elements are not of 8, 16 or 32 bits, `shape` is no 2-d shape, or `warps` are no powers of two.
-    pub fn mma_operand_b(
-        shape: &[u32],
-        element_bits: u32,
-        warps: [u32; 2],
-    ) -> Result<Layout, LayoutError> {
+    pub fn mma_operand_b(shape: &[u32], element_bits: u32, warps: [u32; 2]) -> Result<Layout, LayoutError> {
         let mut tiler = operand(shape, element_bits, 1)?;
         tiler.extend(Level::Warp, 1, warps[1])?;
         tiler.copies(Level::Warp, warps[0])?;
@@ -71,16 +63,10 @@ impl Layout {
     ///
     /// # Errors
     /// If `shape` is no 2-d shape, or `instruction_n` or `num_warps` is no power of two.
-    pub fn wgmma_accumulator(
-        shape: &[u32],
-        instruction_n: u32,
-        num_warps: u32,
-    ) -> Result<Layout, LayoutError> {
+    pub fn wgmma_accumulator(shape: &[u32], instruction_n: u32, num_warps: u32) -> Result<Layout, LayoutError> {
         let mut tiler = accumulator(shape)?;
         if !instruction_n.is_power_of_two() {
-            return Err(LayoutError::NotAPowerOfTwo {
-                value: instruction_n,
-            });
+            return Err(LayoutError::NotAPowerOfTwo { value: instruction_n });
         }
         tiler.extend(Level::Register, 1, (instruction_n / 8).max(1))?;
         tiler.extend(Level::Warp, 0, num_warps)?;
@@ -92,11 +78,7 @@ impl Layout {
     ///
     /// # Errors
     /// If elements are not of 8, 16 or 32 bits, `shape` is no 2-d shape, or `num_warps` is no power of two.
-    pub fn wgmma_operand_a(
-        shape: &[u32],
-        element_bits: u32,
-        num_warps: u32,
-    ) -> Result<Layout, LayoutError> {
+    pub fn wgmma_operand_a(shape: &[u32], element_bits: u32, num_warps: u32) -> Result<Layout, LayoutError> {
         Self::mma_operand_a(shape, element_bits, [num_warps, 1])
     }
 }
@@ -135,12 +117,5 @@ fn members_and_groups(tiler: &mut Tiler, row_axis: usize, member_step: u32) {
 }
 
 fn matrix_tiler(shape: &[u32]) -> Result<Tiler, LayoutError> {
-    if shape.len() == 2 {
-        Tiler::new(shape)
-    } else {
-        Err(LayoutError::Rank {
-            expected: 2,
-            found: shape.len(),
-        })
-    }
+    if shape.len() == 2 { Tiler::new(shape) } else { Err(LayoutError::Rank { expected: 2, found: shape.len() }) }
 }

@@ -52,13 +52,7 @@ impl Matrix {
 
     /// `self` after `inner`: `x -> self(inner(x))`.
     pub fn compose(&self, inner: &Matrix) -> Matrix {
-        Self {
-            columns: inner
-                .columns
-                .iter()
-                .map(|&column| self.apply(column))
-                .collect(),
-        }
+        Self { columns: inner.columns.iter().map(|&column| self.apply(column)).collect() }
     }
 
     /// The dimension of the image.
@@ -81,31 +75,21 @@ impl Matrix {
 
     /// The inverse of a bijection onto `bits` bits, `None` for any other map.
     pub fn inverse(&self, bits: usize) -> Option<Matrix> {
-        if self.columns.len() == bits {
-            self.pseudo_inverse(bits)
-        } else {
-            None
-        }
+        if self.columns.len() == bits { self.pseudo_inverse(bits) } else { None }
     }
 
     /// A right inverse of a surjection onto `bits` bits: `self(result(y)) = y`. Of several preimages it takes the one
     /// whose bits beyond a maximal independent set of columns, chosen from the lowest, are zero. `None` if some `y` has none.
     pub fn pseudo_inverse(&self, bits: usize) -> Option<Matrix> {
         let span = Span::of(&self.columns);
-        let columns = (0..bits)
-            .map(|bit| span.solve(1 << bit))
-            .collect::<Option<_>>()?;
+        let columns = (0..bits).map(|bit| span.solve(1 << bit)).collect::<Option<_>>()?;
         Some(Self { columns })
     }
 }
 
 /// The sum of the `vectors` whose bit is set in `mask`.
 pub(crate) fn combine(vectors: &[u64], mask: u64) -> u64 {
-    vectors
-        .iter()
-        .enumerate()
-        .filter(|(bit, _)| mask >> bit & 1 == 1)
-        .fold(0, |sum, (_, &vector)| sum ^ vector)
+    vectors.iter().enumerate().filter(|(bit, _)| mask >> bit & 1 == 1).fold(0, |sum, (_, &vector)| sum ^ vector)
 }
 
 /// A subspace under construction. Each independent vector carries a tag; [`Span::solve`] answers with the sum of the tags
@@ -134,8 +118,7 @@ impl Span {
     pub(crate) fn insert(&mut self, vector: u64, tag: u64) {
         let (rest, tags) = self.reduce(vector);
         if rest != 0 {
-            self.rows
-                .push((rest, 1 << (63 - rest.leading_zeros()), tags ^ tag));
+            self.rows.push((rest, 1 << (63 - rest.leading_zeros()), tags ^ tag));
         }
     }
 
@@ -164,15 +147,12 @@ impl Span {
     }
 
     fn reduce(&self, vector: u64) -> (u64, u64) {
-        self.rows
-            .iter()
-            .fold((vector, 0), |(rest, tags), &(row, lead, tag)| {
-                if rest & lead != 0 {
-                    (rest ^ row, tags ^ tag)
-                } else {
-                    (rest, tags)
-                }
-            })
+        self.rows.iter().fold(
+            (vector, 0),
+            |(rest, tags), &(row, lead, tag)| {
+                if rest & lead != 0 { (rest ^ row, tags ^ tag) } else { (rest, tags) }
+            },
+        )
     }
 }
 
@@ -181,11 +161,7 @@ impl Span {
 pub(crate) fn intersection(a: &[u64], b: &[u64]) -> Vec<u64> {
     let inside = Span::of(b);
     let mut found = Span::default();
-    let mut basis: Vec<u64> = a
-        .iter()
-        .copied()
-        .filter(|&v| inside.contains(v) && found.grow(v))
-        .collect();
+    let mut basis: Vec<u64> = a.iter().copied().filter(|&v| inside.contains(v) && found.grow(v)).collect();
     // What is left comes from the kernel of [a | b]: equal sums from both sides.
     let both = Matrix::new(a.iter().chain(b).copied().collect());
     for equal in both.kernel() {

@@ -187,16 +187,9 @@ impl Layout {
         for level in Level::ALL {
             for (bit, basis) in bases[level as usize].iter().enumerate() {
                 if basis.len() != shape.len() {
-                    return Err(LayoutError::Rank {
-                        expected: shape.len(),
-                        found: basis.len(),
-                    });
+                    return Err(LayoutError::Rank { expected: shape.len(), found: basis.len() });
                 }
-                if basis
-                    .iter()
-                    .zip(shape)
-                    .any(|(value, extent)| value >= extent)
-                {
+                if basis.iter().zip(shape).any(|(value, extent)| value >= extent) {
                     return Err(LayoutError::OutsideTile { level, bit });
                 }
                 flat[level as usize].push(flatten(shape, basis));
@@ -214,10 +207,7 @@ impl Layout {
                 return Err(LayoutError::TooManyBits { level, bits, most });
             }
         }
-        Ok(Layout(Arc::new(Data {
-            shape: shape.to_vec(),
-            bases,
-        })))
+        Ok(Layout(Arc::new(Data { shape: shape.to_vec(), bases })))
     }
 
     /// The tile's extents, in elements; powers of two.
@@ -237,10 +227,7 @@ impl Layout {
 
     /// The number of bits of the tile's row-major index.
     pub fn index_bits(&self) -> usize {
-        self.shape()
-            .iter()
-            .map(|extent| extent.trailing_zeros() as usize)
-            .sum()
+        self.shape().iter().map(|extent| extent.trailing_zeros() as usize).sum()
     }
 
     /// The number of bits of `level`.
@@ -255,9 +242,7 @@ impl Layout {
 
     /// The index that bit `bit` of `level` stands for, one entry an axis; `None` beyond the level's bits.
     pub fn basis(&self, level: Level, bit: usize) -> Option<Vec<u32>> {
-        self.flat_bases(level)
-            .get(bit)
-            .map(|&flat| self.unflatten(flat))
+        self.flat_bases(level).get(bit).map(|&flat| self.unflatten(flat))
     }
 
     /// The bases of `level` as row-major indices.
@@ -267,20 +252,13 @@ impl Layout {
 
     /// The index along each axis of the element at this place. Bits beyond a level's count are ignored.
     pub fn apply(&self, register: u32, lane: u32, warp: u32, block: u32) -> Vec<u32> {
-        self.unflatten(self.flat_index(Place {
-            register,
-            lane,
-            warp,
-            block,
-        }))
+        self.unflatten(self.flat_index(Place { register, lane, warp, block }))
     }
 
     /// The row-major index of the element at this place. Bits beyond a level's count are ignored.
     pub fn flat_index(&self, place: Place) -> u64 {
         let values = [place.register, place.lane, place.warp, place.block];
-        Level::ALL.iter().fold(0, |sum, &level| {
-            sum ^ combine(self.flat_bases(level), values[level as usize].into())
-        })
+        Level::ALL.iter().fold(0, |sum, &level| sum ^ combine(self.flat_bases(level), values[level as usize].into()))
     }
 
     /// The map as a matrix: input bits are the registers', then the lanes', the warps', the blocks'; output bits are those
@@ -297,12 +275,7 @@ impl Layout {
             bits >>= count;
             value as u32
         };
-        Place {
-            register: next(Level::Register),
-            lane: next(Level::Lane),
-            warp: next(Level::Warp),
-            block: next(Level::Block),
-        }
+        Place { register: next(Level::Register), lane: next(Level::Lane), warp: next(Level::Warp), block: next(Level::Block) }
     }
 
     /// Whether every element of the tile is held somewhere.
@@ -336,12 +309,7 @@ impl Layout {
                 }
             }
         }
-        Place {
-            register: free[0],
-            lane: free[1],
-            warp: free[2],
-            block: free[3],
-        }
+        Place { register: free[0], lane: free[1], warp: free[2], block: free[3] }
     }
 
     /// The longest run of consecutive indices along `axis` that a thread holds in registers: register bits with the bases
@@ -354,50 +322,20 @@ impl Layout {
     /// assert_eq!((run.elements(), run.disjoint), (4, true));
     /// ```
     pub fn contiguous_per_thread(&self, axis: usize) -> Run {
-        let extent = self
-            .shape()
-            .get(axis)
-            .copied()
-            .unwrap_or(1)
-            .trailing_zeros();
-        let below: u32 = self
-            .shape()
-            .iter()
-            .skip(axis + 1)
-            .map(|extent| extent.trailing_zeros())
-            .sum();
+        let extent = self.shape().get(axis).copied().unwrap_or(1).trailing_zeros();
+        let below: u32 = self.shape().iter().skip(axis + 1).map(|extent| extent.trailing_zeros()).sum();
         let registers = self.flat_bases(Level::Register);
-        let bits: Vec<u32> = (0..extent)
-            .map_while(|bit| {
-                registers
-                    .iter()
-                    .position(|&basis| basis == 1 << (below + bit))
-            })
-            .map(|bit| bit as u32)
-            .collect();
+        let bits: Vec<u32> =
+            (0..extent).map_while(|bit| registers.iter().position(|&basis| basis == 1 << (below + bit))).map(|bit| bit as u32).collect();
         let mask = ((1 << bits.len()) - 1) << below;
-        let touching = self
-            .0
-            .bases
-            .iter()
-            .flatten()
-            .filter(|&&basis| basis & mask != 0)
-            .count();
-        Run {
-            disjoint: touching == bits.len(),
-            bits,
-        }
+        let touching = self.0.bases.iter().flatten().filter(|&&basis| basis & mask != 0).count();
+        Run { disjoint: touching == bits.len(), bits }
     }
 
     /// Whether the index is the thread's part *plus* the registers' part: no index bit is touched by both. Then a backend
     /// computes the thread's part once and adds a constant for each register.
     pub fn registers_add(&self) -> bool {
-        let touched = |levels: &[Level]| {
-            levels
-                .iter()
-                .flat_map(|&level| self.flat_bases(level))
-                .fold(0, |a, b| a | b)
-        };
+        let touched = |levels: &[Level]| levels.iter().flat_map(|&level| self.flat_bases(level)).fold(0, |a, b| a | b);
         touched(&[Level::Register]) & touched(&[Level::Lane, Level::Warp, Level::Block]) == 0
     }
 
@@ -405,21 +343,10 @@ impl Layout {
     /// bit `i` of the result is register bit `kept[i]` of `self`.
     pub fn without_register_copies(&self) -> (Layout, Vec<u32>) {
         let free = self.free_bits().register;
-        let kept: Vec<u32> = (0..self.bits(Level::Register) as u32)
-            .filter(|bit| free >> bit & 1 == 0)
-            .collect();
+        let kept: Vec<u32> = (0..self.bits(Level::Register) as u32).filter(|bit| free >> bit & 1 == 0).collect();
         let mut bases = self.0.bases.clone();
-        bases[0] = kept
-            .iter()
-            .map(|&bit| self.flat_bases(Level::Register)[bit as usize])
-            .collect();
-        (
-            Layout(Arc::new(Data {
-                shape: self.shape().to_vec(),
-                bases,
-            })),
-            kept,
-        )
+        bases[0] = kept.iter().map(|&bit| self.flat_bases(Level::Register)[bit as usize]).collect();
+        (Layout(Arc::new(Data { shape: self.shape().to_vec(), bases })), kept)
     }
 
     /// Where to find each element: a map from the row-major index to a place, of a surjective layout. Of several places it
@@ -428,9 +355,7 @@ impl Layout {
     /// # Errors
     /// [`LayoutError::NotSurjective`].
     pub fn pseudo_inverse(&self) -> Result<Matrix, LayoutError> {
-        self.matrix()
-            .pseudo_inverse(self.index_bits())
-            .ok_or(LayoutError::NotSurjective)
+        self.matrix().pseudo_inverse(self.index_bits()).ok_or(LayoutError::NotSurjective)
     }
 
     /// The inverse of a layout that holds every element exactly once, `None` for any other.
@@ -455,17 +380,9 @@ impl Layout {
     /// If `shape` is no shape, or `map` leads out of it.
     pub fn compose(&self, map: &Matrix, shape: &[u32]) -> Result<Layout, LayoutError> {
         let elements = check_shape(shape)?;
-        let bases = self.0.bases.each_ref().map(|bases| {
-            bases
-                .iter()
-                .map(|&basis| map.apply(basis))
-                .collect::<Vec<_>>()
-        });
+        let bases = self.0.bases.each_ref().map(|bases| bases.iter().map(|&basis| map.apply(basis)).collect::<Vec<_>>());
         for level in Level::ALL {
-            if let Some(bit) = bases[level as usize]
-                .iter()
-                .position(|&basis| basis >= elements)
-            {
+            if let Some(bit) = bases[level as usize].iter().position(|&basis| basis >= elements) {
                 return Err(LayoutError::OutsideTile { level, bit });
             }
         }
@@ -485,9 +402,7 @@ impl Layout {
 
 /// The row-major index of `index`; each entry below its extent.
 fn flatten(shape: &[u32], index: &[u32]) -> u64 {
-    shape.iter().zip(index).fold(0, |flat, (extent, &value)| {
-        flat << extent.trailing_zeros() | u64::from(value)
-    })
+    shape.iter().zip(index).fold(0, |flat, (extent, &value)| flat << extent.trailing_zeros() | u64::from(value))
 }
 
 /// The number of elements of a tile of this shape.
@@ -499,9 +414,5 @@ fn check_shape(shape: &[u32]) -> Result<u64, LayoutError> {
         }
         bits += value.trailing_zeros();
     }
-    if bits > 31 {
-        Err(LayoutError::TileTooLarge)
-    } else {
-        Ok(1 << bits)
-    }
+    if bits > 31 { Err(LayoutError::TileTooLarge) } else { Ok(1 << bits) }
 }

@@ -54,10 +54,7 @@ impl Memory {
     /// Elements in row-major order, without a swizzle.
     pub fn row_major(layout: &Layout) -> Memory {
         let columns: Vec<u64> = (0..layout.index_bits()).map(|bit| 1 << bit).collect();
-        Memory {
-            offsets: Span::of(&columns),
-            columns,
-        }
+        Memory { offsets: Span::of(&columns), columns }
     }
 
     /// The memory in which a store from `src` and a load to `dst` are widest and free of bank conflicts.
@@ -66,15 +63,8 @@ impl Memory {
     /// As [`conversion`](super::conversion()).
     pub fn swizzled(src: &Layout, dst: &Layout, element_bits: u32) -> Result<Memory, LayoutError> {
         check(src, dst, element_bits)?;
-        let columns = swizzle(
-            &Side::source(src),
-            &Side::destination(src, dst),
-            byte_bits(element_bits),
-        );
-        Ok(Memory {
-            offsets: Span::of(&columns),
-            columns,
-        })
+        let columns = swizzle(&Side::source(src), &Side::destination(src, dst), byte_bits(element_bits));
+        Ok(Memory { offsets: Span::of(&columns), columns })
     }
 
     /// By offset bit: the row-major index it stands for.
@@ -144,46 +134,17 @@ impl Access {
     fn new(side: &Side, memory: &Memory, byte_bits: usize, skip_copies: bool) -> Option<Access> {
         let widest = WIDEST_BITS - byte_bits;
         let registers = Span::of(&side.registers);
-        let offsets = |bases: &[u64]| {
-            bases
-                .iter()
-                .map(|&basis| memory.offset(basis))
-                .collect::<Option<Vec<u32>>>()
-        };
-        let thread = XorTable {
-            lane: offsets(&side.lanes)?,
-            warp: offsets(&side.warps)?,
-            block: offsets(&side.blocks)?,
-        };
+        let offsets = |bases: &[u64]| bases.iter().map(|&basis| memory.offset(basis)).collect::<Option<Vec<u32>>>();
+        let thread = XorTable { lane: offsets(&side.lanes)?, warp: offsets(&side.warps)?, block: offsets(&side.blocks)? };
         let aligned = (thread.touched() | 1 << widest).trailing_zeros() as usize;
-        let vectors: Vec<u64> = memory
-            .columns
-            .iter()
-            .take(aligned)
-            .map_while(|&column| registers.solve(column))
-            .collect();
-        let idle = if skip_copies {
-            side.copies()
-        } else {
-            Place::default()
-        };
+        let vectors: Vec<u64> = memory.columns.iter().take(aligned).map_while(|&column| registers.solve(column)).collect();
+        let idle = if skip_copies { side.copies() } else { Place::default() };
         let access = |width: usize| -> Option<Access> {
-            let (wavefronts, bank_conflicts) =
-                wavefronts(&thread.lane, idle.lane, width, byte_bits);
+            let (wavefronts, bank_conflicts) = wavefronts(&thread.lane, idle.lane, width, byte_bits);
             let instructions = instructions(&vectors[..width], side, memory)?;
-            Some(Access {
-                vector: 1 << width,
-                thread: thread.clone(),
-                instructions,
-                idle,
-                wavefronts,
-                bank_conflicts,
-            })
+            Some(Access { vector: 1 << width, thread: thread.clone(), instructions, idle, wavefronts, bank_conflicts })
         };
-        (0..=vectors.len())
-            .rev()
-            .filter_map(access)
-            .min_by_key(Access::total_wavefronts)
+        (0..=vectors.len()).rev().filter_map(access).min_by_key(Access::total_wavefronts)
     }
 }
 
@@ -212,40 +173,21 @@ impl SharedPlan {
     /// # Errors
     /// As [`conversion`](super::conversion()).
     pub fn new(src: &Layout, dst: &Layout, element_bits: u32) -> Result<SharedPlan, LayoutError> {
-        Self::with_memory(
-            src,
-            dst,
-            element_bits,
-            Memory::swizzled(src, dst, element_bits)?,
-        )
+        Self::with_memory(src, dst, element_bits, Memory::swizzled(src, dst, element_bits)?)
     }
 
     /// The plan with a given memory.
     ///
     /// # Errors
     /// As [`conversion`](super::conversion()); also [`LayoutError::NotSurjective`] if `memory` lacks elements of a block.
-    pub fn with_memory(
-        src: &Layout,
-        dst: &Layout,
-        element_bits: u32,
-        memory: Memory,
-    ) -> Result<SharedPlan, LayoutError> {
+    pub fn with_memory(src: &Layout, dst: &Layout, element_bits: u32, memory: Memory) -> Result<SharedPlan, LayoutError> {
         check(src, dst, element_bits)?;
         let byte_bits = byte_bits(element_bits);
         let (source, destination) = (Side::source(src), Side::destination(src, dst));
-        let store =
-            Access::new(&source, &memory, byte_bits, true).ok_or(LayoutError::NotSurjective)?;
-        let load = Access::new(&destination, &memory, byte_bits, false)
-            .ok_or(LayoutError::NotSurjective)?;
+        let store = Access::new(&source, &memory, byte_bits, true).ok_or(LayoutError::NotSurjective)?;
+        let load = Access::new(&destination, &memory, byte_bits, false).ok_or(LayoutError::NotSurjective)?;
         let within_warps = store.idle.warp == 0 && destination.stays_in_warps_of(&source, src, dst);
-        Ok(SharedPlan {
-            element_bits,
-            memory,
-            store,
-            load,
-            copies: destination.register_copies(),
-            within_warps,
-        })
+        Ok(SharedPlan { element_bits, memory, store, load, copies: destination.register_copies(), within_warps })
     }
 
     /// Bytes of shared memory used.
@@ -255,11 +197,7 @@ impl SharedPlan {
 
     /// Issue slots of a warp, in halves: a wavefront takes two.
     pub fn cost(&self) -> u32 {
-        let barrier = if self.within_warps {
-            BARRIERS / 4
-        } else {
-            BARRIERS
-        };
+        let barrier = if self.within_warps { BARRIERS / 4 } else { BARRIERS };
         2 * (self.store.total_wavefronts() + self.load.total_wavefronts()) + barrier
     }
 }
@@ -284,18 +222,11 @@ impl Side {
     }
 
     fn destination(src: &Layout, dst: &Layout) -> Side {
-        Side {
-            blocks: differences(src, dst, Level::Block),
-            ..Side::source(dst)
-        }
+        Side { blocks: differences(src, dst, Level::Block), ..Side::source(dst) }
     }
 
     fn threads(&self) -> impl Iterator<Item = u64> {
-        self.lanes
-            .iter()
-            .chain(&self.warps)
-            .chain(&self.blocks)
-            .copied()
+        self.lanes.iter().chain(&self.warps).chain(&self.blocks).copied()
     }
 
     /// Lanes of one wavefront of accesses of `1 << width` elements: as many as fill the row, from the lowest.
@@ -306,46 +237,28 @@ impl Side {
     /// The bits of lane and warp that only make copies, registers counted first.
     fn copies(&self) -> Place {
         let mut span = Span::of(&self.registers);
-        let mut free = |bases: &[u64]| {
-            bases
-                .iter()
-                .enumerate()
-                .filter(|&(_, &basis)| !span.grow(basis))
-                .fold(0, |mask, (bit, _)| mask | 1 << bit)
-        };
-        Place {
-            lane: free(&self.lanes),
-            warp: free(&self.warps),
-            ..Place::default()
-        }
+        let mut free =
+            |bases: &[u64]| bases.iter().enumerate().filter(|&(_, &basis)| !span.grow(basis)).fold(0, |mask, (bit, _)| mask | 1 << bit);
+        Place { lane: free(&self.lanes), warp: free(&self.warps), ..Place::default() }
     }
 
     /// By register bit: the registers without copies that hold the same element.
     fn register_sources(&self) -> Vec<u32> {
         let span = Span::of(&self.registers);
-        self.registers
-            .iter()
-            .map(|&basis| span.solve(basis).unwrap_or(0) as u32)
-            .collect()
+        self.registers.iter().map(|&basis| span.solve(basis).unwrap_or(0) as u32).collect()
     }
 
     fn register_copies(&self) -> Vec<(u32, u32)> {
         let sources = self.register_sources();
         let all = (0..1u32 << sources.len()).map(|register| (register, xor_of(&sources, register)));
-        all.filter(|(register, source)| register != source)
-            .collect()
+        all.filter(|(register, source)| register != source).collect()
     }
 
     fn stays_in_warps_of(&self, source: &Side, src: &Layout, dst: &Layout) -> bool {
         let mut written = Span::of(&source.registers);
         written.extend(source.lanes.iter().copied());
         let moved = differences(src, dst, Level::Warp);
-        self.registers
-            .iter()
-            .chain(&self.lanes)
-            .chain(&self.blocks)
-            .chain(&moved)
-            .all(|&basis| written.contains(basis))
+        self.registers.iter().chain(&self.lanes).chain(&self.blocks).chain(&moved).all(|&basis| written.contains(basis))
     }
 }
 
@@ -364,9 +277,7 @@ fn wavefronts(lanes: &[u32], idle: u32, width: usize, byte_bits: usize) -> (u32,
     let together = wavefront_lanes(lanes.len(), width, byte_bits);
     let active = |bit: &usize| idle >> bit & 1 == 0;
     let (mut words, mut banks) = (Span::default(), Span::default());
-    let of_lanes = (0..together)
-        .filter(active)
-        .map(|bit| u64::from(lanes[bit]));
+    let of_lanes = (0..together).filter(active).map(|bit| u64::from(lanes[bit]));
     for offset in (0..width).map(|bit| 1 << bit).chain(of_lanes) {
         let word = offset << byte_bits >> WORD_BITS;
         words.grow(word);
@@ -392,9 +303,7 @@ fn instructions(vectors: &[u64], side: &Side, memory: &Memory) -> Option<Vec<Ins
     }
     let (starts, offsets): (Vec<u32>, Vec<u32>) = between.into_iter().unzip();
     let instruction = |number| Instruction {
-        registers: (0..=low)
-            .map(|part| xor_of(&starts, number) ^ xor_of(&masks, part))
-            .collect(),
+        registers: (0..=low).map(|part| xor_of(&starts, number) ^ xor_of(&masks, part)).collect(),
         offset: xor_of(&offsets, number),
     };
     Some((0..1 << starts.len()).map(instruction).collect())
@@ -410,25 +319,15 @@ fn swizzle(src: &Side, dst: &Side, byte_bits: usize) -> Vec<u64> {
     common.retain(|&vector| taken.grow(vector));
     common.truncate(widest);
 
-    let (to_load, to_store) = (
-        widen(&common, dst, src, byte_bits),
-        widen(&common, src, dst, byte_bits),
-    );
-    let (wide, narrow, further) = if to_store.len() > to_load.len() {
-        (src, dst, to_store)
-    } else {
-        (dst, src, to_load)
-    };
+    let (to_load, to_store) = (widen(&common, dst, src, byte_bits), widen(&common, src, dst, byte_bits));
+    let (wide, narrow, further) = if to_store.len() > to_load.len() { (src, dst, to_store) } else { (dst, src, to_load) };
     let mut columns = [&common[..], &further].concat();
     let width = columns.len();
 
     // A complement of the vector that contains the wide side's threads, so that its vectors are aligned in every thread; the
     // narrow side's vector is free of its threads already. Registers come last, to become segments and so immediates.
     let mut placed = Span::of(&columns);
-    let all = wide
-        .threads()
-        .chain(narrow.threads())
-        .chain(src.registers.iter().copied());
+    let all = wide.threads().chain(narrow.threads()).chain(src.registers.iter().copied());
     let rest: Vec<u64> = all.filter(|&basis| placed.grow(basis)).collect();
 
     // Vectors narrower than a word: what else is in the word does not matter.
@@ -438,12 +337,7 @@ fn swizzle(src: &Side, dst: &Side, byte_bits: usize) -> Vec<u64> {
     let count = width + rest.len() - row;
     let sides = [(wide, width), (narrow, common.len())].map(|(side, width)| {
         let mut avoided = Span::of(&columns[..width]);
-        avoided.extend(
-            filler
-                .iter()
-                .chain(side.wavefront(width, byte_bits))
-                .copied(),
-        );
+        avoided.extend(filler.iter().chain(side.wavefront(width, byte_bits)).copied());
         avoided
     });
     let segments = outside_both(&rest, sides, count);
@@ -471,18 +365,8 @@ fn widen(common: &[u64], wide: &Side, narrow: &Side, byte_bits: usize) -> Vec<u6
 fn outside_both(space: &[u64], mut sides: [Span; 2], count: usize) -> Vec<u64> {
     let mut found = Vec::new();
     while found.len() < count {
-        let outside = |side: &Span| {
-            space
-                .iter()
-                .rev()
-                .copied()
-                .find(|&vector| !side.contains(vector))
-        };
-        let both = space
-            .iter()
-            .rev()
-            .copied()
-            .find(|&vector| sides.iter().all(|side| !side.contains(vector)));
+        let outside = |side: &Span| space.iter().rev().copied().find(|&vector| !side.contains(vector));
+        let both = space.iter().rev().copied().find(|&vector| sides.iter().all(|side| !side.contains(vector)));
         let Some(vector) = both.or_else(|| Some(outside(&sides[0])? ^ outside(&sides[1])?)) else {
             break;
         };

@@ -76,49 +76,25 @@ impl ShufflePlan {
     ///
     /// # Errors
     /// As [`conversion`](super::conversion()).
-    pub fn new(
-        src: &Layout,
-        dst: &Layout,
-        element_bits: u32,
-    ) -> Result<Option<ShufflePlan>, LayoutError> {
+    pub fn new(src: &Layout, dst: &Layout, element_bits: u32) -> Result<Option<ShufflePlan>, LayoutError> {
         check(src, dst, element_bits)?;
         let candidates = packing_candidates(src, dst, element_bits);
         let plan = |count| Problem::new(src, dst, &candidates[..count])?.solve(element_bits);
-        Ok((0..=candidates.len())
-            .rev()
-            .filter_map(plan)
-            .min_by_key(ShufflePlan::cost))
+        Ok((0..=candidates.len()).rev().filter_map(plan).min_by_key(ShufflePlan::cost))
     }
 
     /// The source and destination registers moved by one lane in one round, as xors into the round's registers; the pair
     /// `(0, 0)` first. More than one share a 32-bit word.
     pub fn packed_registers(&self) -> Vec<(u32, u32)> {
-        let bits = |pick: fn(&(u32, u32)) -> u32| {
-            self.packed
-                .iter()
-                .map(|p| 1 << pick(p))
-                .collect::<Vec<u32>>()
-        };
+        let bits = |pick: fn(&(u32, u32)) -> u32| self.packed.iter().map(|p| 1 << pick(p)).collect::<Vec<u32>>();
         let (from, to) = (bits(|p| p.0), bits(|p| p.1));
-        (0..1 << self.packed.len())
-            .map(|part| (xor_of(&from, part), xor_of(&to, part)))
-            .collect()
+        (0..1 << self.packed.len()).map(|part| (xor_of(&from, part), xor_of(&to, part))).collect()
     }
 
     /// Whether some lane reads from another in this round; if not, it is a move between registers.
     pub fn exchanges(&self, round: &Round) -> bool {
-        let own = self
-            .source_lane
-            .lane
-            .iter()
-            .enumerate()
-            .all(|(bit, &lane)| lane == 1 << bit);
-        let same = self
-            .source_lane
-            .warp
-            .iter()
-            .chain(&self.source_lane.block)
-            .all(|&lane| lane == 0);
+        let own = self.source_lane.lane.iter().enumerate().all(|(bit, &lane)| lane == 1 << bit);
+        let same = self.source_lane.warp.iter().chain(&self.source_lane.block).all(|&lane| lane == 0);
         round.lane != 0 || !own || !same
     }
 
@@ -126,12 +102,7 @@ impl ShufflePlan {
     pub fn cost(&self) -> u32 {
         let words = self.element_bits.div_ceil(32);
         let parts = 1 << self.packed.len();
-        let shuffles = self
-            .rounds
-            .iter()
-            .filter(|round| self.exchanges(round))
-            .count() as u32
-            * words;
+        let shuffles = self.rounds.iter().filter(|round| self.exchanges(round)).count() as u32 * words;
         let selects = (self.send.steps() + self.receive.steps()) * self.rounds.len() as u32 * words;
         let packing = if parts > 1 { shuffles * (parts - 1) } else { 0 };
         2 * shuffles + selects + packing
@@ -144,9 +115,7 @@ fn packing_candidates(src: &Layout, dst: &Layout, element_bits: u32) -> Vec<(u32
     let targets = dst.flat_bases(Level::Register);
     let sources = src.flat_bases(Level::Register).iter().enumerate();
     let pair = |(from, &basis): (usize, &u64)| {
-        let to = targets
-            .iter()
-            .position(|&target| target == basis && basis != 0)?;
+        let to = targets.iter().position(|&target| target == basis && basis != 0)?;
         Some((from as u32, to as u32))
     };
     let mut pairs: Vec<(u32, u32)> = Vec::new();
@@ -191,27 +160,11 @@ impl<'a> Problem<'a> {
             targets[to as usize] = 0;
         }
         let mut wanted = Span::default();
-        let pivots = (0..targets.len())
-            .filter(|&bit| wanted.grow(targets[bit]))
-            .map(|bit| bit as u32)
-            .collect();
-        let problem = Self {
-            src,
-            dst,
-            packed,
-            own,
-            held,
-            targets,
-            pivots,
-        };
+        let pivots = (0..targets.len()).filter(|&bit| wanted.grow(targets[bit])).map(|bit| bit as u32).collect();
+        let problem = Self { src, dst, packed, own, held, targets, pivots };
         let needed = problem.targets.iter().chain(dst.flat_bases(Level::Lane));
-        let moved = [Level::Warp, Level::Block]
-            .map(|level| differences(src, dst, level))
-            .concat();
-        needed
-            .chain(&moved)
-            .all(|&basis| problem.held.contains(basis))
-            .then_some(problem)
+        let moved = [Level::Warp, Level::Block].map(|level| differences(src, dst, level)).concat();
+        needed.chain(&moved).all(|&basis| problem.held.contains(basis)).then_some(problem)
     }
 
     fn solve(mut self, element_bits: u32) -> Option<ShufflePlan> {
@@ -222,9 +175,7 @@ impl<'a> Problem<'a> {
                 self.lane_elements()?
             }
         };
-        let lanes = self
-            .source_lanes(&elements, true)
-            .or_else(|| self.source_lanes(&elements, false))?;
+        let lanes = self.source_lanes(&elements, true).or_else(|| self.source_lanes(&elements, false))?;
         // What a lane sends, as a linear function of the lane; lanes nobody reads from send anything.
         let mut sent = lanes.sent;
         for bit in 0..elements.len() {
@@ -238,23 +189,12 @@ impl<'a> Problem<'a> {
             Some((register ^ sends(lane), lane))
         };
         let offsets = |level| -> Option<(Vec<u32>, Vec<u32>)> {
-            Some(
-                differences(self.src, self.dst, level)
-                    .into_iter()
-                    .map(locate)
-                    .collect::<Option<Vec<_>>>()?
-                    .into_iter()
-                    .unzip(),
-            )
+            Some(differences(self.src, self.dst, level).into_iter().map(locate).collect::<Option<Vec<_>>>()?.into_iter().unzip())
         };
         let (send_warp, lane_warp) = offsets(Level::Warp)?;
         let (send_block, lane_block) = offsets(Level::Block)?;
         let registers = self.dst.registers_per_thread();
-        let receive = XorTable {
-            lane: receive,
-            warp: vec![0; lane_warp.len()],
-            block: vec![0; lane_block.len()],
-        };
+        let receive = XorTable { lane: receive, warp: vec![0; lane_warp.len()], block: vec![0; lane_block.len()] };
         let pivot_bits: Vec<u32> = self.pivots.iter().map(|&bit| 1 << bit).collect();
         let lane_count = 1 << elements.len();
         let mut rounds = Vec::new();
@@ -262,26 +202,14 @@ impl<'a> Problem<'a> {
             let slot = xor_of(&pivot_bits, number);
             let (send, lane) = locate(combine(&self.targets, slot.into()))?;
             if (0..lane_count).any(|lane| slot ^ receive.at(lane, 0, 0) < registers) {
-                rounds.push(Round {
-                    send,
-                    lane,
-                    receive: slot,
-                });
+                rounds.push(Round { send, lane, receive: slot });
             }
         }
         Some(ShufflePlan {
             element_bits,
             packed: self.packed.to_vec(),
-            send: XorTable {
-                lane: (0..elements.len()).map(|bit| sends(1 << bit)).collect(),
-                warp: send_warp,
-                block: send_block,
-            },
-            source_lane: XorTable {
-                lane: lanes.from,
-                warp: lane_warp,
-                block: lane_block,
-            },
+            send: XorTable { lane: (0..elements.len()).map(|bit| sends(1 << bit)).collect(), warp: send_warp, block: send_block },
+            source_lane: XorTable { lane: lanes.from, warp: lane_warp, block: lane_block },
             receive,
             rounds,
             copies: self.copies(),
@@ -293,8 +221,7 @@ impl<'a> Problem<'a> {
     /// lane for more than one, so the elements should meet `own` as little as possible, and not more than there are lanes
     /// with the same elements.
     fn lane_elements(&self) -> Option<(Vec<u64>, Vec<u32>)> {
-        self.choose_elements(true)
-            .or_else(|| self.choose_elements(false))
+        self.choose_elements(true).or_else(|| self.choose_elements(false))
     }
 
     /// With `stay`, an element that the lane itself has is preferred. Without it the choice is optimal: an element is moved
@@ -311,19 +238,10 @@ impl<'a> Problem<'a> {
             let (element, register) = if let Some(tags) = represented.solve(wanted) {
                 (combine(&elements, tags >> LANE), tags as u32)
             } else {
-                let local = stay
-                    && self
-                        .own
-                        .contains(wanted ^ self.src.flat_bases(Level::Lane)[lane]);
-                let way_out = || {
-                    self.pivots
-                        .iter()
-                        .find(|&&bit| !asked.contains(self.targets[bit as usize]))
-                };
+                let local = stay && self.own.contains(wanted ^ self.src.flat_bases(Level::Lane)[lane]);
+                let way_out = || self.pivots.iter().find(|&&bit| !asked.contains(self.targets[bit as usize]));
                 let (element, register) = match asked.contains(wanted) && !local {
-                    true => way_out().map_or((wanted, 0), |&bit| {
-                        (wanted ^ self.targets[bit as usize], 1 << bit)
-                    }),
+                    true => way_out().map_or((wanted, 0), |&bit| (wanted ^ self.targets[bit as usize], 1 << bit)),
                     false => (wanted, 0),
                 };
                 inside += usize::from(!asked.grow(element));
@@ -342,12 +260,8 @@ impl<'a> Problem<'a> {
         wanted.extend(self.dst.flat_bases(Level::Lane).iter().copied());
         let before = self.targets.len();
         let registers = self.src.flat_bases(Level::Register).iter().enumerate();
-        let unpacked =
-            registers.filter(|(bit, _)| self.packed.iter().all(|&(from, _)| from as usize != *bit));
-        for &basis in unpacked
-            .map(|(_, basis)| basis)
-            .chain(self.src.flat_bases(Level::Lane))
-        {
+        let unpacked = registers.filter(|(bit, _)| self.packed.iter().all(|&(from, _)| from as usize != *bit));
+        for &basis in unpacked.map(|(_, basis)| basis).chain(self.src.flat_bases(Level::Lane)) {
             if wanted.grow(basis) {
                 self.pivots.push(self.targets.len() as u32);
                 self.targets.push(basis);
@@ -366,19 +280,14 @@ impl<'a> Problem<'a> {
         for (bit, &element) in elements.iter().enumerate() {
             let register = |lane: u64| self.own.solve(element ^ combine(lanes, lane));
             // Either no other sends from there, or it is asked for the same element.
-            let free = |lane: &u64| {
-                register(*lane)
-                    .is_some_and(|tag| sent.solve(*lane).is_none_or(|other| other == tag))
-            };
+            let free = |lane: &u64| register(*lane).is_some_and(|tag| sent.solve(*lane).is_none_or(|other| other == tag));
             let unused = || (0..1 << lanes.len()).find(free);
             let lane = if stay {
                 Some(1 << bit).filter(free).or_else(unused)?
             } else if let Some(tags) = earlier.solve(element) {
                 u64::from(xor_of(&from, tags as u32))
             } else {
-                Some(self.held.solve(element)? >> LANE)
-                    .filter(free)
-                    .or_else(unused)?
+                Some(self.held.solve(element)? >> LANE).filter(free).or_else(unused)?
             };
             sent.insert(lane, register(lane)?);
             earlier.insert(element, 1 << bit);
@@ -399,8 +308,7 @@ impl<'a> Problem<'a> {
                 }
             })
             .collect();
-        let all = (0..self.dst.registers_per_thread())
-            .map(|register| (register, xor_of(&bits, register)));
+        let all = (0..self.dst.registers_per_thread()).map(|register| (register, xor_of(&bits, register)));
         all.filter(|(register, from)| register != from).collect()
     }
 }

@@ -13,16 +13,14 @@ impl fmt::Display for Layout {
         list(f, self.shape(), |f, extent| write!(f, "{extent}"))?;
         for level in Level::ALL {
             write!(f, ", {level} = ")?;
-            list(f, self.flat_bases(level), |f, &flat| {
-                match self.unflatten(flat)[..] {
-                    [single] => write!(f, "{single}"),
-                    ref many => {
-                        f.write_str("(")?;
-                        for (axis, value) in many.iter().enumerate() {
-                            write!(f, "{}{value}", if axis == 0 { "" } else { ", " })?;
-                        }
-                        f.write_str(")")
+            list(f, self.flat_bases(level), |f, &flat| match self.unflatten(flat)[..] {
+                [single] => write!(f, "{single}"),
+                ref many => {
+                    f.write_str("(")?;
+                    for (axis, value) in many.iter().enumerate() {
+                        write!(f, "{}{value}", if axis == 0 { "" } else { ", " })?;
                     }
+                    f.write_str(")")
                 }
             })?;
         }
@@ -30,11 +28,7 @@ impl fmt::Display for Layout {
     }
 }
 
-fn list<T>(
-    f: &mut fmt::Formatter<'_>,
-    items: &[T],
-    item: impl Fn(&mut fmt::Formatter<'_>, &T) -> fmt::Result,
-) -> fmt::Result {
+fn list<T>(f: &mut fmt::Formatter<'_>, items: &[T], item: impl Fn(&mut fmt::Formatter<'_>, &T) -> fmt::Result) -> fmt::Result {
     f.write_str("[")?;
     for (i, value) in items.iter().enumerate() {
         if i > 0 {
@@ -52,10 +46,7 @@ impl FromStr for Layout {
         let (layout, used) = Layout::parse_prefix(text)?;
         match text[used..].trim_start() {
             "" => Ok(layout),
-            rest => Err(LayoutError::Syntax {
-                at: text.len() - rest.len(),
-                expected: "the end",
-            }),
+            rest => Err(LayoutError::Syntax { at: text.len() - rest.len(), expected: "the end" }),
         }
     }
 }
@@ -111,23 +102,13 @@ impl Cursor<'_> {
     }
 
     fn expect(&mut self, token: &str, expected: &'static str) -> Result<(), LayoutError> {
-        if self.eat(token) {
-            Ok(())
-        } else {
-            Err(LayoutError::Syntax {
-                at: self.at,
-                expected,
-            })
-        }
+        if self.eat(token) { Ok(()) } else { Err(LayoutError::Syntax { at: self.at, expected }) }
     }
 
     fn number(&mut self) -> Result<u32, LayoutError> {
         let rest = self.rest();
         let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        let value = rest[..digits].parse().map_err(|_| LayoutError::Syntax {
-            at: self.at,
-            expected: "a number",
-        })?;
+        let value = rest[..digits].parse().map_err(|_| LayoutError::Syntax { at: self.at, expected: "a number" })?;
         self.at += digits;
         Ok(value)
     }
@@ -140,10 +121,7 @@ impl Cursor<'_> {
         self.until(")", "`)`", Cursor::number)
     }
 
-    fn list<T>(
-        &mut self,
-        item: impl Fn(&mut Self) -> Result<T, LayoutError>,
-    ) -> Result<Vec<T>, LayoutError> {
+    fn list<T>(&mut self, item: impl Fn(&mut Self) -> Result<T, LayoutError>) -> Result<Vec<T>, LayoutError> {
         self.expect("[", "`[`")?;
         self.until("]", "`]`", item)
     }

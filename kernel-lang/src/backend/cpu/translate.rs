@@ -308,7 +308,17 @@ impl Translator<'_> {
         };
         let param = self.func.param_index(base).expect("a pointer is a parameter");
         let parameter = self.func.params[param].name.clone();
-        Access { word: self.words[base], parameter, loc, extents: ty.extents(), dtype: self.func.ty(base).dtype(), offsets, mask, data, other }
+        Access {
+            word: self.words[base],
+            parameter,
+            loc,
+            extents: ty.extents(),
+            dtype: self.func.ty(base).dtype(),
+            offsets,
+            mask,
+            data,
+            other,
+        }
     }
 
     /// An `i64` scalar, as a constant if it is one.

@@ -93,7 +93,8 @@ pub fn emit(func: Verified<'_>, target: &Target, num_warps: u32) -> String {
         target.ptx_version(),
         func.name
     );
-    let params: Vec<String> = func.params.iter().enumerate().flat_map(|(index, param)| param_declarations(func, index, param.value)).collect();
+    let params: Vec<String> =
+        func.params.iter().enumerate().flat_map(|(index, param)| param_declarations(func, index, param.value)).collect();
     text.push_str(&params.join(",\n"));
     text.push_str(&format!("\n)\n.reqntid {}, 1, 1\n{{\n{body}}}\n", target.warp_size() * num_warps));
     for (index, file) in func.files.iter().enumerate() {

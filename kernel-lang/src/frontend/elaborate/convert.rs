@@ -61,7 +61,11 @@ impl Elaborator<'_> {
             Meaning::Poison => None,
             Meaning::Pointer { .. } | Meaning::Tuple(_) => {
                 let found = self.describe(meaning);
-                let help = if matches!(meaning, Meaning::Pointer { .. }) { "read the elements first: `load(x + offsets)`" } else { "take the tuple apart: `let (a, b) = t;`" };
+                let help = if matches!(meaning, Meaning::Pointer { .. }) {
+                    "read the elements first: `load(x + offsets)`"
+                } else {
+                    "take the tuple apart: `let (a, b) = t;`"
+                };
                 self.errors.push_help(place, format!("a number or a tile is expected here, not {found}"), help);
                 None
             }
@@ -111,7 +115,9 @@ impl Elaborator<'_> {
     pub(super) fn spread(&mut self, meaning: &Meaning, elem: &Elem, shape: &[ConstExpr], place: Place) -> Result<Option<Value>, ()> {
         match meaning {
             // A constant becomes a tile of itself.
-            Meaning::Constant(constant) if constant.elem.as_ref().is_none_or(|own| own == elem) => Ok(self.materialize(constant, elem, shape, place)),
+            Meaning::Constant(constant) if constant.elem.as_ref().is_none_or(|own| own == elem) => {
+                Ok(self.materialize(constant, elem, shape, place))
+            }
             _ => Ok(self.with_elem(meaning, elem, place)?.and_then(|value| self.with_shape(value, shape, place))),
         }
     }
