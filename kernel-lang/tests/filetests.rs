@@ -10,6 +10,8 @@
 //!
 //! `BLESS=1 cargo test -p kernel-lang --test filetests` writes what comes out. Review the difference as code.
 
+#[path = "filetests/generate.rs"]
+mod generate;
 #[path = "filetests/support.rs"]
 mod support;
 
@@ -202,4 +204,66 @@ fn documentation() {
         assert_eq!(text.matches("```ignore\n").count(), words, "{file}: one example a word");
     }
     assert!(examples > 30);
+}
+
+/// Odd programs are rejected or accepted, never a crash: kernels of the tests with tokens dropped, doubled, swapped and exchanged.
+#[test]
+fn mutations() {
+    let mut sources = Vec::new();
+    for folder in ["frontend/accept", "frontend/reject"] {
+        each(folder, "rs", &mut |_, text| {
+            sources.push(text.to_string());
+            Ok(())
+        });
+    }
+    let count: u64 = std::env::var("MUTATIONS").ok().and_then(|count| count.parse().ok()).unwrap_or(400);
+    let seed: u64 = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let mut crashed = 0;
+    for round in 0..count {
+        let source = support::mutate(&sources, seed.wrapping_mul(1 << 32) + round);
+        let outcome = std::panic::catch_unwind(|| frontend::lower_source(&source, "mutant.rs").map_err(|diagnostics| diagnostics.render(&[])));
+        match outcome {
+            Err(_) => panic!("seed {seed}, round {round}: this crashes\n{source}"),
+            Ok(Ok(func)) => {
+                let text = func.to_string();
+                let again = ir::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}\n{source}"));
+                assert_eq!(again.to_string(), text, "{source}");
+            }
+            Ok(Err(text)) => {
+                assert!(!text.contains("a broken kernel"), "seed {seed}, round {round}: {text}\n{source}");
+                crashed += usize::from(text.contains("the compiler crashed"));
+                if let Some(word) = internal_word(&text) {
+                    panic!("a message says `{word}`:\n{text}\n{source}");
+                }
+            }
+        }
+    }
+    println!("{crashed} of {count} crash a pass or a backend");
+}
+
+/// Random kernels lower to IR that obeys the law and prints what it parses; almost all of them are accepted.
+#[test]
+fn random_kernels() {
+    let count: u64 = std::env::var("MUTATIONS").ok().and_then(|count| count.parse().ok()).unwrap_or(60);
+    let seed: u64 = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let mut rejected = 0;
+    for round in 0..count {
+        let source = generate::kernel(seed.wrapping_mul(1 << 20) + round);
+        match frontend::lower_source(&source, "random.rs") {
+            Ok(func) => {
+                let text = func.to_string();
+                let again = ir::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}\n{source}"));
+                assert_eq!(again.to_string(), text, "{source}");
+            }
+            Err(diagnostics) => {
+                let text = diagnostics.render(&["random.rs".into()]);
+                assert!(!text.contains("defect"), "seed {seed}, round {round}:\n{text}\n{source}");
+                if std::env::var_os("SHOW").is_some() {
+                    println!("{text}\n{source}");
+                }
+                rejected += 1;
+            }
+        }
+    }
+    assert!(rejected * 5 < count, "{rejected} of {count} are rejected");
 }
