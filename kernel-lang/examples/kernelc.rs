@@ -1,7 +1,7 @@
 //! Compiles a kernel from its text form and prints it after each pass, then its PTX.
 //!
 //! ```sh
-//! cargo run -p kernel-lang --example kernelc -- kernel.kir T=f32 BLOCK_SIZE=1024 num_warps=4 target=sm_90a [--passes]
+//! cargo run -p kernel-lang --example kernelc -- kernel.kir T=f32 BLOCK_SIZE=1024 num_warps=4 target=sm_90a [--passes] [--checked]
 //! ```
 
 use kernel_lang::target::Target;
@@ -19,6 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 Err(_) => options.bindings = options.bindings.constant(name, value.parse()?),
             },
             None if argument == "--passes" => show_passes = true,
+            None if argument == "--checked" => options.checked = true,
             None => path = Some(argument),
         }
     }

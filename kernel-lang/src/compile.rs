@@ -1,11 +1,11 @@
 //! THE DOOR: from a generic kernel to something that runs.
 
-use crate::backend;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::{Function, Stage, Violation, verify};
 use crate::location::Loc;
 use crate::passes::{self, PIPELINE, SIMPLIFY, assign_layouts, specialize::Bindings};
 use crate::target::Target;
+use crate::backend::{self, ptx::Site};
 
 /// What a compilation fixes.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -18,12 +18,14 @@ pub struct Options {
     pub num_warps: u32,
     /// How many iterations of a loop may be in flight. Kept with the variant; loops are not pipelined yet.
     pub num_stages: u32,
+    /// Does the kernel report the first lane outside its tensor? It then takes one more parameter: see [`backend::ptx::REPORT_BYTES`].
+    pub checked: bool,
 }
 
 impl Options {
     /// Four warps, three stages, for a target.
     pub fn new(bindings: Bindings, target: Target) -> Options {
-        Options { bindings, target, num_warps: 4, num_stages: 3 }
+        Options { bindings, target, num_warps: 4, num_stages: 3, checked: false }
     }
 }
 
@@ -38,6 +40,8 @@ pub struct Compiled {
     pub num_warps: u32,
     /// Bytes of dynamic shared memory of a program.
     pub shared_bytes: u32,
+    /// The accesses that report, by their number; empty unless compiled `checked`.
+    pub sites: Vec<Site>,
 }
 
 /// Compiles a kernel to PTX.
@@ -74,12 +78,15 @@ pub fn compile(func: &Function, options: &Options) -> Result<Compiled, Diagnosti
 pub fn compile_with(func: &Function, options: &Options, after: &mut dyn FnMut(&str, &Function, bool)) -> Result<Compiled, Diagnostics> {
     check_warps(options)?;
     let mut func = simplified(func, &options.bindings, after)?;
+    // A launch that looks for violations survives them, also in a kernel that is trusted otherwise.
+    func.reports = options.checked;
+    func.unchecked &= !options.checked;
     passes::run(&mut func, PIPELINE, &mut |pass, func, changed| after(pass.name, func, changed));
     assign_layouts::run(&mut func, &options.target, options.num_warps);
     after("assign_layouts", &func, true);
     let verified = verify(&func, Stage::Gpu).map_err(|violations| defect(&violations))?;
-    let ptx = backend::ptx::emit(verified, &options.target, options.num_warps);
-    Ok(Compiled { ptx, entry: func.name.to_string(), num_warps: options.num_warps, shared_bytes: 0 })
+    let (ptx, sites) = backend::ptx::emit(verified, &options.target, options.num_warps);
+    Ok(Compiled { ptx, sites, entry: func.name.to_string(), num_warps: options.num_warps, shared_bytes: 0 })
 }
 
 /// Compiles a kernel for the CPU.

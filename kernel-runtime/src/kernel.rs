@@ -184,7 +184,7 @@ impl Kernel {
         let target = Target::ALL.into_iter().rev().find(|target| runs_on(*target, cuda));
         let capability = cuda.compute_capability;
         let target = target.ok_or(Error::TooOld { kernel: self.name, device, capability })?;
-        let options = Options { bindings: bindings(func, key), target, num_warps, num_stages };
+        let options = Options { num_warps, num_stages, ..Options::new(bindings(func, key), target) };
         let compiled =
             kernel_lang::compile(func, &options).map_err(|diagnostics| self.compile_error(key, diagnostics.render(&func.files)))?;
         let image = module::Image {

@@ -160,9 +160,15 @@ mod codegen {
         }
         let mut variants: Vec<Variant> = Vec::new();
         for target in Target::ALL {
+<<<<<<< HEAD
             let options = Options { bindings: bindings.clone(), target, num_warps: instance.num_warps, num_stages: instance.num_stages };
             let Compiled { ptx, entry, num_warps, shared_bytes } =
                 crate::compile(func, &options).map_err(|diagnostics| diagnostics.into_vec())?;
+=======
+            let options =
+                Options { num_warps: instance.num_warps, num_stages: instance.num_stages, ..Options::new(bindings.clone(), target) };
+            let Compiled { ptx, entry, num_warps, shared_bytes, sites: _ } = crate::compile(func, &options).map_err(|diagnostics| diagnostics.into_vec())?;
+>>>>>>> main
             // A newer target is worth its bytes only if its instructions differ.
             if variants.iter().any(|earlier| body(&earlier.ptx) == body(&ptx)) {
                 continue;

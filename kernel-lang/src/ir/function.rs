@@ -87,6 +87,8 @@ pub struct Function {
     pub files: Vec<Name>,
     /// May a lane touch memory outside its tensor? Otherwise every access is guarded.
     pub unchecked: bool,
+    /// Are lanes outside their tensor reported? Set for a `.checked()` launch; not part of the text.
+    pub reports: bool,
     /// The body; its parameters are the kernel's.
     pub body: Region,
     /// Who holds which element of a tile: of every tile at the Gpu stage, of none before.
@@ -108,6 +110,7 @@ impl Function {
             params: Vec::new(),
             files: Vec::new(),
             unchecked: false,
+            reports: false,
             body,
             layouts: SideTable::new(),
             values: Arena::default(),

@@ -112,6 +112,7 @@ pub fn result_types(func: &Function, op: &Op, given: &[Type]) -> Result<Vec<Type
             }
             Ok(Vec::new())
         }
+        Op::Report { base, offset, outside, .. } => check_access(func, "report", *base, *offset, Some(*outside)).map(|()| Vec::new()),
         Op::Length { base } | Op::Address { base } => {
             if !ty(*base).is_pointer() {
                 return Err(format!("`{}` takes a pointer, not `{}`", op.name(), ty(*base)));

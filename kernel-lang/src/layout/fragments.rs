@@ -13,7 +13,7 @@
 use super::constructors::Tiler;
 use super::{Layout, LayoutError, Level};
 
-/// Rows first varying slowest, as repetitions of an instruction are numbered in registers.
+/// Repetitions of an instruction are numbered along columns first.
 const COLUMNS_FIRST: [usize; 2] = [1, 0];
 
 impl Layout {

@@ -330,9 +330,8 @@ fn swizzle(src: &Side, dst: &Side, byte_bits: usize) -> Vec<u64> {
     let all = wide.threads().chain(narrow.threads()).chain(src.registers.iter().copied());
     let rest: Vec<u64> = all.filter(|&basis| placed.grow(basis)).collect();
 
-    // Vectors narrower than a word: what else is in the word does not matter.
+    // Vectors narrower than a word: what else is in the word, the first of the banks' columns below, does not matter.
     let filler = &rest[..rest.len().min(WORD_BITS.saturating_sub(byte_bits + width))];
-    columns.extend(filler);
     let row = (ROW_BITS - byte_bits).min(width + rest.len());
     let count = width + rest.len() - row;
     let sides = [(wide, width), (narrow, common.len())].map(|(side, width)| {

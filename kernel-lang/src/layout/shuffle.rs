@@ -98,14 +98,13 @@ impl ShufflePlan {
         round.lane != 0 || !own || !same
     }
 
-    /// Issue slots of a warp, in halves: a shuffle of a 32-bit word takes two, a select or a byte permutation one.
+    /// Issue slots of a warp, in halves: a shuffle of a 32-bit word takes two, a select one. Packing is not counted, here
+    /// as in [`SharedPlan::cost`](super::SharedPlan::cost).
     pub fn cost(&self) -> u32 {
         let words = self.element_bits.div_ceil(32);
-        let parts = 1 << self.packed.len();
-        let shuffles = self.rounds.iter().filter(|round| self.exchanges(round)).count() as u32 * words;
-        let selects = (self.send.steps() + self.receive.steps()) * self.rounds.len() as u32 * words;
-        let packing = if parts > 1 { shuffles * (parts - 1) } else { 0 };
-        2 * shuffles + selects + packing
+        let shuffles = self.rounds.iter().filter(|round| self.exchanges(round)).count() as u32;
+        let selects = (self.send.steps() + self.receive.steps()) * self.rounds.len() as u32;
+        words * (2 * shuffles + selects)
     }
 }
 
@@ -143,7 +142,7 @@ struct Problem<'a> {
 }
 
 impl<'a> Problem<'a> {
-    /// `None` if elements have to leave their warps.
+    /// `None` if warp 0 of block 0 does not hold what it wants.
     fn new(src: &'a Layout, dst: &'a Layout, packed: &'a [(u32, u32)]) -> Option<Self> {
         let mut own = Span::default();
         for (bit, &basis) in src.flat_bases(Level::Register).iter().enumerate() {
@@ -161,12 +160,11 @@ impl<'a> Problem<'a> {
         }
         let mut wanted = Span::default();
         let pivots = (0..targets.len()).filter(|&bit| wanted.grow(targets[bit])).map(|bit| bit as u32).collect();
-        let problem = Self { src, dst, packed, own, held, targets, pivots };
-        let needed = problem.targets.iter().chain(dst.flat_bases(Level::Lane));
-        let moved = [Level::Warp, Level::Block].map(|level| differences(src, dst, level)).concat();
-        needed.chain(&moved).all(|&basis| problem.held.contains(basis)).then_some(problem)
+        let in_warp = targets.iter().chain(dst.flat_bases(Level::Lane)).all(|&basis| held.contains(basis));
+        in_warp.then_some(Self { src, dst, packed, own, held, targets, pivots })
     }
 
+    /// `None` if elements have to leave other warps, or one lane has too much of what the others want.
     fn solve(mut self, element_bits: u32) -> Option<ShufflePlan> {
         let (elements, receive) = match self.lane_elements() {
             Some(found) => found,

@@ -89,22 +89,10 @@ unsafe fn lane<'a, A>(at: *const u8, count: usize) -> &'a [A] {
 macro_rules! by_width {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype.bytes() {
-            1 => {
-                type $T = u8;
-                $body
-            }
-            2 => {
-                type $T = u16;
-                $body
-            }
-            4 => {
-                type $T = u32;
-                $body
-            }
-            _ => {
-                type $T = u64;
-                $body
-            }
+            1 => { type $T = u8; $body }
+            2 => { type $T = u16; $body }
+            4 => { type $T = u32; $body }
+            _ => { type $T = u64; $body }
         }
     };
 }
@@ -113,38 +101,14 @@ macro_rules! by_width {
 macro_rules! by_int {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
-            Dtype::I8 => {
-                type $T = i8;
-                $body
-            }
-            Dtype::I16 => {
-                type $T = i16;
-                $body
-            }
-            Dtype::I32 => {
-                type $T = i32;
-                $body
-            }
-            Dtype::I64 => {
-                type $T = i64;
-                $body
-            }
-            Dtype::U16 => {
-                type $T = u16;
-                $body
-            }
-            Dtype::U32 => {
-                type $T = u32;
-                $body
-            }
-            Dtype::U64 => {
-                type $T = u64;
-                $body
-            }
-            _ => {
-                type $T = u8;
-                $body
-            }
+            Dtype::I8 => { type $T = i8; $body }
+            Dtype::I16 => { type $T = i16; $body }
+            Dtype::I32 => { type $T = i32; $body }
+            Dtype::I64 => { type $T = i64; $body }
+            Dtype::U16 => { type $T = u16; $body }
+            Dtype::U32 => { type $T = u32; $body }
+            Dtype::U64 => { type $T = u64; $body }
+            _ => { type $T = u8; $body }
         }
     };
 }
@@ -153,22 +117,10 @@ macro_rules! by_int {
 macro_rules! by_float {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
-            Dtype::F16 => {
-                type $T = f16;
-                $body
-            }
-            Dtype::Bf16 => {
-                type $T = bf16;
-                $body
-            }
-            Dtype::F64 => {
-                type $T = f64;
-                $body
-            }
-            _ => {
-                type $T = f32;
-                $body
-            }
+            Dtype::F16 => { type $T = f16; $body }
+            Dtype::Bf16 => { type $T = bf16; $body }
+            Dtype::F64 => { type $T = f64; $body }
+            _ => { type $T = f32; $body }
         }
     };
 }

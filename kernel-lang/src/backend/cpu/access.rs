@@ -52,8 +52,8 @@ impl Machine<'_> {
                 Condition::Uniform(slot) => 0..if unsafe { self.at(*slot).read() } != 0 { count } else { 0 },
                 Condition::Less { lhs, rhs, or_equal } => {
                     // SAFETY: the slots hold `i64`s.
-                    let [(left, left_step), (right, right_step)] =
-                        [lhs, rhs].map(|affine| unsafe { (self.row_start(affine, extents, row), self.linear(affine.innermost())) });
+                    let [(left, left_step), (right, right_step)] = [lhs, rhs]
+                        .map(|affine| unsafe { (self.row_start(affine, extents, row), self.linear(affine.innermost())) });
                     left.checked_add(left_step.checked_mul(count as i64 - 1)?)?;
                     right.checked_add(right_step.checked_mul(count as i64 - 1)?)?;
                     // left + left_step * lane < right + right_step * lane
@@ -234,8 +234,7 @@ impl Machine<'_> {
 
     /// Which of some lanes of a row are active, a bit each.
     unsafe fn active_bits(&self, access: &Access, row: usize, lanes: Range<usize>, count: usize) -> u64 {
-        let bits =
-            |holds: &dyn Fn(usize) -> bool| lanes.clone().enumerate().fold(0, |bits, (bit, lane)| bits | u64::from(holds(lane)) << bit);
+        let bits = |holds: &dyn Fn(usize) -> bool| lanes.clone().enumerate().fold(0, |bits, (bit, lane)| bits | u64::from(holds(lane)) << bit);
         match &access.mask {
             Mask::Conditions(conditions) if conditions.is_empty() => bits(&|_| true),
             // SAFETY: the conditions are of tiles with these extents.

@@ -82,69 +82,26 @@ pub(super) type Label = usize;
 #[derive(Clone, Debug)]
 pub(super) enum Instr {
     /// An elementwise op. `strides[0]` and `strides[1..]` are the bytes from lane to lane of the result and the operands, 0 for uniform ones.
-    Lanes {
-        lanes: Lanes,
-        count: usize,
-        result: Slot,
-        operands: [Slot; 3],
-        strides: [u32; 4],
-        chunked: bool,
-    },
+    Lanes { lanes: Lanes, count: usize, result: Slot, operands: [Slot; 3], strides: [u32; 4], chunked: bool },
     /// `count` elements of `width` bytes, all as the first one at `from`.
-    Fill {
-        to: Slot,
-        from: Slot,
-        width: usize,
-        count: usize,
-    },
+    Fill { to: Slot, from: Slot, width: usize, count: usize },
     /// Bytes.
-    Copy {
-        to: Slot,
-        from: Slot,
-        bytes: usize,
-    },
+    Copy { to: Slot, from: Slot, bytes: usize },
     /// Elements of `width` bytes; `strides` are the source's in elements, 0 where it is repeated.
-    Broadcast {
-        to: Slot,
-        from: Slot,
-        width: usize,
-        extents: Vec<usize>,
-        strides: Vec<usize>,
-    },
+    Broadcast { to: Slot, from: Slot, width: usize, extents: Vec<usize>, strides: Vec<usize> },
     /// An `i64` tile from its form.
-    Index {
-        to: Slot,
-        affine: Affine,
-        extents: Vec<usize>,
-    },
+    Index { to: Slot, affine: Affine, extents: Vec<usize> },
     /// A `bool` tile from its form.
-    Conditions {
-        to: Slot,
-        conditions: Vec<Condition>,
-        extents: Vec<usize>,
-    },
+    Conditions { to: Slot, conditions: Vec<Condition>, extents: Vec<usize> },
     Load(Box<Access>),
     Store(Box<Access>),
     Jump(Label),
     /// Goes on unless the `bool` holds.
     JumpUnless(Slot, Label),
     /// Sets the index to `lower`, or leaves.
-    ForBegin {
-        index: Slot,
-        lower: Slot,
-        upper: Slot,
-        step: Slot,
-        dtype: Dtype,
-        exit: Label,
-    },
+    ForBegin { index: Slot, lower: Slot, upper: Slot, step: Slot, dtype: Dtype, exit: Label },
     /// Advances the index and repeats, or goes on.
-    ForNext {
-        index: Slot,
-        upper: Slot,
-        step: Slot,
-        dtype: Dtype,
-        body: Label,
-    },
+    ForNext { index: Slot, upper: Slot, step: Slot, dtype: Dtype, body: Label },
     Return,
 }
 

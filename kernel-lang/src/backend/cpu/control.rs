@@ -93,8 +93,7 @@ impl Translator<'_> {
     fn bind(&mut self, value: Value, carried: &Carried) {
         match self.forms.of(value) {
             Form::Affine { coefficients, .. } if carried.symbolic => {
-                let coefficients =
-                    coefficients.iter().map(|coefficient| Linear::Const(coefficient.expect("carried ones are constant"))).collect();
+                let coefficients = coefficients.iter().map(|coefficient| Linear::Const(coefficient.expect("carried ones are constant"))).collect();
                 self.set_symbol(value, Symbol::Affine(Affine { base: Linear::Slot(carried.to), coefficients }));
             }
             _ => self.set_place(value, carried.to, false),

@@ -146,6 +146,8 @@ impl Translator<'_> {
             Op::Return {} => self.instrs.push(Instr::Return),
             // The op around a region takes what it yields.
             Op::Yield { .. } | Op::Condition { .. } => {}
+            // A checked run here looks at every access itself.
+            Op::Report { .. } => {}
             Op::Arange { .. } => unreachable!("`arange` is affine"),
             Op::StaticIf { .. } | Op::StaticAssert { .. } => unreachable!("a specialised kernel has no `{}`", data.op.name()),
         }
@@ -308,17 +310,7 @@ impl Translator<'_> {
         };
         let param = self.func.param_index(base).expect("a pointer is a parameter");
         let parameter = self.func.params[param].name.clone();
-        Access {
-            word: self.words[base],
-            parameter,
-            loc,
-            extents: ty.extents(),
-            dtype: self.func.ty(base).dtype(),
-            offsets,
-            mask,
-            data,
-            other,
-        }
+        Access { word: self.words[base], parameter, loc, extents: ty.extents(), dtype: self.func.ty(base).dtype(), offsets, mask, data, other }
     }
 
     /// An `i64` scalar, as a constant if it is one.

@@ -26,7 +26,7 @@ impl Emitter<'_> {
         halves
     }
 
-    fn cast_one(&mut self, x: Reg, from: Dtype, to: Dtype) -> Reg {
+    pub(super) fn cast_one(&mut self, x: Reg, from: Dtype, to: Dtype) -> Reg {
         if from == to {
             return x;
         }

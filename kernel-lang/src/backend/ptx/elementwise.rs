@@ -124,6 +124,12 @@ impl Emitter<'_> {
             BinaryOp::Add => asm!(self, "add.s{bits} {d}, {a}, {b}"),
             BinaryOp::Sub => asm!(self, "sub.s{bits} {d}, {a}, {b}"),
             BinaryOp::Mul => asm!(self, "mul.lo.s{bits} {d}, {a}, {b}"),
+            BinaryOp::Rem if dtype == Dtype::F64 => return self.remainder(a, b),
+            BinaryOp::Rem if dtype == Dtype::F32 => {
+                let [a, b] = [a, b].map(|x| self.cast_one(x, Dtype::F32, Dtype::F64));
+                let wide = self.remainder(a, b);
+                return self.cast_one(wide, Dtype::F64, Dtype::F32);
+            }
             BinaryOp::Div | BinaryOp::Rem => return self.divide(op, dtype, a, b),
             BinaryOp::And | BinaryOp::Or | BinaryOp::Xor if dtype == Dtype::Bool => asm!(self, "{}.pred {d}, {a}, {b}", op.name()),
             BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => asm!(self, "{}.b{bits} {d}, {a}, {b}", op.name()),

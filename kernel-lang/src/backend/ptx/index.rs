@@ -136,16 +136,14 @@ impl Emitter<'_> {
     }
 
     /// `base + bytes * (uniform + thread part)`, computed once in a region for all accesses alike. Constants are left to the caller.
-    pub(super) fn address(
-        &mut self,
-        base: Option<Reg>,
-        base_value: Option<Value>,
-        affine: &Affine,
-        layout: Option<&Layout>,
-        bytes: i64,
-    ) -> Reg {
-        let key =
-            AddressKey { base: base_value, uniform: affine.uniform.clone(), lanes: affine.lanes.clone(), layout: layout.cloned(), bytes };
+    pub(super) fn address(&mut self, base: Option<Reg>, base_value: Option<Value>, affine: &Affine, layout: Option<&Layout>, bytes: i64) -> Reg {
+        let key = AddressKey {
+            base: base_value,
+            uniform: affine.uniform.clone(),
+            lanes: affine.lanes.clone(),
+            layout: layout.cloned(),
+            bytes,
+        };
         if let Some(known) = self.addresses.iter().rev().find_map(|scope| scope.get(&key)) {
             return *known;
         }
@@ -203,9 +201,15 @@ impl Emitter<'_> {
 
     /// Puts a tile of indices into registers.
     pub(super) fn index_tile(&mut self, result: Value, affine: &Affine) {
-        let layout = self.layout(result).cloned();
+        let lanes = Lanes::Each(self.index_registers(result, affine));
+        self.define(result, lanes);
+    }
+
+    /// The indices of a tile, or of a scalar, in registers: one for each that the thread holds.
+    pub(super) fn index_registers(&mut self, value: Value, affine: &Affine) -> Vec<Reg> {
+        let layout = self.layout(value).cloned();
         let thread = self.address(None, None, affine, layout.as_ref(), 1);
-        let parts = (0..self.lane_count(result)).map(|register| {
+        let parts = (0..self.lane_count(value)).map(|register| {
             let constant = affine.constant.wrapping_add(Self::register_part(layout.as_ref(), affine, register));
             if constant == 0 {
                 return thread;
@@ -214,7 +218,6 @@ impl Emitter<'_> {
             asm!(self, "add.s64 {index}, {thread}, {constant}");
             index
         });
-        let lanes = Lanes::Each(parts.collect());
-        self.define(result, lanes);
+        parts.collect()
     }
 }

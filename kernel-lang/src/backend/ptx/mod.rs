@@ -18,6 +18,8 @@ mod index;
 mod math;
 mod memory;
 mod registers;
+mod remainder;
+mod report;
 
 use std::collections::HashMap;
 
@@ -27,6 +29,8 @@ use crate::ir::{Function, Handle, Inst, Op, Region, SideTable, Type, Value, Veri
 use crate::layout::Layout;
 use crate::location::Loc;
 use crate::target::Target;
+
+pub use report::{REPORT_BYTES, Site};
 
 use registers::{Assembly, Class, Reg, asm};
 
@@ -61,14 +65,19 @@ struct Emitter<'a> {
     addresses: Vec<HashMap<index::AddressKey, Reg>>,
     /// Addresses and lengths of pointer parameters.
     pointers: SideTable<Value, Option<(Reg, Reg)>>,
+    /// The address of the report, in a checked kernel.
+    report_buffer: Option<Reg>,
+    sites: Vec<Site>,
+    /// Does the module need the bits of 2/pi?
+    uses_two_over_pi: bool,
     loc: Loc,
     num_warps: u32,
 }
 
-/// The PTX module of a kernel: one entry named as the kernel.
+/// The PTX module of a kernel: one entry named as the kernel; and the accesses that report, if it is checked.
 ///
 /// `func` is verified at the Gpu stage: every tile has a layout.
-pub fn emit(func: Verified<'_>, target: &Target, num_warps: u32) -> String {
+pub fn emit(func: Verified<'_>, target: &Target, num_warps: u32) -> (String, Vec<Site>) {
     let func = func.func();
     let mut emitter = Emitter {
         func,
@@ -79,28 +88,34 @@ pub fn emit(func: Verified<'_>, target: &Target, num_warps: u32) -> String {
         threads: index::ThreadParts::default(),
         addresses: vec![HashMap::new()],
         pointers: SideTable::new(),
+        report_buffer: None,
+        sites: Vec::new(),
+        uses_two_over_pi: false,
         loc: Loc::NONE,
         num_warps,
     };
     emitter.params();
     emitter.thread_parts();
     emitter.region(func.body);
-    let body = emitter.asm.finish();
+    let body = std::mem::take(&mut emitter.asm).finish();
 
-    let mut text = format!(
-        "//\n// {} by galatea\n//\n\n.version {}\n.target {target}\n.address_size 64\n\n.visible .entry {}(\n",
-        func.name,
-        target.ptx_version(),
-        func.name
-    );
-    let params: Vec<String> =
-        func.params.iter().enumerate().flat_map(|(index, param)| param_declarations(func, index, param.value)).collect();
+    let mut text =
+        format!("//\n// {} by galatea\n//\n\n.version {}\n.target {target}\n.address_size 64\n\n", func.name, target.ptx_version());
+    if emitter.uses_two_over_pi {
+        let words: Vec<String> = math::TWO_OVER_PI.iter().map(|word| format!("{word:#010x}")).collect();
+        text.push_str(&format!(".const .align 4 .b32 two_over_pi[{}] = {{{}}};\n\n", words.len(), words.join(", ")));
+    }
+    text.push_str(&format!(".visible .entry {}(\n", func.name));
+    let mut params: Vec<String> = func.params.iter().enumerate().flat_map(|(index, param)| param_declarations(func, index, param.value)).collect();
+    if func.reports {
+        params.push("\t.param .u64 .ptr .global .align 8 report".to_string());
+    }
     text.push_str(&params.join(",\n"));
     text.push_str(&format!("\n)\n.reqntid {}, 1, 1\n{{\n{body}}}\n", target.warp_size() * num_warps));
     for (index, file) in func.files.iter().enumerate() {
         text.push_str(&format!("\n.file {} {file:?}\n", index + 1));
     }
-    text
+    (text, emitter.sites)
 }
 
 fn param_declarations(func: &Function, index: usize, value: Value) -> Vec<String> {
@@ -173,6 +188,10 @@ fn needed(func: &Function) -> Vec<bool> {
                     mask.iter().copied().for_each(&mut need);
                     offset_parts(func, &mut facts, *offset).into_iter().for_each(need);
                 }
+                Op::Report { offset, outside, .. } => {
+                    need(*outside);
+                    offset_parts(func, &mut facts, *offset).into_iter().for_each(need);
+                }
                 op => match data.results.first().filter(|result| func.ty(**result).is_tile()).and_then(|result| facts.get(func, *result)) {
                     // A needed tile of indices is computed from its affine form, whatever op made it.
                     Some(affine) if op.is_pure() => affine.uniform.into_iter().for_each(|(value, _)| need(value)),
@@ -243,6 +262,12 @@ impl Emitter<'_> {
                 }
             }
         }
+        if self.func.reports {
+            let [generic, address] = [0; 2].map(|_| self.reg(Class::B64));
+            asm!(self, "ld.param.u64 {generic}, [report]");
+            asm!(self, "cvta.to.global.u64 {address}, {generic}");
+            self.report_buffer = Some(address);
+        }
     }
 
     /// The ops of a region but its terminator.
@@ -295,6 +320,7 @@ impl Emitter<'_> {
             Op::ReducePio2 { x } => self.reduce_pio2(*x, data.results[0], data.results[1]),
             Op::Load { .. } => self.load(&data.op, data.results[0]),
             Op::Store { .. } => self.store(&data.op),
+            Op::Report { base, offset, outside, is_store } => self.report(*base, *offset, *outside, *is_store, data.loc),
             Op::If { .. } | Op::For { .. } | Op::While { .. } => self.control(&data.op, &data.results),
             Op::Return {} => asm!(self, "ret"),
             Op::Yield { .. } | Op::Condition { .. } => {}

@@ -158,7 +158,15 @@ def _():
 @define("log half", 32)
 def _():
     w = lambda x: abs(x**2 / log(1 + x)) if abs(x) > mpf(10) ** -15 else abs(x)
-    return fit(log1p_tail, w, range(0, 5), mpf(-1) / 3, mpf(1) / 3, 32)
+    return fit(log1p_tail, w, range(0, 3), mpf(-1) / 16, mpf(1) / 16, 32)
+
+
+@define("log2 half", 32)
+def _():
+    ln2 = log(mpf(2))
+    f = lambda x: log1p_tail(x) / ln2
+    w = lambda x: abs(x**2 / log(1 + x) * ln2) if abs(x) > mpf(10) ** -15 else abs(x)
+    return fit(f, w, range(0, 3), mpf(-1) / 16, mpf(1) / 16, 32)
 
 
 @define("tanh f32", 32)
@@ -166,13 +174,6 @@ def _():
     f = odd(tanh, 1)
     w = lambda z: z * sqrt(z) / tanh(sqrt(z))
     return fit(f, w, range(0, 4), TINY, mpf("0.55") ** 2, 32)
-
-
-@define("tanh half", 32)
-def _():
-    f = odd(tanh, 1)
-    w = lambda z: z * sqrt(z) / tanh(sqrt(z))
-    return fit(f, w, range(0, 2), TINY, mpf("0.35") ** 2, 32)
 
 
 @define("sin f32", 32)
@@ -206,6 +207,66 @@ def _():
     # erfc(x) = 2^p(x)
     f = lambda x: log(erfc(x), 2)
     return fit(f, lambda x: erfc(x), range(0, 7), mpf("0.95"), mpf("3.95"), 32)
+
+
+LN2_HALF = log(mpf(2)) / 2 * mpf("1.0001")
+QUARTER_PI = pi / 4 * mpf("1.0001")
+
+
+@define("exp f64", 64)
+def _():
+    # e^r = 1 + r + r^2 p(r)
+    f = lambda r: (exp(r) - 1 - r) / r**2 if abs(r) > mpf(10) ** -18 else 1 / mpf(2) + r / 6
+    return fit(f, lambda r: r**2 / exp(r), range(0, 10), -LN2_HALF, LN2_HALF, 64)
+
+
+@define("exp2 f64", 64)
+def _():
+    # 2^r = 1 + r p(r)
+    f = lambda r: (mpf(2) ** r - 1) / r if abs(r) > mpf(10) ** -25 else log(mpf(2))
+    return fit(f, lambda r: abs(r) / mpf(2) ** r, range(0, 11), mpf(-1) / 2, mpf(1) / 2, 64)
+
+
+@define("log f64", 64)
+def _():
+    # ln((1 + s) / (1 - s)) = 2 s + s z p(z), z = s^2
+    ln = lambda z: log((1 + sqrt(z)) / (1 - sqrt(z)))
+    f = lambda z: (ln(z) / sqrt(z) - 2) / z
+    return fit(f, lambda z: z * sqrt(z) / ln(z), range(0, 7), TINY, mpf("0.17158") ** 2, 64)
+
+
+@define("tanh f64", 64)
+def _():
+    return fit(odd(tanh, 1), lambda z: z * sqrt(z) / tanh(sqrt(z)), range(0, 11), TINY, mpf("0.625") ** 2, 64)
+
+
+@define("sin f64", 64)
+def _():
+    return fit(odd(sin, 1), lambda z: z * sqrt(z) / sin(sqrt(z)), range(0, 6), TINY, QUARTER_PI**2, 64)
+
+
+@define("cos f64", 64)
+def _():
+    # cos(r) = 1 - z / 2 + z^2 p(z)
+    f = lambda z: (cos(sqrt(z)) - 1 + z / 2) / z**2
+    return fit(f, lambda z: z**2 / cos(sqrt(z)), range(0, 6), mpf(10) ** -8, QUARTER_PI**2, 64)
+
+
+@define("tan f64", 64)
+def _():
+    return fit(odd(tan, 1), lambda z: z * sqrt(z) / tan(sqrt(z)), range(0, 14), TINY, QUARTER_PI**2, 64)
+
+
+@define("erf f64 small", 64)
+def _():
+    f = lambda z: erf(sqrt(z)) / sqrt(z) - 1
+    return fit(f, lambda z: sqrt(z) / erf(sqrt(z)), range(0, 13), TINY, mpf(1), 64)
+
+
+@define("erf f64 large", 64)
+def _():
+    # erfc(x) = e^p(x)
+    return fit(lambda x: log(erfc(x)), lambda x: erfc(x), range(0, 20), mpf(1), mpf("5.9375"), 64)
 
 
 if __name__ == "__main__":

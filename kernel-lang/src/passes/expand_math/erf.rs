@@ -5,12 +5,18 @@ use crate::ir::{BinaryOp, CompareOp, UnaryOp, Value};
 use super::formula::Formula;
 
 /// From here on 1 - erfc(x) loses no digits.
-const LARGE: f64 = 0.95;
+const LARGE: f64 = 0.9375;
 /// erfc is below half an ulp of 1 from here on: 2^p stays there.
-const LIMIT: f64 = 3.95;
+const LIMIT: f64 = 3.9375;
 /// erf(x) = x + x p(x^2) for |x| < 0.95; relative error 2^-25.1.
-const SMALL: [f64; 6] =
-    [0.12837913632392883, -0.3761240839958191, 0.11280950158834457, -0.026736237108707428, 0.004950141068547964, -0.0005779279163107276];
+const SMALL: [f64; 6] = [
+    0.12837913632392883,
+    -0.3761240839958191,
+    0.11280950158834457,
+    -0.026736237108707428,
+    0.004950141068547964,
+    -0.0005779279163107276,
+];
 /// log2(erfc(x)) = p(x) in [0.95, 3.95]; absolute error of erfc 2^-29.
 const ERFC: [f64; 7] = [
     -0.00037002607132308185,

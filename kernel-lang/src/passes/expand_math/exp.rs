@@ -1,6 +1,6 @@
 //! `exp` and what is made of it: `sigmoid`, `tanh`.
 
-use crate::ir::{CompareOp, UnaryOp, Value};
+use crate::ir::{BinaryOp, CompareOp, UnaryOp, Value};
 
 use super::formula::Formula;
 
@@ -8,7 +8,7 @@ use super::formula::Formula;
 const LOG2_E: f64 = 1.4426950216293335;
 /// ln 2 = `LN_2_HIGH` + `LN_2_LOW`, both `f32`.
 const LN_2_HIGH: f64 = 0.6931471824645996;
-const LN_2_LOW: f64 = -1.904654323148236e-9;
+const LN_2_LOW: f64 = -1.9046542121259336e-09;
 
 /// 2^t for the rounded t = x log2(e), and what the rounding lost, d = x - t ln 2: e^x = 2^t e^d = 2^t (1 + d), since |d| < 2^-17.
 ///
@@ -28,24 +28,27 @@ pub(super) fn exp(f: &mut Formula<'_>, x: Value) -> Value {
     f.select(is_number, corrected, power)
 }
 
-/// With e = exp(-|x|): 1 / (1 + e) for x >= 0 and e / (1 + e) for x < 0. So e never overflows, and small results keep their digits.
+/// With e = exp(-|x|) and q = e / (1 + e): 1 - q for x >= 0 and e - e q for x < 0. So e never overflows, small results keep their
+/// digits, and the errors of q count for less than they would in a quotient.
 pub(super) fn sigmoid(f: &mut Formula<'_>, x: Value) -> Value {
     let magnitude = f.abs(x);
     let negative = f.neg(magnitude);
     let (power, d) = split_exp(f, negative);
     // For infinite x, d is NaN, and where t overflows it is inf: both become a number, and 0 times it is 0. NaN stays in `power`.
-    let limit = f.k(1.0);
-    let d = f.binary(crate::ir::BinaryOp::Min, d, limit);
+    let one = f.k(1.0);
+    let d = f.binary(BinaryOp::Min, d, one);
     let e = f.fma(power, d, power);
-    let sum = f.add_k(e, 1.0);
-    let inverse = f.unary(UnaryOp::RecipApprox, sum);
-    let small = f.mul(e, inverse);
+    let minus_one = f.k(-1.0);
+    let minus_sum = f.sub(minus_one, e);
+    let inverse = f.unary(UnaryOp::RecipApprox, minus_sum);
+    let minus_q = f.mul(e, inverse);
     let is_negative = f.compare_k(CompareOp::Lt, x, 0.0);
-    f.select(is_negative, small, inverse)
+    let whole = f.select(is_negative, e, one);
+    f.fma(minus_q, whole, whole)
 }
 
 /// From here on 1 - 2 / (e^2x + 1) loses no digits.
-const TANH_LARGE: f64 = 0.55;
+const TANH_LARGE: f64 = 0.546875;
 /// tanh(x) = x + x z p(z), z = x^2, for |x| < 0.55; relative error 2^-24.7.
 const TANH: [f64; 4] = [-0.3333294689655304, 0.1332072913646698, -0.05267200991511345, 0.01643787883222103];
 

@@ -32,7 +32,7 @@ const LOG2: [f64; 8] = [
 const LN_2: f64 = 0.6931471824645996;
 /// log2(e) = `LOG2_E_HIGH` + `LOG2_E_LOW`, both `f32`.
 const LOG2_E_HIGH: f64 = 1.4426950216293335;
-const LOG2_E_LOW: f64 = 1.925963033500011e-8;
+const LOG2_E_LOW: f64 = 1.925963033500011e-08;
 
 /// The r and e of x; a subnormal x is scaled by 2^23 first. Finite nonsense where x is not positive and finite.
 fn split(f: &mut Formula<'_>, x: Value) -> (Value, Value) {

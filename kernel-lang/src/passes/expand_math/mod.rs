@@ -15,11 +15,15 @@
 //! Coefficients are our own; `coefficients.py` beside this file derives them (Remez exchange, rounded one by one) and prints them.
 
 mod erf;
+mod erf_f64;
 mod exp;
+mod exp_f64;
 mod formula;
 mod half;
 mod log;
+mod log_f64;
 mod trig;
+mod trig_f64;
 
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute};
@@ -64,16 +68,35 @@ fn function(f: &mut Formula<'_>, op: UnaryOp, x: Value) -> Option<Value> {
     let wide = f.dtype() == Dtype::F64;
     Some(match (op, wide) {
         (UnaryOp::Exp, false) => exp::exp(f, x),
+        (UnaryOp::Exp, true) => exp_f64::exp(f, x),
         (UnaryOp::Exp2, false) => f.unary(UnaryOp::ExpApprox2, x),
+        (UnaryOp::Exp2 | UnaryOp::ExpApprox2, true) => exp_f64::exp2(f, x),
         (UnaryOp::Sigmoid, false) => exp::sigmoid(f, x),
+        (UnaryOp::Sigmoid, true) => exp_f64::sigmoid(f, x),
         (UnaryOp::Tanh, false) => exp::tanh(f, x),
+        (UnaryOp::Tanh, true) => exp_f64::tanh(f, x),
         (UnaryOp::Log, false) => log::log(f, x),
+        (UnaryOp::Log, true) => log_f64::log(f, x),
         (UnaryOp::Log2, false) => log::log2(f, x),
+        (UnaryOp::Log2 | UnaryOp::LogApprox2, true) => log_f64::log2(f, x),
         (UnaryOp::Rsqrt, false) => f.unary(UnaryOp::RsqrtApprox, x),
+        (UnaryOp::Rsqrt | UnaryOp::RsqrtApprox, true) => {
+            let root = f.unary(UnaryOp::Sqrt, x);
+            let one = f.k(1.0);
+            f.div(one, root)
+        }
+        (UnaryOp::RecipApprox, true) => {
+            let one = f.k(1.0);
+            f.div(one, x)
+        }
         (UnaryOp::Sin, false) => trig::sin(f, x),
+        (UnaryOp::Sin, true) => trig_f64::sin(f, x),
         (UnaryOp::Cos, false) => trig::cos(f, x),
+        (UnaryOp::Cos, true) => trig_f64::cos(f, x),
         (UnaryOp::Tan, false) => trig::tan(f, x),
+        (UnaryOp::Tan, true) => trig_f64::tan(f, x),
         (UnaryOp::Erf, false) => erf::erf(f, x),
+        (UnaryOp::Erf, true) => erf_f64::erf(f, x),
         (UnaryOp::Round, _) => round(f, x),
         _ => return None,
     })
