@@ -113,6 +113,7 @@ pub(crate) use codegen::compile;
 mod codegen {
     use super::{Bound, Instance, Variant};
     use crate::diagnostic::Diagnostic;
+    use crate::dtype::Dtype;
     use crate::frontend::place::{Errors, Place, Places};
     use crate::ir::Function;
     use crate::target::Target;
@@ -138,7 +139,7 @@ mod codegen {
             }
         }
         for (mut diagnostic, by) in mistakes {
-            if let Some(values) = values(instances, &by) {
+            if let Some(values) = values(func, instances, &by) {
                 diagnostic.message = format!("{} (with {values})", diagnostic.message);
             }
             let place = places.get(diagnostic.loc).unwrap_or(fallback);
@@ -160,15 +161,9 @@ mod codegen {
         }
         let mut variants: Vec<Variant> = Vec::new();
         for target in Target::ALL {
-<<<<<<< HEAD
-            let options = Options { bindings: bindings.clone(), target, num_warps: instance.num_warps, num_stages: instance.num_stages };
-            let Compiled { ptx, entry, num_warps, shared_bytes } =
+            let options = Options { num_warps: instance.num_warps, num_stages: instance.num_stages, ..Options::new(bindings.clone(), target) };
+            let Compiled { ptx, entry, num_warps, shared_bytes, .. } =
                 crate::compile(func, &options).map_err(|diagnostics| diagnostics.into_vec())?;
-=======
-            let options =
-                Options { num_warps: instance.num_warps, num_stages: instance.num_stages, ..Options::new(bindings.clone(), target) };
-            let Compiled { ptx, entry, num_warps, shared_bytes, sites: _ } = crate::compile(func, &options).map_err(|diagnostics| diagnostics.into_vec())?;
->>>>>>> main
             // A newer target is worth its bytes only if its instructions differ.
             if variants.iter().any(|earlier| body(&earlier.ptx) == body(&ptx)) {
                 continue;
@@ -215,7 +210,7 @@ mod codegen {
     }
 
     /// The values that a mistake depends on: a generic is left out if the mistake is there for all of its values.
-    fn values(instances: &[Instance], by: &[usize]) -> Option<String> {
+    fn values(func: &Function, instances: &[Instance], by: &[usize]) -> Option<String> {
         let count = instances.first()?.generics.len();
         let matters = |generic: usize| {
             let all: Vec<&Bound> = instances.iter().map(|instance| &instance.generics[generic]).collect();
@@ -223,8 +218,10 @@ mod codegen {
             let distinct = all.iter().any(|bound| *bound != all[0]);
             if distinct { all.iter().any(|bound| !here.contains(bound)) } else { matches!(all[0], Bound::Const(..)) }
         };
+        let is_bool = |name: &str| func.consts.iter().any(|param| *param.name == *name && param.dtype == Dtype::Bool);
         let words = |bound: &Bound| match bound {
             Bound::Type(name, dtype) => format!("`{name} = {dtype}`"),
+            Bound::Const(name, value) if is_bool(name) => format!("`{name} = {}`", *value != 0),
             Bound::Const(name, value) => format!("`{name} = {value}`"),
         };
         let generics: Vec<usize> = (0..count).filter(|generic| matters(*generic)).collect();

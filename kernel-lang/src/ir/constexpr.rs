@@ -183,11 +183,7 @@ fn round_float(value: f64, dtype: Dtype) -> Result<ConstExpr, String> {
         Dtype::F32 => f64::from(value as f32),
         _ => value,
     };
-    if value.is_finite() && rounded.is_infinite() {
-        Err(format!("`{value:?}` does not fit `{dtype}`"))
-    } else {
-        Ok(ConstExpr::Float(rounded))
-    }
+    if value.is_finite() && rounded.is_infinite() { Err(format!("`{value:?}` does not fit `{dtype}`")) } else { Ok(ConstExpr::Float(rounded)) }
 }
 
 /// `None` where an operand is not a literal or the kinds do not fit.
