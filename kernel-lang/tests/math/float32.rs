@@ -60,8 +60,22 @@ fn samples(per_exponent: usize) -> Vec<f32> {
         bits.extend([exponent << 23, (exponent << 23) | 1, (exponent << 23) | 0x7f_ffff]);
         bits.extend((0..per_exponent).map(|_| (exponent << 23) | (random() & 0x7f_ffff)));
     }
-    let mut places =
-        vec![0.0f32, 1.0, 0.5, 2.0, 0.5625, 0.9375, 3.9375, 0.707_106_77, 1.414_213_5, 87.336_55, 88.722_84, 103.972_08, 104.0, 105_615.0];
+    let mut places = vec![
+        0.0f32,
+        1.0,
+        0.5,
+        2.0,
+        0.5625,
+        0.9375,
+        3.9375,
+        std::f32::consts::FRAC_1_SQRT_2,
+        std::f32::consts::SQRT_2,
+        87.336_55,
+        88.722_84,
+        103.972_08,
+        104.0,
+        105_615.0,
+    ];
     places.extend([126.0, 127.0, 128.0, 149.0, 150.0, 8_388_608.0, 4_194_304.0, 2.5, 1.5, 9.010_914, 17.33, 8_388_607.5]);
     places.extend((1..200).map(|n| (f64::from(n) * std::f64::consts::FRAC_PI_4) as f32));
     for place in places {
