@@ -51,7 +51,7 @@ pub(crate) enum ExprKind {
     /// `[N]`: only as a shape.
     Shape(Vec<Expr>),
     /// `t.0`
-    Field(Box<Expr>, u32),
+    Field(Box<Expr>, String),
     /// `if c { a } else { b }`
     If(Box<If>),
     /// `{ ..; x }`

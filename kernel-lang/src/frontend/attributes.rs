@@ -52,7 +52,7 @@ pub(crate) fn parse(tokens: TokenStream, signature: &Signature, errors: &mut Err
     let mut seen: Vec<String> = Vec::new();
     for entry in entries(tokens, &mut attributes.krate, errors) {
         if seen.contains(&entry.name.text) {
-            errors.push(entry.name.place, format!("`{}` is given twice", entry.name.text));
+            errors.push_help(entry.name.place, format!("`{}` is given twice", entry.name.text), "remove one of them");
             continue;
         }
         seen.push(entry.name.text.clone());
@@ -87,6 +87,10 @@ fn entries(tokens: TokenStream, krate: &mut TokenStream, errors: &mut Errors) ->
     })
     .parse2(tokens);
     if let Err(error) = result {
+        // The entry that broke off is explained once.
+        if list.last().is_some_and(|entry| entry.values.is_none()) {
+            list.pop();
+        }
         errors.push_help(
             Place::at(error.span()),
             format!("this attribute cannot be read: {error}"),
@@ -144,19 +148,28 @@ fn unknown(name: &Name, signature: &Signature, errors: &mut Errors) {
 }
 
 /// The values of a list, each once.
-fn listed<T: PartialEq>(entry: &Entry, errors: &mut Errors, form: &str, mut read: impl FnMut(&syn::Expr, &mut Errors) -> Option<T>) -> Vec<T> {
+fn listed<T: PartialEq>(
+    entry: &Entry,
+    errors: &mut Errors,
+    form: &str,
+    mut read: impl FnMut(&syn::Expr, &mut Errors) -> Option<T>,
+) -> Vec<T> {
     let mut found: Vec<T> = Vec::new();
     let Some(values) = &entry.values else {
         errors.push_help(entry.name.place, format!("`{}` needs values", entry.name.text), format!("write {form}"));
         return found;
     };
     if values.is_empty() {
-        errors.push_help(entry.name.place, format!("`{}` has no values", entry.name.text), format!("write {form}, or leave it to the launch"));
+        errors.push_help(
+            entry.name.place,
+            format!("`{}` has no values", entry.name.text),
+            format!("write {form}, or leave it to the launch"),
+        );
     }
     for value in values {
         if let Some(read) = read(value, errors) {
             if found.contains(&read) {
-                errors.push(Place::of(value), "this value is listed twice");
+                errors.push_help(Place::of(value), "this value is listed twice", "remove one of them");
             } else {
                 found.push(read);
             }
@@ -209,13 +222,17 @@ pub(crate) fn const_value(value: &syn::Expr, generic: &ConstGeneric, errors: &mu
         };
     }
     let Some(found) = integer(value) else {
-        errors.push_help(place, format!("`{name}` is `{ty}`, and this is not an integer"), "write literals: the macro does not see constants outside");
+        errors.push_help(
+            place,
+            format!("`{name}` is `{ty}`, and this is not an integer"),
+            "write literals: the macro does not see constants outside",
+        );
         return None;
     };
     let (low, high) = generic.dtype.int_range().unwrap_or((0, 0));
     let low = if ty == "usize" { 0 } else { low };
     if !(low..=high).contains(&found) {
-        errors.push(place, format!("`{found}` does not fit `{ty}`, the type of `{name}`"));
+        errors.push_help(place, format!("`{found}` does not fit `{ty}`, the type of `{name}`"), format!("`{ty}` holds {low} to {high}"));
         return None;
     }
     Some(found)

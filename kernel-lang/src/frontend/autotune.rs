@@ -36,7 +36,7 @@ const LATER: [&str; 6] = ["heuristics", "prune", "reset_to_zero", "restore_value
 /// Reads the attribute's arguments.
 pub(crate) fn parse(tokens: TokenStream, place: Place, signature: &Signature, attributes: &Attributes, errors: &mut Errors) -> Autotune {
     let mut autotune = Autotune { tuned: Vec::new(), configs: Vec::new(), key: Vec::new() };
-    let mut configs = None;
+    let (mut configs, before) = (None, errors.len());
     let result = (|input: ParseStream<'_>| {
         while !input.is_empty() {
             let ident = input.call(syn::Ident::parse_any)?;
@@ -50,7 +50,8 @@ pub(crate) fn parse(tokens: TokenStream, place: Place, signature: &Signature, at
                     errors.push_help(Place::from(&ident), format!("`{name}` is not available yet"), FORM);
                 }
                 _ => {
-                    let help = did_you_mean(&name, ["configs", "key"]).map_or_else(|| FORM.to_string(), |near| format!("did you mean `{near}`?"));
+                    let help =
+                        did_you_mean(&name, ["configs", "key"]).map_or_else(|| FORM.to_string(), |near| format!("did you mean `{near}`?"));
                     errors.push_help(Place::from(&ident), format!("`#[autotune]` has no option `{name}`"), help);
                 }
             }
@@ -66,6 +67,8 @@ pub(crate) fn parse(tokens: TokenStream, place: Place, signature: &Signature, at
         return autotune;
     }
     match configs {
+        // A misspelt `configs` has been reported.
+        None if errors.len() > before => {}
         None => errors.push_help(place, "`#[autotune]` needs configurations", FORM),
         Some((ident, syn::Expr::Array(array))) => {
             if array.elems.is_empty() {
@@ -75,7 +78,9 @@ pub(crate) fn parse(tokens: TokenStream, place: Place, signature: &Signature, at
         }
         Some((_, other)) => {
             let message = match &other {
-                syn::Expr::Call(call) if matches!(&*call.func, syn::Expr::Path(path) if path.path.is_ident("product")) => "`product` is not available yet",
+                syn::Expr::Call(call) if matches!(&*call.func, syn::Expr::Path(path) if path.path.is_ident("product")) => {
+                    "`product` is not available yet"
+                }
                 _ => "the configurations are a list",
             };
             errors.push_help(Place::of(&other), message, FORM);
@@ -110,7 +115,7 @@ fn key(value: &syn::Expr, signature: &Signature, autotune: &mut Autotune, errors
         if matches!(signature.params[index].ty, Some(Type::Pointer { .. })) {
             errors.push_help(place, format!("`{name}` is a pointer, and every tensor would be tuned anew"), "list the sizes: `key = [n]`");
         } else if autotune.key.contains(&index) {
-            errors.push(place, format!("`{name}` is listed twice"));
+            errors.push_help(place, format!("`{name}` is listed twice"), "remove one of them");
         } else {
             autotune.key.push(index);
         }
@@ -138,7 +143,8 @@ fn list(array: &syn::ExprArray, signature: &Signature, attributes: &Attributes, 
     autotune.tuned.sort_unstable();
     for config in structs {
         if let Some(read) = fields(config, signature, attributes, &autotune.tuned, errors) {
-            let same = |other: &Config| other.values == read.values && (other.num_warps, other.num_stages) == (read.num_warps, read.num_stages);
+            let same =
+                |other: &Config| other.values == read.values && (other.num_warps, other.num_stages) == (read.num_warps, read.num_stages);
             if autotune.configs.iter().any(same) {
                 errors.push_help(Place::of(config), "this configuration is listed twice", "remove one of them");
             } else {
@@ -158,13 +164,23 @@ fn config<'a>(elem: &'a syn::Expr, errors: &mut Errors) -> Option<&'a syn::ExprS
         }
         syn::Expr::Group(group) => config(&group.expr, errors),
         other => {
-            errors.push_help(Place::of(other), "a configuration is written `Config { .. }`", "write `Config { BLOCK_SIZE: 1024, num_warps: 4 }`");
+            errors.push_help(
+                Place::of(other),
+                "a configuration is written `Config { .. }`",
+                "write `Config { BLOCK_SIZE: 1024, num_warps: 4 }`",
+            );
             None
         }
     }
 }
 
-fn fields(config: &syn::ExprStruct, signature: &Signature, attributes: &Attributes, tuned: &[usize], errors: &mut Errors) -> Option<Config> {
+fn fields(
+    config: &syn::ExprStruct,
+    signature: &Signature,
+    attributes: &Attributes,
+    tuned: &[usize],
+    errors: &mut Errors,
+) -> Option<Config> {
     let before = errors.len();
     let mut values: Vec<Option<i128>> = vec![None; tuned.len()];
     let mut read = Config { values: Vec::new(), num_warps: attributes.num_warps, num_stages: attributes.num_stages };
@@ -176,13 +192,17 @@ fn fields(config: &syn::ExprStruct, signature: &Signature, attributes: &Attribut
         };
         let (name, place) = (plain(ident), Place::from(ident));
         if seen.contains(&name) {
-            errors.push(place, format!("`{name}` is given twice"));
+            errors.push_help(place, format!("`{name}` is given twice"), "remove one of them");
             continue;
         }
         seen.push(name.clone());
         if field.colon_token.is_none() {
             errors.push_help(place, format!("`{name}` needs a value"), format!("write `{name}: 4`"));
-            values.iter_mut().zip(tuned).filter(|(_, index)| signature.consts[**index].name.text == name).for_each(|(value, _)| *value = Some(0));
+            values
+                .iter_mut()
+                .zip(tuned)
+                .filter(|(_, index)| signature.consts[**index].name.text == name)
+                .for_each(|(value, _)| *value = Some(0));
             continue;
         }
         match name.as_str() {
@@ -204,7 +224,11 @@ fn fields(config: &syn::ExprStruct, signature: &Signature, attributes: &Attribut
     for (value, index) in values.iter().zip(tuned) {
         if value.is_none() {
             let name = &signature.consts[*index].name.text;
-            errors.push_help(Place::of(config), format!("this configuration has no `{name}`"), "every configuration fixes the same constants");
+            errors.push_help(
+                Place::of(config),
+                format!("this configuration has no `{name}`"),
+                "every configuration fixes the same constants",
+            );
         }
     }
     read.values = values.into_iter().map(|value| value.unwrap_or(0)).collect();

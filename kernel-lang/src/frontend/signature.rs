@@ -10,12 +10,8 @@ use crate::frontend::place::{Errors, Place};
 use crate::ir::{Elem, Type};
 
 /// What a bound such as `Float` stands for.
-pub(crate) const BOUNDS: &[(&str, &[Dtype])] = &[
-    ("Float", &Dtype::FLOATS),
-    ("Int", &Dtype::INTS),
-    ("Number", &NUMBERS),
-    ("Element", &Dtype::ALL),
-];
+pub(crate) const BOUNDS: &[(&str, &[Dtype])] =
+    &[("Float", &Dtype::FLOATS), ("Int", &Dtype::INTS), ("Number", &NUMBERS), ("Element", &Dtype::ALL)];
 
 const NUMBERS: [Dtype; 12] = {
     let mut numbers = [Dtype::F32; 12];
@@ -88,7 +84,11 @@ pub(crate) fn parse(item: &syn::ItemFn, errors: &mut Errors) -> Signature {
         }
     }
     if let syn::Safety::Unsafe(token) = &sig.safety {
-        errors.push_help(Place::of(token), "a kernel is not declared `unsafe`", "for a kernel without bounds checks write `#[kernel(unchecked)]`");
+        errors.push_help(
+            Place::of(token),
+            "a kernel is not declared `unsafe`",
+            "for a kernel without bounds checks write `#[kernel(unchecked)]`",
+        );
     }
     if let syn::ReturnType::Type(_, ty) = &sig.output
         && !matches!(&**ty, syn::Type::Tuple(tuple) if tuple.elems.is_empty())
@@ -113,7 +113,11 @@ fn generic(param: &GenericParam, signature: &mut Signature, errors: &mut Errors)
         GenericParam::Type(param) => {
             let name = Name { text: plain(&param.ident), place: Place::from(&param.ident) };
             if let Some((_, default)) = &param.default {
-                errors.push_help(Place::of(default), "a type parameter of a kernel has no default", "name the types at the launch: `kernel::<f32>(..)`");
+                errors.push_help(
+                    Place::of(default),
+                    "a type parameter of a kernel has no default",
+                    "name the types at the launch: `kernel::<f32>(..)`",
+                );
             }
             let (bound, choices) = bound(param, errors).unwrap_or(("Element", &Dtype::ALL));
             signature.types.push(TypeGeneric { name, ident: param.ident.clone(), bound, choices });
@@ -121,7 +125,11 @@ fn generic(param: &GenericParam, signature: &mut Signature, errors: &mut Errors)
         GenericParam::Const(param) => {
             let name = Name { text: plain(&param.ident), place: Place::from(&param.ident) };
             if let Some((_, default)) = &param.default {
-                errors.push_help(Place::of(default), "a constant parameter of a kernel has no default", "list values to compile: `#[kernel(N = [1024])]`");
+                errors.push_help(
+                    Place::of(default),
+                    "a constant parameter of a kernel has no default",
+                    "list values to compile: `#[kernel(N = [1024])]`",
+                );
             }
             let written = ident_of(&param.ty);
             let dtype = written.as_deref().and_then(dtype_of).filter(|dtype| !dtype.is_float());
@@ -136,7 +144,11 @@ fn generic(param: &GenericParam, signature: &mut Signature, errors: &mut Errors)
             signature.consts.push(ConstGeneric { name, ident: param.ident.clone(), dtype, ty });
         }
         GenericParam::Lifetime(param) => {
-            errors.push_help(Place::of(param), "a kernel has no lifetime parameters", "remove it: `Ptr<T>` borrows its tensor for the launch by itself");
+            errors.push_help(
+                Place::of(param),
+                "a kernel has no lifetime parameters",
+                "remove it: `Ptr<T>` borrows its tensor for the launch by itself",
+            );
         }
     }
 }
@@ -166,7 +178,11 @@ fn bound(param: &syn::TypeParam, errors: &mut Errors) -> Option<(&'static str, &
             Some(near) => format!("did you mean `{near}`?"),
             None => HELP.to_string(),
         };
-        let message = if name.is_empty() { "a type parameter is bound by a set of element types".to_string() } else { format!("`{name}` is not a set of element types") };
+        let message = if name.is_empty() {
+            "a type parameter is bound by a set of element types".to_string()
+        } else {
+            format!("`{name}` is not a set of element types")
+        };
         errors.push_help(Place::of(first), message, help);
     }
     found
@@ -215,7 +231,11 @@ fn parameter_type(ty: &syn::Type, signature: &Signature, errors: &mut Errors) ->
         syn::Type::Paren(paren) => return parameter_type(&paren.elem, signature, errors),
         syn::Type::Path(path) if path.qself.is_none() => &path.path,
         syn::Type::Reference(_) | syn::Type::Slice(_) | syn::Type::Ptr(_) | syn::Type::Array(_) => {
-            errors.push_help(place, "memory is passed to a kernel as a pointer of its own kind", "write `x: Ptr<f32>` to read, `y: PtrMut<f32>` to write");
+            errors.push_help(
+                place,
+                "memory is passed to a kernel as a pointer of its own kind",
+                "write `x: Ptr<f32>` to read, `y: PtrMut<f32>` to write",
+            );
             return None;
         }
         _ => {
@@ -247,6 +267,12 @@ fn parameter_type(ty: &syn::Type, signature: &Signature, errors: &mut Errors) ->
             errors.push_help(place, format!("`{name}` is not available yet"), "pass `Ptr<T>` and the sizes as `usize`");
             None
         }
+        _ if !last.arguments.is_none() => {
+            let help =
+                did_you_mean(&name, ["Ptr", "PtrMut"]).map_or_else(|| KINDS.to_string(), |near| format!("did you mean `{near}<..>`?"));
+            errors.push_help(place, format!("`{name}` cannot be passed to a kernel"), help);
+            None
+        }
         _ => element(ty, signature, errors).map(Type::scalar),
     }
 }
@@ -255,7 +281,9 @@ fn parameter_type(ty: &syn::Type, signature: &Signature, errors: &mut Errors) ->
 fn element(ty: &syn::Type, signature: &Signature, errors: &mut Errors) -> Option<Elem> {
     let place = Place::of(ty);
     let name = match ty {
-        syn::Type::Path(path) if path.qself.is_none() => path.path.segments.last().filter(|last| last.arguments.is_none()).map(|last| plain(&last.ident)),
+        syn::Type::Path(path) if path.qself.is_none() => {
+            path.path.segments.last().filter(|last| last.arguments.is_none()).map(|last| plain(&last.ident))
+        }
         syn::Type::Group(group) => return element(&group.elem, signature, errors),
         _ => None,
     };
@@ -289,12 +317,12 @@ fn unique(signature: &Signature, errors: &mut Errors) {
             errors.push_help(name.place, format!("`{}` has a meaning of its own in a kernel", name.text), "choose another name");
         }
         if generics[..index].iter().any(|earlier| earlier.text == name.text) {
-            errors.push(name.place, format!("the generic `{}` is declared twice", name.text));
+            errors.push_help(name.place, format!("the generic `{}` is declared twice", name.text), "choose another name");
         }
     }
     for (index, param) in signature.params.iter().enumerate() {
         if signature.params[..index].iter().any(|earlier| earlier.name.text == param.name.text) {
-            errors.push(param.name.place, format!("the parameter `{}` is declared twice", param.name.text));
+            errors.push_help(param.name.place, format!("the parameter `{}` is declared twice", param.name.text), "choose another name");
         }
         if generics.iter().any(|name| name.text == param.name.text) {
             errors.push_help(param.name.place, format!("`{}` is a generic of the kernel", param.name.text), "choose another name");

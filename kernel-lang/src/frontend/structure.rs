@@ -279,6 +279,10 @@ impl Structurer<'_> {
 
     fn value_block(&mut self, block: &mut Block) {
         let stmts = std::mem::take(&mut block.stmts);
+        if stmts.iter().any(|stmt| ends_of_stmt(stmt).leaves) {
+            // Reported: what the block would give is open.
+            block.value = Some(Box::new(Expr { kind: ExprKind::Error, place: block.place }));
+        }
         block.stmts = self.list(stmts, block.place);
         if let Some(value) = &mut block.value {
             self.blocks_in(value);
@@ -352,7 +356,9 @@ fn ends_of_stmt(stmt: &Stmt) -> Ends {
         // A loop keeps `break` and `continue` to itself; only `return` leaves it.
         StmtKind::For(inner) => Ends { falls_through: true, leaves: inner.body.stmts.iter().any(may_return) },
         StmtKind::While(inner) => Ends { falls_through: true, leaves: inner.body.stmts.iter().any(may_return) },
-        StmtKind::Let(_, _, Expr { kind: ExprKind::If(inner), .. }) if leaves_on_one_side(inner) => Ends { falls_through: true, leaves: true },
+        StmtKind::Let(_, _, Expr { kind: ExprKind::If(inner), .. }) if leaves_on_one_side(inner) => {
+            Ends { falls_through: true, leaves: true }
+        }
         _ => PLAIN,
     }
 }
@@ -373,7 +379,9 @@ fn any_exit(stmt: &Stmt, test: &mut dyn FnMut(&StmtKind, bool) -> bool, nested: 
             || block.value.as_deref().is_some_and(|value| any_exit(&Stmt::of_expr(value.clone()), test, nested))
     };
     match &stmt.kind {
-        StmtKind::If(inner) => in_block(&inner.then_block, nested) || inner.else_block.as_ref().is_some_and(|block| in_block(block, nested)),
+        StmtKind::If(inner) => {
+            in_block(&inner.then_block, nested) || inner.else_block.as_ref().is_some_and(|block| in_block(block, nested))
+        }
         StmtKind::Let(_, _, Expr { kind: ExprKind::If(inner), .. }) => {
             in_block(&inner.then_block, nested) || inner.else_block.as_ref().is_some_and(|block| in_block(block, nested))
         }
@@ -421,7 +429,9 @@ fn exits_in_stmt(stmt: &Stmt, found: &mut Vec<Place>) {
             exits_in(&Expr { kind: ExprKind::If(Box::new(inner.clone())), place: stmt.place }, found);
         }
         StmtKind::Block(block) => exits_in(&Expr { kind: ExprKind::Block(block.clone()), place: stmt.place }, found),
-        StmtKind::Let(_, _, value) | StmtKind::Assign(_, value) | StmtKind::Update(_, _, value) | StmtKind::Expr(value) => exits_in(value, found),
+        StmtKind::Let(_, _, value) | StmtKind::Assign(_, value) | StmtKind::Update(_, _, value) | StmtKind::Expr(value) => {
+            exits_in(value, found)
+        }
         // A loop inside an expression's block keeps its `break` and `continue`.
         StmtKind::For(_) | StmtKind::While(_) if may_return(stmt) => found.push(stmt.place),
         _ => {}

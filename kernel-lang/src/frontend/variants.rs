@@ -68,7 +68,10 @@ pub(crate) fn instances(signature: &Signature, attributes: &Attributes, autotune
     }
     let mut product: Vec<Vec<Bound>> = vec![Vec::new()];
     for choices in &generics {
-        product = product.iter().flat_map(|known| choices.iter().map(move |choice| known.iter().cloned().chain([choice.clone()]).collect())).collect();
+        product = product
+            .iter()
+            .flat_map(|known| choices.iter().map(move |choice| known.iter().cloned().chain([choice.clone()]).collect()))
+            .collect();
     }
     let Some(autotune) = autotune else {
         let (num_warps, num_stages) = (attributes.num_warps, attributes.num_stages);
@@ -110,6 +113,7 @@ pub(crate) use codegen::compile;
 mod codegen {
     use super::{Bound, Instance, Variant};
     use crate::diagnostic::Diagnostic;
+    use crate::dtype::Dtype;
     use crate::frontend::place::{Errors, Place, Places};
     use crate::ir::Function;
     use crate::target::Target;
@@ -125,7 +129,8 @@ mod codegen {
                 Ok(compiled) => variants.extend(compiled),
                 Err(diagnostics) => {
                     for diagnostic in diagnostics {
-                        match mistakes.iter_mut().find(|(known, _)| *known == diagnostic) {
+                        // One value often breaks several ops in the same way: the first place stands for all.
+                        match mistakes.iter_mut().find(|(known, _)| known.message == diagnostic.message && known.help == diagnostic.help) {
                             Some((_, by)) => by.push(index),
                             None => mistakes.push((diagnostic, vec![index])),
                         }
@@ -134,7 +139,7 @@ mod codegen {
             }
         }
         for (mut diagnostic, by) in mistakes {
-            if let Some(values) = values(instances, &by) {
+            if let Some(values) = values(func, instances, &by) {
                 diagnostic.message = format!("{} (with {values})", diagnostic.message);
             }
             let place = places.get(diagnostic.loc).unwrap_or(fallback);
@@ -156,9 +161,9 @@ mod codegen {
         }
         let mut variants: Vec<Variant> = Vec::new();
         for target in Target::ALL {
-            let options =
-                Options { num_warps: instance.num_warps, num_stages: instance.num_stages, ..Options::new(bindings.clone(), target) };
-            let Compiled { ptx, entry, num_warps, shared_bytes, sites: _ } = crate::compile(func, &options).map_err(|diagnostics| diagnostics.into_vec())?;
+            let options = Options { num_warps: instance.num_warps, num_stages: instance.num_stages, ..Options::new(bindings.clone(), target) };
+            let Compiled { ptx, entry, num_warps, shared_bytes, .. } =
+                crate::compile(func, &options).map_err(|diagnostics| diagnostics.into_vec())?;
             // A newer target is worth its bytes only if its instructions differ.
             if variants.iter().any(|earlier| body(&earlier.ptx) == body(&ptx)) {
                 continue;
@@ -178,6 +183,10 @@ mod codegen {
     type Outcome = Result<Vec<Variant>, Vec<Diagnostic>>;
 
     fn in_parallel(instances: &[Instance], work: impl Fn(&Instance) -> Outcome + Sync) -> Vec<Outcome> {
+        // A defect of a pass must not end the user's build without a word.
+        let work = |instance: &Instance| {
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(instance))).unwrap_or_else(|_| Err(vec![crashed()]))
+        };
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(instances.len());
         if threads <= 1 {
             return instances.iter().map(work).collect();
@@ -189,18 +198,19 @@ mod codegen {
                 .map(|chunk| (chunk.len(), scope.spawn(move || chunk.iter().map(work).collect::<Vec<_>>())))
                 .collect();
             let join = |(len, handle): (usize, std::thread::ScopedJoinHandle<'_, Vec<Outcome>>)| {
-                handle.join().unwrap_or_else(|_| {
-                    let diagnostic = Diagnostic::new(crate::location::Loc::NONE, "the compiler crashed on this kernel")
-                        .help("this is a defect of the compiler; please report it with the kernel");
-                    vec![Err(vec![diagnostic]); len]
-                })
+                handle.join().unwrap_or_else(|_| vec![Err(vec![crashed()]); len])
             };
             chunks.into_iter().flat_map(join).collect()
         })
     }
 
+    fn crashed() -> Diagnostic {
+        Diagnostic::new(crate::location::Loc::NONE, "the compiler crashed on this kernel")
+            .help("this is a defect of the compiler; please report it with the kernel")
+    }
+
     /// The values that a mistake depends on: a generic is left out if the mistake is there for all of its values.
-    fn values(instances: &[Instance], by: &[usize]) -> Option<String> {
+    fn values(func: &Function, instances: &[Instance], by: &[usize]) -> Option<String> {
         let count = instances.first()?.generics.len();
         let matters = |generic: usize| {
             let all: Vec<&Bound> = instances.iter().map(|instance| &instance.generics[generic]).collect();
@@ -208,8 +218,10 @@ mod codegen {
             let distinct = all.iter().any(|bound| *bound != all[0]);
             if distinct { all.iter().any(|bound| !here.contains(bound)) } else { matches!(all[0], Bound::Const(..)) }
         };
+        let is_bool = |name: &str| func.consts.iter().any(|param| *param.name == *name && param.dtype == Dtype::Bool);
         let words = |bound: &Bound| match bound {
             Bound::Type(name, dtype) => format!("`{name} = {dtype}`"),
+            Bound::Const(name, value) if is_bool(name) => format!("`{name} = {}`", *value != 0),
             Bound::Const(name, value) => format!("`{name} = {value}`"),
         };
         let generics: Vec<usize> = (0..count).filter(|generic| matters(*generic)).collect();

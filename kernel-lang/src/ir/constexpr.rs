@@ -102,6 +102,9 @@ impl ConstExpr {
             Some(Ok(value)) => value,
             _ => match (op, &lhs, &rhs) {
                 (Mul | ConstBinary::Div, _, ConstExpr::Int(1)) | (Add | ConstBinary::Sub, _, ConstExpr::Int(0)) => lhs,
+                // `(a + b) - a`: the extent of `arange(a, a + b)`.
+                (ConstBinary::Sub, ConstExpr::Binary(Add, a, b), _) if **a == rhs => (**b).clone(),
+                (ConstBinary::Sub, ConstExpr::Binary(Add, a, b), _) if **b == rhs => (**a).clone(),
                 // Commutative operands stand in one order, so that equal expressions have equal trees.
                 (Add | Mul | ConstBinary::Min | ConstBinary::Max, _, _) if lhs.order_key() > rhs.order_key() => {
                     ConstExpr::Binary(op, Box::new(rhs), Box::new(lhs))

@@ -40,6 +40,7 @@ fn find(func: &Function) -> Option<(Region, Inst, usize, Affine)> {
             for index in 0..init.len() {
                 let param = func.region(*body).params[index + 1];
                 if func.ty(param).is_tile()
+                    && func.ty(param).dtype() == Dtype::I64
                     && let Some(step) = step(func, &mut facts, param, func.yielded(*body)[index])
                 {
                     return Some((region, *inst, index, step));

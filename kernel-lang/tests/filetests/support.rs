@@ -54,3 +54,49 @@ pub(crate) fn expect_file(path: &Path, found: &str) -> Result<(), String> {
 pub(crate) fn difference(wanted: &str, found: &str) -> String {
     similar::TextDiff::from_lines(wanted, found).unified_diff().context_radius(3).header("expected", "found").to_string()
 }
+
+/// One of the sources with a few of its tokens changed; the same for the same seed.
+pub(crate) fn mutate(sources: &[String], seed: u64) -> String {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1);
+    let mut random = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        usize::try_from(state % below.max(1) as u64).unwrap_or(0)
+    };
+    let mut tokens = words(&sources[random(sources.len())]);
+    let others = words(&sources[random(sources.len())]);
+    for _ in 0..1 + random(3) {
+        let at = random(tokens.len());
+        match random(5) {
+            0 => drop(tokens.remove(at)),
+            1 => tokens.insert(at, tokens[at].clone()),
+            2 => {
+                let with = random(tokens.len());
+                tokens.swap(at, with);
+            }
+            3 => tokens[at] = others[random(others.len())].clone(),
+            _ => {
+                let start = random(others.len());
+                let end = (start + 1 + random(12)).min(others.len());
+                tokens.splice(at..at, others[start..end].iter().cloned());
+            }
+        }
+    }
+    tokens.concat()
+}
+
+/// Words and single signs, each with the space after it.
+fn words(source: &str) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    let mut was_word = false;
+    for c in source.chars() {
+        let is_word = c.is_alphanumeric() || c == '_';
+        match out.last_mut() {
+            Some(last) if c.is_whitespace() || (is_word && was_word) => last.push(c),
+            _ => out.push(c.to_string()),
+        }
+        was_word = is_word;
+    }
+    out
+}

@@ -1,8 +1,8 @@
 //! `let` and assignment. A variable keeps its type; one that began as a bare constant takes the type of the first value it meets.
 
+use super::Elaborator;
 use super::meaning::{Constant, Kind, Meaning};
 use super::scope::Variable;
-use super::Elaborator;
 use crate::frontend::ast::{Expr, ExprKind, Name, Operator, Pattern, TypeName};
 use crate::frontend::place::Place;
 use crate::ir::Elem;
@@ -38,7 +38,11 @@ impl Elaborator<'_> {
             Meaning::Poison => {}
             other => {
                 let found = self.describe(&other);
-                self.errors.push(place, format!("a tuple of {len} is taken apart here, but the value is {found}"));
+                self.errors.push_help(
+                    place,
+                    format!("a tuple of {len} is taken apart here, but the value is {found}"),
+                    "the pattern has as many names as the tuple has values; `_` skips one",
+                );
             }
         }
         vec![Meaning::Poison; len]
@@ -51,14 +55,22 @@ impl Elaborator<'_> {
             Meaning::Constant(constant) if constant.elem.is_none() => self.typed(constant.clone(), elem.clone(), value.place),
             Meaning::Value(inner) if self.func.ty(*inner).is_tile() => {
                 let found = self.describe(&meaning);
-                self.errors.push_help(ty, format!("the value is {found}, not the scalar `{elem}`"), format!("leave the type out, or cast the elements: `{} as {elem}`", super::operator::written(value)));
+                self.errors.push_help(
+                    ty,
+                    format!("the value is {found}, not the scalar `{elem}`"),
+                    format!("leave the type out, or cast the elements: `{} as {elem}`", super::operator::written(value)),
+                );
                 Meaning::Poison
             }
             Meaning::Value(_) | Meaning::Constant(_) => match self.with_elem(&meaning, elem, value.place) {
                 Ok(converted) => converted.into(),
                 Err(()) => {
                     let found = self.describe(&meaning);
-                    self.errors.push_help(value.place, format!("`{elem}` is expected here, not {found}"), format!("cast it: `{} as {elem}`", super::operator::written(value)));
+                    self.errors.push_help(
+                        value.place,
+                        format!("`{elem}` is expected here, not {found}"),
+                        format!("cast it: `{} as {elem}`", super::operator::written(value)),
+                    );
                     Meaning::Poison
                 }
             },
@@ -97,13 +109,21 @@ impl Elaborator<'_> {
         let Some(index) = self.find(&name.text) else {
             // Reports it: a constant parameter, or nothing at all.
             if !self.name(&name.text, name.place).is_poison() {
-                self.errors.push_help(name.place, format!("`{}` is a constant parameter and never changes", name.text), "assign to a variable: `let mut x = ..;`");
+                self.errors.push_help(
+                    name.place,
+                    format!("`{}` is a constant parameter and never changes", name.text),
+                    "assign to a variable: `let mut x = ..;`",
+                );
             }
             return;
         };
         if !self.variables[index].mutable {
             let is_param = self.variables[index].is_param;
-            let help = if is_param { format!("declare the parameter as `mut {}`", name.text) } else { format!("declare it as `let mut {}`", name.text) };
+            let help = if is_param {
+                format!("declare the parameter as `mut {}`", name.text)
+            } else {
+                format!("declare it as `let mut {}`", name.text)
+            };
             self.errors.push_help(name.place, format!("`{}` is not mutable", name.text), help);
         }
         let old = self.variables[index].meaning.clone();
@@ -124,7 +144,11 @@ impl Elaborator<'_> {
                     self.func.params.iter().find(|param| param.value == *value).map_or_else(String::new, |param| param.name.to_string())
                 };
                 let message = format!("`{name}` points into `{}` and cannot point into `{}`", param(a), param(b));
-                self.errors.push_help(place, message, "a pointer stays in one tensor; declare another variable, or `select` between what is loaded");
+                self.errors.push_help(
+                    place,
+                    message,
+                    "a pointer stays in one tensor; declare another variable, or `select` between what is loaded",
+                );
                 return old.clone();
             }
             (Meaning::Pointer { .. }, Meaning::Pointer { .. }) if self.offset_shape(old) == self.offset_shape(&new) => return new,
@@ -152,7 +176,9 @@ impl Elaborator<'_> {
                     typed => typed,
                 };
             }
-            (Meaning::Value(_) | Meaning::Constant(_), Meaning::Value(_) | Meaning::Constant(_)) if self.shape_of(old) == self.shape_of(&new) => {
+            (Meaning::Value(_) | Meaning::Constant(_), Meaning::Value(_) | Meaning::Constant(_))
+                if self.shape_of(old) == self.shape_of(&new) =>
+            {
                 let before = self.errors.len();
                 if let Some(elem) = self.elem_of(old)
                     && let Ok(value) = self.with_elem(&new, &elem, place)

@@ -20,6 +20,13 @@ impl Elaborator<'_> {
                     self.expr(arg);
                 }
             }
+            if let Some(index) = self.find(name).filter(|_| !call.is_method) {
+                if !self.variables[index].meaning.is_poison() {
+                    let help = "a kernel calls only the words of `galatea::dsl`; helper functions are not available in kernels yet";
+                    self.errors.push_help(call.word.place, format!("`{name}` is a value and cannot be called"), help);
+                }
+                return Meaning::Poison;
+            }
             let (message, help) = match words::find(name) {
                 Some(row) if call.is_method => (format!("`{name}` is not a method"), format!("write `{}`", row.usage)),
                 Some(row) => (format!("`{name}` is a method"), format!("write `{}`", row.usage)),
@@ -29,7 +36,7 @@ impl Elaborator<'_> {
             return Meaning::Poison;
         };
         self.words.push((row.name, call.word.place.start));
-        if !self.check_call(row, call, place) {
+        if !self.check_call(row, call) {
             return Meaning::Poison;
         }
         match row.word {
@@ -37,7 +44,7 @@ impl Elaborator<'_> {
             Word::Arange => self.arange(&call.args[0], &call.args[1], place),
             Word::Cdiv => self.cdiv(&call.args[0], &call.args[1], place),
             Word::Zeros => self.zeros(call, place),
-            Word::Full => self.full(call, place),
+            Word::Full => self.full(call),
             Word::Load => self.load(call, place),
             Word::Store => self.store(call, place),
             Word::Select => self.select(&call.args, place),
@@ -52,7 +59,11 @@ impl Elaborator<'_> {
                 }
             }
             Word::Range => {
-                self.errors.push_help(place, "a range has no value", "ranges are for loops: `for i in range(a, b)`; a tile of indices is `arange(0, N)`");
+                self.errors.push_help(
+                    place,
+                    "a range has no value",
+                    "ranges are for loops: `for i in range(a, b)`; a tile of indices is `arange(0, N)`",
+                );
                 Meaning::Poison
             }
             Word::Unary(op) => self.unary(op, &call.args[0], place),
@@ -61,7 +72,7 @@ impl Elaborator<'_> {
     }
 
     /// Counts arguments, types and options; on a mistake the arguments are still checked.
-    fn check_call(&mut self, row: &Row, call: &Call, place: Place) -> bool {
+    fn check_call(&mut self, row: &Row, call: &Call) -> bool {
         let before = self.errors.len();
         let (name, given) = (row.name, call.args.len());
         if given != row.args {
@@ -71,6 +82,8 @@ impl Elaborator<'_> {
             let help = match (row.word, given) {
                 (Word::Zeros, 2) => "the type stands behind the name: `zeros::<f32>([N])`".to_string(),
                 (Word::Full, 3) => "the type stands behind the name: `full::<f32>([N], value)`".to_string(),
+                (Word::Load, 2) => "options have names: `load(x + offsets, mask = mask)`".to_string(),
+                (Word::Store, 3) => "options have names: `store(y + offsets, value, mask = mask)`".to_string(),
                 (Word::Arange, 1) => "write both bounds: `arange(0, N)`".to_string(),
                 _ => format!("write `{}`", row.usage),
             };
@@ -81,12 +94,23 @@ impl Elaborator<'_> {
             Word::Full => (0, 1),
             _ => (0, 0),
         };
-        if call.types.len() < least {
+        if self.errors.len() > before {
+            // One mistake of a call at a time.
+        } else if call.types.len() < least {
             self.errors.push_help(call.word.place, format!("`{name}` needs a type"), format!("write `{}`", row.usage));
         } else if call.types.len() > most {
             let help = if most == 0 { format!("the arguments say it; write `{}`", row.usage) } else { format!("write `{}`", row.usage) };
-            self.errors.push_help(call.types[most].place, format!("`{name}` takes {} type{}", if most == 0 { "no".to_string() } else { most.to_string() }, if most == 1 { "" } else { "s" }), help);
+            self.errors.push_help(
+                call.types[most].place,
+                format!(
+                    "`{name}` takes {} type{}",
+                    if most == 0 { "no".to_string() } else { most.to_string() },
+                    if most == 1 { "" } else { "s" }
+                ),
+                help,
+            );
         }
+        let fine = self.errors.len() == before;
         let options: &[&str] = match row.word {
             Word::Load => &["mask", "other", "cache", "evict", "volatile"],
             Word::Store => &["mask", "cache", "evict"],
@@ -106,9 +130,8 @@ impl Elaborator<'_> {
             };
             self.errors.push_help(option.place, format!("`{name}` has no option `{}`", option.text), help);
         }
-        let fine = self.errors.len() == before;
+        // A wrong option is reported and dropped; the call goes on without it.
         if !fine {
-            let _ = place;
             for arg in call.args.iter().chain(call.named.iter().map(|(_, value)| value)) {
                 if !matches!(arg.kind, ExprKind::Shape(_) | ExprKind::Text(_)) && !self.is_type(arg) {
                     self.expr(arg);
@@ -131,7 +154,11 @@ impl Elaborator<'_> {
             Meaning::Constant(Constant { expr: ConstExpr::Int(axis @ 0..=2), .. }) => axis as u32,
             other => {
                 let found = self.describe(&other);
-                self.errors.push_help(axis.place, format!("the axis of `{}` is 0, 1 or 2, not {found}", row.name), "a grid has up to three axes; the first is 0");
+                self.errors.push_help(
+                    axis.place,
+                    format!("the axis of `{}` is 0, 1 or 2, not {found}", row.name),
+                    "a grid has up to three axes; the first is 0",
+                );
                 return Meaning::Poison;
             }
         };
@@ -159,7 +186,11 @@ impl Elaborator<'_> {
             Some(_) if extent == 0 => self.errors.push_help(place, format!("{what} has no elements"), "a tile has at least one element"),
             Some(next) if i128::from(next) == extent && extent <= MAX_EXTENT => return true,
             Some(_) if extent > MAX_EXTENT => {
-                self.errors.push_help(place, format!("{what} has {extent} elements, more than the {MAX_EXTENT} of the largest tile"), "let more programs share the work, or loop");
+                self.errors.push_help(
+                    place,
+                    format!("{what} has {extent} elements, more than the {MAX_EXTENT} of the largest tile"),
+                    "let more programs share the work, or loop",
+                );
             }
             Some(next) => {
                 let help = format!("use {next} and mask the rest: `mask = offsets < n`");
@@ -175,7 +206,11 @@ impl Elaborator<'_> {
             let meaning = self.expr(expr);
             if !meaning.is_poison() {
                 let found = self.describe(&meaning);
-                self.errors.push_help(expr.place, format!("a shape is expected here, not {found}"), "shapes stand in brackets: `[BLOCK_SIZE]`");
+                self.errors.push_help(
+                    expr.place,
+                    format!("a shape is expected here, not {found}"),
+                    "shapes stand in brackets: `[BLOCK_SIZE]`",
+                );
             }
             return None;
         };
@@ -196,7 +231,7 @@ impl Elaborator<'_> {
         self.materialize(&zero, &elem, &shape, place).into()
     }
 
-    fn full(&mut self, call: &Call, place: Place) -> Meaning {
+    fn full(&mut self, call: &Call) -> Meaning {
         let shape = self.shape(&call.args[0]);
         let value = self.expr(&call.args[1]);
         let at = call.args[1].place;
@@ -217,11 +252,15 @@ impl Elaborator<'_> {
             return Meaning::Poison;
         }
         let (Some(shape), Some(elem), false) = (shape, elem, value.is_poison()) else { return Meaning::Poison };
-        match self.with_elem(&value, &elem, at) {
-            Ok(value) => value.and_then(|value| self.with_shape(value, &shape, place)).into(),
+        match self.spread(&value, &elem, &shape, at) {
+            Ok(value) => value.into(),
             Err(()) => {
                 let found = self.describe(&value);
-                self.errors.push_help(at, format!("`{elem}` is expected here, not {found}"), format!("cast it: `{} as {elem}`", super::operator::written(&call.args[1])));
+                self.errors.push_help(
+                    at,
+                    format!("`{elem}` is expected here, not {found}"),
+                    format!("cast it: `{} as {elem}`", super::operator::written(&call.args[1])),
+                );
                 Meaning::Poison
             }
         }
@@ -241,7 +280,9 @@ impl Elaborator<'_> {
     fn wrong_domain(&mut self, name: &str, domain: Domain, meaning: &Meaning, value: Value, x: &Expr) {
         let found = self.describe(meaning);
         let help = match self.func.ty(value).elem() {
-            Elem::Param(param) if domain == Domain::Float => format!("`{param}` may be an integer; bound it by `Float`, or cast: `{} as f32`", super::operator::written(x)),
+            Elem::Param(param) if domain == Domain::Float => {
+                format!("`{param}` may be an integer; bound it by `Float`, or cast: `{} as f32`", super::operator::written(x))
+            }
             Elem::Param(param) => format!("`{param}` may be `bool`; bound it by `Number`"),
             Elem::Dtype(_) if domain == Domain::Float => format!("cast it: `{} as f32`", super::operator::written(x)),
             Elem::Dtype(_) => format!("cast it: `{} as i32`", super::operator::written(x)),
@@ -269,19 +310,24 @@ impl Elaborator<'_> {
         let elem = match self.common_elem(&meanings) {
             Ok(elem) => elem,
             Err((a, b)) => {
-                self.errors.push_help(place, format!("the arguments of `{name}` are `{a}` and `{b}`"), format!("cast one of them: `(..) as {}`", if a.dtype().is_some() { a.clone() } else { b.clone() }));
+                self.errors.push_help(
+                    place,
+                    format!("the arguments of `{name}` are `{a}` and `{b}`"),
+                    format!("cast one of them: `(..) as {}`", if a.dtype().is_some() { a.clone() } else { b.clone() }),
+                );
                 return None;
             }
         };
         let Ok(shape) = self.common_shape(&meanings) else {
             let words: Vec<String> = meanings.iter().map(|meaning| self.describe(meaning)).collect();
-            self.errors.push_help(place, format!("the arguments of `{name}` differ in shape: {}", words.join(", ")), "all need the same extent, or are scalars");
+            self.errors.push_help(
+                place,
+                format!("the arguments of `{name}` differ in shape: {}", words.join(", ")),
+                "all need the same extent, or are scalars",
+            );
             return None;
         };
-        args.iter().map(|(meaning, place)| {
-            let value = self.with_elem(meaning, &elem, *place).ok()??;
-            self.with_shape(value, &shape, *place)
-        }).collect()
+        args.iter().map(|(meaning, place)| self.spread(meaning, &elem, &shape, *place).ok().flatten()).collect()
     }
 
     fn fma(&mut self, args: &[Expr], place: Place) -> Meaning {
@@ -301,21 +347,31 @@ impl Elaborator<'_> {
         let cond = &meanings[0];
         if !cond.is_poison() && self.elem_of(cond) != Some(Elem::Dtype(Dtype::Bool)) {
             let found = self.describe(cond);
-            self.errors.push_help(args[0].place, format!("the condition of `select` is `bool`, not {found}"), "compare it: `select(x > 0.0, a, b)`");
+            self.errors.push_help(
+                args[0].place,
+                format!("the condition of `select` is `bool`, not {found}"),
+                "compare it: `select(x > 0.0, a, b)`",
+            );
             return Meaning::Poison;
         }
         if let (Meaning::Pointer { .. }, _) | (_, Meaning::Pointer { .. }) = (&meanings[1], &meanings[2]) {
             self.errors.push_help(place, "`select` does not choose between pointers", "choose between offsets, or between what is loaded");
             return Meaning::Poison;
         }
-        let Some(values) = self.alike("select", &[(&meanings[1], args[1].place), (&meanings[2], args[2].place)], place) else { return Meaning::Poison };
+        let Some(values) = self.alike("select", &[(&meanings[1], args[1].place), (&meanings[2], args[2].place)], place) else {
+            return Meaning::Poison;
+        };
         if cond.is_poison() {
             return Meaning::Poison;
         }
         let all = [cond.clone(), Meaning::Value(values[0])];
         let Ok(shape) = self.common_shape(&[&all[0], &all[1]]) else {
             let (a, b) = (self.describe(cond), self.describe(&all[1]));
-            self.errors.push_help(place, format!("`select` chooses {b} by {a}: their shapes differ"), "all need the same extent, or are scalars");
+            self.errors.push_help(
+                place,
+                format!("`select` chooses {b} by {a}: their shapes differ"),
+                "all need the same extent, or are scalars",
+            );
             return Meaning::Poison;
         };
         let Some(cond) = self.value(cond, args[0].place) else { return Meaning::Poison };

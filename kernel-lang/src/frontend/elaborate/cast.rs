@@ -1,7 +1,7 @@
 //! `x as T`, `x.to::<T>()` and `bitcast::<T>(x)`.
 
-use super::meaning::{Constant, Kind, Meaning};
 use super::Elaborator;
+use super::meaning::{Constant, Kind, Meaning};
 use crate::dtype::Dtype;
 use crate::frontend::place::Place;
 use crate::ir::{ConstBinary, ConstExpr, Elem, Op};
@@ -40,11 +40,14 @@ impl Elaborator<'_> {
                 // What a parameter is bound to is known later; it keeps its value in a type that holds all of its own.
                 None => {
                     let own = constant.elem.clone().or_else(|| self.param_elem(&constant.expr)).unwrap_or(Elem::Dtype(Dtype::I64));
-                    (super::convert::wider(&own, elem).as_ref() == Some(elem)).then(|| Meaning::constant(constant.expr.clone(), Kind::Int, Some(elem.clone())))
+                    (super::convert::wider(&own, elem).as_ref() == Some(elem))
+                        .then(|| Meaning::constant(constant.expr.clone(), Kind::Int, Some(elem.clone())))
                 }
             },
             (Kind::Int, _) if to_float && constant.elem.is_none() => retyped(constant.expr.clone(), Kind::Float),
-            (Kind::Int, Elem::Param(_)) if constant.elem.is_none() && !choices.contains(&Dtype::Bool) => retyped(constant.expr.clone(), Kind::Int),
+            (Kind::Int, Elem::Param(_)) if constant.elem.is_none() && !choices.contains(&Dtype::Bool) => {
+                retyped(constant.expr.clone(), Kind::Int)
+            }
             (Kind::Float, _) if to_float && constant.elem.is_none() => Some(self.typed(constant.clone(), elem.clone(), place)),
             _ => None,
         }

@@ -1,7 +1,7 @@
 //! Arithmetic on constants, and the constants that have names.
 
-use super::meaning::{Constant, Kind, Meaning, shown};
 use super::Elaborator;
+use super::meaning::{Constant, Kind, Meaning, shown};
 use crate::diagnostic::did_you_mean;
 use crate::dtype::Dtype;
 use crate::frontend::ast::Operator;
@@ -26,7 +26,8 @@ impl Elaborator<'_> {
         if elem.as_ref().is_some_and(|elem| !elem.dtype().is_some_and(|dtype| dtype.is_int())) {
             return None;
         }
-        let is_comparison = matches!(op, ConstBinary::Eq | ConstBinary::Ne | ConstBinary::Lt | ConstBinary::Le | ConstBinary::Gt | ConstBinary::Ge);
+        let is_comparison =
+            matches!(op, ConstBinary::Eq | ConstBinary::Ne | ConstBinary::Lt | ConstBinary::Le | ConstBinary::Gt | ConstBinary::Ge);
         let kind = match (a.kind, b.kind) {
             (Kind::Bool, Kind::Bool) => match op {
                 ConstBinary::And | ConstBinary::Or | ConstBinary::Xor | ConstBinary::Eq | ConstBinary::Ne => Kind::Bool,
@@ -36,18 +37,24 @@ impl Elaborator<'_> {
             (Kind::Int, Kind::Int) => Kind::Int,
             _ if elem.is_some() => return None,
             _ => match op {
-                ConstBinary::Shl | ConstBinary::Shr | ConstBinary::And | ConstBinary::Or | ConstBinary::Xor | ConstBinary::Cdiv => return None,
+                ConstBinary::Shl | ConstBinary::Shr | ConstBinary::And | ConstBinary::Or | ConstBinary::Xor | ConstBinary::Cdiv => {
+                    return None;
+                }
                 _ => Kind::Float,
             },
         };
         let divides = matches!(op, ConstBinary::Div | ConstBinary::Rem | ConstBinary::Cdiv);
         if kind == Kind::Int && divides && b.expr.as_int() == Some(0) {
-            self.errors.push(place, "division by zero");
+            self.errors.push_help(place, "division by zero", "a constant needs a value when the kernel is compiled");
             return Some(Meaning::Poison);
         }
         let expr = ConstExpr::binary(op, a.expr.clone(), b.expr.clone());
         if a.expr.is_literal() && b.expr.is_literal() && !expr.is_literal() {
-            self.errors.push(place, format!("the constant `{}` has no value", shown(&expr)));
+            self.errors.push_help(
+                place,
+                format!("the constant `{}` has no value", shown(&expr)),
+                "its value is outside of every integer type",
+            );
             return Some(Meaning::Poison);
         }
         if is_comparison {
@@ -84,7 +91,8 @@ impl Elaborator<'_> {
             if let Some((_, value)) = MATH.iter().find(|(name, _)| *name == last) {
                 return Meaning::constant(ConstExpr::Float(*value), Kind::Float, elem.map(Elem::Dtype));
             }
-            let help = did_you_mean(last, MATH.iter().map(|(name, _)| *name)).map_or("write the number".to_string(), |near| format!("did you mean `{near}`?"));
+            let help = did_you_mean(last, MATH.iter().map(|(name, _)| *name))
+                .map_or("write the number".to_string(), |near| format!("did you mean `{near}`?"));
             self.errors.push_help(place, format!("there is no constant `{written}`"), help);
             return Meaning::Poison;
         }
@@ -97,7 +105,11 @@ impl Elaborator<'_> {
             self.errors.push_help(place, format!("`{written}` is not known in a kernel"), help);
             return Meaning::Poison;
         };
-        let value = if dtype.is_float() { float_constant(dtype, last).map(ConstExpr::Float) } else { int_constant(dtype, last).map(ConstExpr::Int) };
+        let value = if dtype.is_float() {
+            float_constant(dtype, last).map(ConstExpr::Float)
+        } else {
+            int_constant(dtype, last).map(ConstExpr::Int)
+        };
         match value {
             Some(expr) => Meaning::constant(expr, if dtype.is_float() { Kind::Float } else { Kind::Int }, Some(Elem::Dtype(dtype))),
             None => {

@@ -61,7 +61,11 @@ impl Elaborator<'_> {
             Meaning::Poison => None,
             Meaning::Pointer { .. } | Meaning::Tuple(_) => {
                 let found = self.describe(meaning);
-                let help = if matches!(meaning, Meaning::Pointer { .. }) { "read the elements first: `load(x + offsets)`" } else { "take the tuple apart: `let (a, b) = t;`" };
+                let help = if matches!(meaning, Meaning::Pointer { .. }) {
+                    "read the elements first: `load(x + offsets)`"
+                } else {
+                    "take the tuple apart: `let (a, b) = t;`"
+                };
                 self.errors.push_help(place, format!("a number or a tile is expected here, not {found}"), help);
                 None
             }
@@ -107,18 +111,23 @@ impl Elaborator<'_> {
         if self.func.ty(value) == &ty { Some(value) } else { self.emit(Op::Cast { x: value }, &[ty], place) }
     }
 
-    /// A value with that shape; `None` in the result says that a tile has another one.
+    /// A scalar or a tile with that element type and shape; `Err` says that it would need `as`.
+    pub(super) fn spread(&mut self, meaning: &Meaning, elem: &Elem, shape: &[ConstExpr], place: Place) -> Result<Option<Value>, ()> {
+        match meaning {
+            // A constant becomes a tile of itself.
+            Meaning::Constant(constant) if constant.elem.as_ref().is_none_or(|own| own == elem) => {
+                Ok(self.materialize(constant, elem, shape, place))
+            }
+            _ => Ok(self.with_elem(meaning, elem, place)?.and_then(|value| self.with_shape(value, shape, place))),
+        }
+    }
+
+    /// A value with that shape: itself, or a scalar for every element.
     pub(super) fn with_shape(&mut self, value: Value, shape: &[ConstExpr], place: Place) -> Option<Value> {
         if self.func.ty(value).shape() == shape {
             return Some(value);
         }
         let ty = Type::tile(self.func.ty(value).elem().clone(), shape.to_vec());
-        // A constant becomes a tile of itself.
-        if let Some(Op::Const { value: constant }) = self.func.def_op(value).cloned()
-            && self.func.ty(value).is_scalar()
-        {
-            return self.emit(Op::Const { value: constant }, &[ty], place);
-        }
         self.emit(Op::Broadcast { x: value }, &[ty], place)
     }
 

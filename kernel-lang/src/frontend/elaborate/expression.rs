@@ -1,12 +1,12 @@
 //! Expressions, form by form.
 
-use super::meaning::{Kind, Meaning};
 use super::Elaborator;
+use super::meaning::{Kind, Meaning};
+use crate::diagnostic::did_you_mean;
 use crate::dtype::Dtype;
 use crate::frontend::ast::{Block, Expr, ExprKind, Operator, TypeName};
 use crate::frontend::place::Place;
 use crate::frontend::signature::dtype_of;
-use crate::diagnostic::did_you_mean;
 use crate::ir::{BinaryOp, ConstExpr, ConstUnary, Elem, Op, UnaryOp};
 
 impl Elaborator<'_> {
@@ -41,10 +41,14 @@ impl Elaborator<'_> {
             ExprKind::Call(call) => self.call(call, place),
             ExprKind::Tuple(list) => Meaning::Tuple(list.iter().map(|elem| self.expr(elem)).collect()),
             ExprKind::Shape(_) => {
-                self.errors.push_help(place, "arrays are not available in kernels", "`[N]` is only the shape in `zeros::<f32>([N])` and `full([N], value)`");
+                self.errors.push_help(
+                    place,
+                    "arrays are not available in kernels",
+                    "`[N]` is only the shape in `zeros::<f32>([N])` and `full([N], value)`",
+                );
                 Meaning::Poison
             }
-            ExprKind::Field(x, index) => self.field(x, *index, place),
+            ExprKind::Field(x, index) => self.field(x, index, place),
             ExprKind::If(inner) => self.if_else(inner, true, place),
             ExprKind::Block(block) => self.scoped(|cx| cx.block(block)),
         }
@@ -73,7 +77,9 @@ impl Elaborator<'_> {
                 let names = Dtype::ALL.iter().map(|dtype| dtype.name()).chain(["usize", "isize"]);
                 match did_you_mean(name, names.chain(self.func.types.iter().map(|param| &*param.name))) {
                     Some(near) => format!("did you mean `{near}`?"),
-                    None => "element types are `f16`, `bf16`, `f32`, `f64`, the integers, `bool` and the kernel's type parameters".to_string(),
+                    None => {
+                        "element types are `f16`, `bf16`, `f32`, `f64`, the integers, `bool` and the kernel's type parameters".to_string()
+                    }
                 }
             }
         };
@@ -149,17 +155,23 @@ impl Elaborator<'_> {
         self.choices(self.func.ty(value).elem()).iter().all(|dtype| domain.contains(*dtype))
     }
 
-    fn field(&mut self, x: &Expr, index: u32, place: Place) -> Meaning {
+    fn field(&mut self, x: &Expr, index: &str, place: Place) -> Meaning {
         match self.expr(x) {
             Meaning::Poison => Meaning::Poison,
-            Meaning::Tuple(list) if (index as usize) < list.len() => list[index as usize].clone(),
             Meaning::Tuple(list) => {
-                self.errors.push(place, format!("there is no field `{index}` in a tuple of {}", list.len()));
+                if let Some(part) = index.parse().ok().and_then(|index: usize| list.get(index)) {
+                    return part.clone();
+                }
+                self.errors.push_help(
+                    place,
+                    format!("there is no field `{index}` in a tuple of {}", list.len()),
+                    "the first field is `.0`",
+                );
                 Meaning::Poison
             }
             other => {
                 let found = self.describe(&other);
-                self.errors.push_help(place, format!("{found} has no fields"), "only tuples have fields");
+                self.errors.push_help(place, format!("{found} has no fields"), "only tuples have fields: `t.0`");
                 Meaning::Poison
             }
         }
@@ -184,7 +196,8 @@ impl Elaborator<'_> {
         // `if lhs { rhs } else { false }`
         let known = |value: bool, place: Place| Expr { kind: ExprKind::Bool(value), place };
         let of = |value: Expr| Block { stmts: Vec::new(), place: value.place, value: Some(Box::new(value)) };
-        let (then_block, else_block) = if is_and { (of(rhs.clone()), of(known(false, place))) } else { (of(known(true, place)), of(rhs.clone())) };
+        let (then_block, else_block) =
+            if is_and { (of(rhs.clone()), of(known(false, place))) } else { (of(known(true, place)), of(rhs.clone())) };
         self.branch(lhs.0, lhs.1.place, &then_block, Some(&else_block), true, place)
     }
 
@@ -196,7 +209,11 @@ impl Elaborator<'_> {
         if !is_bool {
             let found = self.describe(meaning);
             let (sign, bits) = if is_and { ("&&", "&") } else { ("||", "|") };
-            self.errors.push_help(place, format!("`{sign}` takes `bool`, not {found}"), format!("compare first (`x != 0`); bits are combined with `{bits}`"));
+            self.errors.push_help(
+                place,
+                format!("`{sign}` takes `bool`, not {found}"),
+                format!("compare first (`x != 0`); bits are combined with `{bits}`"),
+            );
         }
         is_bool
     }

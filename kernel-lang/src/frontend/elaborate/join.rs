@@ -23,7 +23,9 @@ impl Plan {
         match self {
             Plan::Same(meaning) => meaning.clone(),
             Plan::Result(index) => get(*index).into(),
-            Plan::Pointer(base, index) => get(*index).map_or(Meaning::Poison, |offset| Meaning::Pointer { base: *base, offset: Some(offset) }),
+            Plan::Pointer(base, index) => {
+                get(*index).map_or(Meaning::Poison, |offset| Meaning::Pointer { base: *base, offset: Some(offset) })
+            }
             Plan::Tuple(list) => Meaning::Tuple(list.iter().map(|plan| plan.with(results)).collect()),
         }
     }

@@ -160,7 +160,11 @@ impl Elaborator<'_> {
             cond if self.is_scalar_bool(cond) => Some(cond.clone()),
             other => {
                 let found = self.describe(other);
-                let help = if self.shape_of(other).is_empty() { "compare it: `x != 0`" } else { "the program as a whole goes on or stops; tiles have no one truth value" };
+                let help = if self.shape_of(other).is_empty() {
+                    "compare it: `x != 0`"
+                } else {
+                    "the program as a whole goes on or stops; tiles have no one truth value"
+                };
                 self.errors.push_help(place, format!("the condition of a `while` is one `bool`, not {found}"), help);
                 None
             }
@@ -196,7 +200,11 @@ impl Elaborator<'_> {
         let upper = self.expr(&inner.upper);
         let step = inner.step.as_ref().map(|step| self.expr(step));
         let one = Meaning::Constant(Constant::int(1));
-        let parts = [(&lower, inner.lower.place), (&upper, inner.upper.place), (step.as_ref().unwrap_or(&one), inner.step.as_ref().map_or(place, |step| step.place))];
+        let parts = [
+            (&lower, inner.lower.place),
+            (&upper, inner.upper.place),
+            (step.as_ref().unwrap_or(&one), inner.step.as_ref().map_or(place, |step| step.place)),
+        ];
         let mut fine = true;
         for (meaning, place) in parts {
             let is_index = match meaning {
@@ -210,14 +218,22 @@ impl Elaborator<'_> {
             };
             if !is_index {
                 let found = self.describe(meaning);
-                self.errors.push_help(place, format!("the bounds of a loop are integers, not {found}"), "a loop counts with one integer: `for i in 0..n`");
+                self.errors.push_help(
+                    place,
+                    format!("the bounds of a loop are integers, not {found}"),
+                    "a loop counts with one integer: `for i in 0..n`",
+                );
                 fine = false;
             }
         }
         if let Some(Meaning::Constant(Constant { expr: ConstExpr::Int(value), .. })) = &step
             && *value <= 0
         {
-            self.errors.push_help(parts[2].1, format!("the step of a loop is positive, not `{value}`"), "loops count upwards; compute the index in the body: `let j = n - 1 - i;`");
+            self.errors.push_help(
+                parts[2].1,
+                format!("the step of a loop is positive, not `{value}`"),
+                "loops count upwards; compute the index in the body: `let j = n - 1 - i;`",
+            );
             fine = false;
         }
         if !fine {
@@ -226,7 +242,11 @@ impl Elaborator<'_> {
         let elem = match self.common_elem(&[parts[0].0, parts[1].0, parts[2].0]) {
             Ok(elem) => elem,
             Err((a, b)) => {
-                self.errors.push_help(place, format!("the bounds of the loop are `{a}` and `{b}`"), format!("cast one of them: `(..) as {a}`"));
+                self.errors.push_help(
+                    place,
+                    format!("the bounds of the loop are `{a}` and `{b}`"),
+                    format!("cast one of them: `(..) as {a}`"),
+                );
                 return None;
             }
         };

@@ -110,10 +110,7 @@ impl Elaborator<'_> {
                 }
             }
             Meaning::Tuple(list) if list.is_empty() => "`()`".to_string(),
-            Meaning::Tuple(list) => {
-                let words: Vec<String> = list.iter().map(|elem| self.describe(elem).trim_matches('`').to_string()).collect();
-                format!("`({})`", words.join(", "))
-            }
+            Meaning::Tuple(list) => format!("a tuple of {}", list.len()),
         }
     }
 
@@ -129,7 +126,9 @@ impl Elaborator<'_> {
 pub(super) fn shown(expr: &ConstExpr) -> String {
     let text = expr.to_string();
     match expr {
-        ConstExpr::Binary(..) | ConstExpr::Unary(..) => text.strip_prefix('(').and_then(|text| text.strip_suffix(')')).map_or(text.clone(), str::to_string),
+        ConstExpr::Binary(..) | ConstExpr::Unary(..) => {
+            text.strip_prefix('(').and_then(|text| text.strip_suffix(')')).map_or(text.clone(), str::to_string)
+        }
         _ => text,
     }
 }

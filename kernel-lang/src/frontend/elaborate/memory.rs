@@ -98,8 +98,7 @@ impl Elaborator<'_> {
             self.errors.push_help(expr.place, message, help);
             return None;
         }
-        let value = self.value(meaning, expr.place)?;
-        self.with_shape(value, shape, expr.place)
+        self.spread(meaning, &Elem::Dtype(Dtype::Bool), shape, expr.place).ok().flatten()
     }
 
     /// A value for the elements of memory.
@@ -116,13 +115,16 @@ impl Elaborator<'_> {
             let (message, help) = if shape.is_empty() {
                 (format!("{what} is {found}, but the pointer is to one element"), "add a tile of offsets to the pointer: `y + offsets`")
             } else {
-                (format!("{what} is {found}, but the offsets have the shape `[{}]`", shape[0]), "it has the shape of the offsets, or is a scalar")
+                (
+                    format!("{what} is {found}, but the offsets have the shape `[{}]`", shape[0]),
+                    "it has the shape of the offsets, or is a scalar",
+                )
             };
             self.errors.push_help(expr.place, message, help);
             return None;
         }
-        match self.with_elem(meaning, elem, expr.place) {
-            Ok(value) => value.and_then(|value| self.with_shape(value, shape, expr.place)),
+        match self.spread(meaning, elem, shape, expr.place) {
+            Ok(value) => value,
             Err(()) => {
                 let found = self.describe(meaning);
                 let help = format!("cast it: `{} as {elem}`", super::operator::written(expr));
@@ -139,14 +141,18 @@ impl Elaborator<'_> {
     fn cache(&mut self, call: &Call, allowed: &[Cache]) -> Cache {
         let Some(expr) = self.option(call, "cache") else { return Cache::Default };
         let words: Vec<&'static str> = allowed.iter().map(|cache| cache.text()).collect();
-        self.modifier(call, "cache", expr, &words).and_then(|word| allowed.iter().copied().find(|cache| cache.text() == word)).unwrap_or_default()
+        self.modifier(call, "cache", expr, &words)
+            .and_then(|word| allowed.iter().copied().find(|cache| cache.text() == word))
+            .unwrap_or_default()
     }
 
     fn evict(&mut self, call: &Call) -> Evict {
         let Some(expr) = self.option(call, "evict") else { return Evict::Normal };
         let allowed = [Evict::First, Evict::Last, Evict::NoAllocate];
         let words: Vec<&'static str> = allowed.iter().map(|evict| evict.text()).collect();
-        self.modifier(call, "evict", expr, &words).and_then(|word| allowed.into_iter().find(|evict| evict.text() == word)).unwrap_or_default()
+        self.modifier(call, "evict", expr, &words)
+            .and_then(|word| allowed.into_iter().find(|evict| evict.text() == word))
+            .unwrap_or_default()
     }
 
     fn modifier(&mut self, call: &Call, option: &str, expr: &Expr, words: &[&'static str]) -> Option<&'static str> {
@@ -174,7 +180,11 @@ impl Elaborator<'_> {
             Meaning::Poison => false,
             other => {
                 let found = self.describe(&other);
-                self.errors.push_help(expr.place, format!("`volatile` is `true` or `false`, not {found}"), "write `volatile = true`");
+                self.errors.push_help(
+                    expr.place,
+                    format!("`volatile` is a literal `true` or `false`, not {found}"),
+                    "write `volatile = true`, or leave it out",
+                );
                 false
             }
         }

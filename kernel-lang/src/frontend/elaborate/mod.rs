@@ -51,7 +51,8 @@ pub(crate) fn run(signature: &Signature, body: &Block, unchecked: bool, file: &s
         func.consts.push(ConstParam { name: generic.name.text.as_str().into(), dtype: generic.dtype });
     }
     let region = func.body;
-    let mut cx = Elaborator { func, region, errors, places: Places::default(), words: Vec::new(), variables: Vec::new(), scopes: vec![Vec::new()] };
+    let mut cx =
+        Elaborator { func, region, errors, places: Places::default(), words: Vec::new(), variables: Vec::new(), scopes: vec![Vec::new()] };
     for param in &signature.params {
         let meaning = match &param.ty {
             None => Meaning::Poison,
@@ -131,7 +132,14 @@ impl Elaborator<'_> {
     fn static_assert(&mut self, cond: &crate::frontend::ast::Expr, message: &str) {
         match self.expr(cond) {
             Meaning::Poison => {}
-            Meaning::Constant(Constant { expr: ir::ConstExpr::Bool(false), .. }) => self.errors.push(cond.place, message),
+            Meaning::Constant(Constant { expr: ir::ConstExpr::Bool(false), .. }) => {
+                self.errors.push_help(cond.place, message, "the condition is false whatever the constants are");
+            }
+            Meaning::Value(_) => self.errors.push_help(
+                cond.place,
+                "the condition of `static_assert!` must be constant, but this is computed at run time",
+                "compare constant parameters: `static_assert!(BLOCK_SIZE >= 64, \"..\")`",
+            ),
             Meaning::Constant(Constant { expr, kind: Kind::Bool, .. }) => {
                 self.append(Op::StaticAssert { cond: expr, message: message.to_string() }, cond.place);
             }
@@ -168,7 +176,9 @@ impl Elaborator<'_> {
     fn choices(&self, elem: &Elem) -> Vec<crate::dtype::Dtype> {
         match elem {
             Elem::Dtype(dtype) => vec![*dtype],
-            Elem::Param(name) => self.func.types.iter().find(|param| param.name == *name).map_or_else(Vec::new, |param| param.choices.clone()),
+            Elem::Param(name) => {
+                self.func.types.iter().find(|param| param.name == *name).map_or_else(Vec::new, |param| param.choices.clone())
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Operators between two operands: their types, their shapes, and constants among them.
 
-use super::meaning::{Kind, Meaning};
 use super::Elaborator;
+use super::meaning::{Kind, Meaning};
 use crate::dtype::Dtype;
 use crate::frontend::ast::{Expr, ExprKind, Operator};
 use crate::frontend::place::Place;
@@ -26,12 +26,18 @@ impl Elaborator<'_> {
         }
         if matches!(lhs.0, Meaning::Tuple(_)) || matches!(rhs.0, Meaning::Tuple(_)) {
             let (a, b) = (self.describe(lhs.0), self.describe(rhs.0));
-            self.errors.push_help(place, format!("cannot {} {a} {} {b}", verb(operator).0, verb(operator).1), "take the tuple apart: `let (a, b) = t;`");
+            self.errors.push_help(
+                place,
+                format!("cannot {} {a} {} {b}", verb(operator).0, verb(operator).1),
+                "take the tuple apart: `let (a, b) = t;`",
+            );
             return Meaning::Poison;
         }
         self.divide_by_zero(operator, rhs);
         let is_shift = matches!(operator, Operator::Binary(BinaryOp::Shl | BinaryOp::Shr));
-        let Some((a, b)) = (if is_shift { self.shift_operands(operator, lhs, rhs, place) } else { self.operands(operator, lhs, rhs, place) }) else {
+        let Some((a, b)) =
+            (if is_shift { self.shift_operands(operator, lhs, rhs, place) } else { self.operands(operator, lhs, rhs, place) })
+        else {
             return Meaning::Poison;
         };
         self.apply(operator, a, b, (lhs.0, rhs.0), place)
@@ -50,15 +56,16 @@ impl Elaborator<'_> {
             Ok(shape) => shape,
             Err(_) => {
                 let (a, b) = (self.describe(lhs.0), self.describe(rhs.0));
-                self.errors.push_help(place, format!("cannot {} {a} {} {b}: their shapes differ", verb(operator).0, verb(operator).1), "both sides need the same extent, or one is a scalar");
+                self.errors.push_help(
+                    place,
+                    format!("cannot {} {a} {} {b}: their shapes differ", verb(operator).0, verb(operator).1),
+                    "both sides need the same extent, or one is a scalar",
+                );
                 return None;
             }
         };
-        let mut sides = [lhs, rhs].into_iter().map(|(meaning, expr)| match self.with_elem(meaning, &elem, expr.place) {
-            Ok(value) => value.and_then(|value| self.with_shape(value, &shape, expr.place)),
-            Err(()) => None,
-        });
-        let (a, b) = (sides.next()?, sides.next()?);
+        let a = self.spread(lhs.0, &elem, &shape, lhs.1.place).ok().flatten();
+        let b = self.spread(rhs.0, &elem, &shape, rhs.1.place).ok().flatten();
         Some((a?, b?))
     }
 
@@ -76,12 +83,12 @@ impl Elaborator<'_> {
             self.errors.push_help(place, format!("cannot shift {a} by {b}"), help);
             return None;
         }
-        let a = self.with_elem(lhs.0, &elem, lhs.1.place).ok()??;
-        let b = self.with_elem(rhs.0, &elem, rhs.1.place).ok()??;
-        let Ok(shape) = self.common_shape(&[&Meaning::Value(a), &Meaning::Value(b)]) else {
+        let Ok(shape) = self.common_shape(&[lhs.0, rhs.0]) else {
             return self.operands(operator, lhs, rhs, place);
         };
-        Some((self.with_shape(a, &shape, place)?, self.with_shape(b, &shape, place)?))
+        let a = self.spread(lhs.0, &elem, &shape, lhs.1.place).ok().flatten();
+        let b = self.spread(rhs.0, &elem, &shape, rhs.1.place).ok().flatten();
+        Some((a?, b?))
     }
 
     /// The op, once both sides have one type; reports a type that it does not take.
@@ -145,9 +152,9 @@ fn verb(operator: Operator) -> (&'static str, &'static str) {
         Operator::Binary(BinaryOp::Div) => ("divide", "by"),
         Operator::Binary(BinaryOp::Rem) => ("take the remainder of", "by"),
         Operator::Binary(BinaryOp::Shl | BinaryOp::Shr) => ("shift", "by"),
-        Operator::Binary(BinaryOp::And) | Operator::And => ("combine by `&`", "and"),
-        Operator::Binary(BinaryOp::Or) | Operator::Or => ("combine by `|`", "and"),
-        Operator::Binary(BinaryOp::Xor) => ("combine by `^`", "and"),
+        Operator::Binary(BinaryOp::And) | Operator::And => ("apply `&` to", "and"),
+        Operator::Binary(BinaryOp::Or) | Operator::Or => ("apply `|` to", "and"),
+        Operator::Binary(BinaryOp::Xor) => ("apply `^` to", "and"),
         Operator::Binary(BinaryOp::Min) => ("take the `min` of", "and"),
         Operator::Binary(BinaryOp::Max | BinaryOp::MulHigh) => ("take the `max` of", "and"),
         Operator::Compare(_) => ("compare", "and"),

@@ -42,7 +42,11 @@ impl Elaborator<'_> {
                 let both = [&Meaning::Value(offset), &Meaning::Value(by)];
                 let Ok(shape) = self.common_shape(&both) else {
                     let (a, b) = (self.describe(both[0]), self.describe(both[1]));
-                    self.errors.push_help(place, format!("the offsets {a} and {b} differ in shape"), "all offsets of a pointer need the same extent, or are scalars");
+                    self.errors.push_help(
+                        place,
+                        format!("the offsets {a} and {b} differ in shape"),
+                        "all offsets of a pointer need the same extent, or are scalars",
+                    );
                     return Meaning::Poison;
                 };
                 let lhs = self.with_shape(offset, &shape, place);
@@ -67,7 +71,11 @@ impl Elaborator<'_> {
         };
         if !is_integer {
             let found = self.describe(meaning);
-            self.errors.push_help(expr.place, format!("an offset is an integer, not {found}"), "offsets count elements: `x + arange(0, N)`");
+            self.errors.push_help(
+                expr.place,
+                format!("an offset is an integer, not {found}"),
+                "offsets count elements: `x + arange(0, N)`",
+            );
             return None;
         }
         match self.with_elem(meaning, &INDEX, expr.place) {

@@ -70,7 +70,10 @@ impl Elaborator<'_> {
 
     fn unknown_name(&self, name: &str) -> (String, String) {
         if dtype_of(name).is_some() || self.func.types.iter().any(|param| *param.name == *name) {
-            return (format!("`{name}` is a type, not a value"), format!("cast with `x as {name}`, make tiles with `zeros::<{name}>([N])`"));
+            return (
+                format!("`{name}` is a type, not a value"),
+                format!("cast with `x as {name}`, make tiles with `zeros::<{name}>([N])`"),
+            );
         }
         if words::find(name).is_some() {
             return (format!("`{name}` is a word, not a value"), format!("call it: `{}`", words::find(name).map_or("", |row| row.usage)));

@@ -15,7 +15,11 @@ impl Parser<'_> {
         }
         let Rust::Path(path) = func else {
             self.expr(func);
-            return self.foreign(Place::of(func), "only the words of the language can be called", "helpers are not available in kernels yet");
+            return self.foreign(
+                Place::of(func),
+                "only the words of the language can be called",
+                "helpers are not available in kernels yet",
+            );
         };
         let Some(last) = path.path.segments.last().filter(|_| path.qself.is_none()) else {
             return self.foreign(place, "only the words of the language can be called", "helpers are not available in kernels yet");
@@ -34,7 +38,9 @@ impl Parser<'_> {
         let types = match &last.arguments {
             syn::PathArguments::None => Vec::new(),
             syn::PathArguments::AngleBracketed(generics) => self.type_arguments(generics),
-            syn::PathArguments::Parenthesized(_) => return self.foreign(place, "this syntax is not available in kernels", "write `word::<T>(..)`"),
+            syn::PathArguments::Parenthesized(_) => {
+                return self.foreign(place, "this syntax is not available in kernels", "write `word::<T>(..)`");
+            }
         };
         Expr { kind: ExprKind::Call(Call { word, types, args, named, is_method: false }), place }
     }
@@ -54,7 +60,11 @@ impl Parser<'_> {
             match arg {
                 Rust::Assign(assign) => {
                     let Rust::Path(path) = &*assign.left else {
-                        self.errors.push_help(Place::of(&assign.left), "the name of an option is one word", "options are written `mask = m`");
+                        self.errors.push_help(
+                            Place::of(&assign.left),
+                            "the name of an option is one word",
+                            "options are written `mask = m`",
+                        );
                         continue;
                     };
                     let Some(ident) = path.path.get_ident() else {
@@ -64,7 +74,7 @@ impl Parser<'_> {
                     let name = self.name(ident);
                     let value = self.expr(&assign.right);
                     if named.iter().any(|(known, _)| known.text == name.text) {
-                        self.errors.push(name.place, format!("the option `{}` is given twice", name.text));
+                        self.errors.push_help(name.place, format!("the option `{}` is given twice", name.text), "remove one of them");
                     } else {
                         named.push((name, value));
                     }
@@ -86,7 +96,9 @@ impl Parser<'_> {
         for argument in &generics.args {
             match argument {
                 syn::GenericArgument::Type(ty) => types.push(self.ty(ty)),
-                other => self.errors.push_help(Place::of(other), "only an element type can stand here", "write it like `zeros::<f32>([N])`"),
+                other => {
+                    self.errors.push_help(Place::of(other), "only an element type can stand here", "write it like `zeros::<f32>([N])`")
+                }
             }
         }
         types

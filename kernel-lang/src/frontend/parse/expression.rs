@@ -1,5 +1,6 @@
 //! Expressions.
 
+use quote::ToTokens;
 use syn::{BinOp, Expr as Rust, Lit, UnOp};
 
 use super::{Parser, plain};
@@ -27,12 +28,7 @@ impl Parser<'_> {
             Rust::Array(array) => ExprKind::Shape(array.elems.iter().map(|elem| self.expr(elem)).collect()),
             Rust::If(inner) => return self.if_expr(inner, place),
             Rust::Block(block) if block.label.is_none() => ExprKind::Block(self.block(&block.block)),
-            Rust::Field(field) => match &field.member {
-                syn::Member::Unnamed(index) => ExprKind::Field(Box::new(self.expr(&field.base)), index.index),
-                syn::Member::Named(name) => {
-                    return self.foreign(Place::from(name), format!("there is no field `{name}`"), "only tuples have fields: `t.0`");
-                }
-            },
+            Rust::Field(field) => ExprKind::Field(Box::new(self.expr(&field.base)), field.member.to_token_stream().to_string()),
             _ => return self.unsupported(expr, place),
         };
         Expr { kind, place }
@@ -46,7 +42,11 @@ impl Parser<'_> {
                     Ok(value) if suffix.as_ref().is_some_and(|suffix| is_float(suffix)) => ExprKind::Float(value as f64, suffix),
                     Ok(value) => ExprKind::Int(value, suffix),
                     Err(_) => {
-                        self.errors.push(place, format!("`{int}` is too large for any integer type"));
+                        self.errors.push_help(
+                            place,
+                            format!("`{int}` is too large for any integer type"),
+                            "the widest are `i64` and `u64`",
+                        );
                         ExprKind::Error
                     }
                 }
@@ -56,7 +56,7 @@ impl Parser<'_> {
                 match float.base10_parse::<f64>() {
                     Ok(value) => ExprKind::Float(value, suffix),
                     Err(_) => {
-                        self.errors.push(place, format!("`{float}` is not a number"));
+                        self.errors.push_help(place, format!("`{float}` is not a number"), "write it like `1.5` or `1e-3`");
                         ExprKind::Error
                     }
                 }
@@ -80,7 +80,9 @@ impl Parser<'_> {
 
     fn path(&mut self, path: &syn::ExprPath, place: Place) -> ExprKind {
         if path.qself.is_some() || path.path.segments.iter().any(|segment| !segment.arguments.is_none()) {
-            return self.foreign(place, "paths with type arguments have no meaning here", "`name::<T>` is only for calls: `zeros::<f32>([N])`").kind;
+            return self
+                .foreign(place, "paths with type arguments have no meaning here", "`name::<T>` is only for calls: `zeros::<f32>([N])`")
+                .kind;
         }
         let mut segments: Vec<String> = path.path.segments.iter().map(|segment| plain(&segment.ident)).collect();
         match segments.len() {
@@ -96,7 +98,14 @@ impl Parser<'_> {
             (UnOp::Neg(_), ExprKind::Float(value, suffix)) => ExprKind::Float(-value, suffix),
             (UnOp::Neg(_), kind) => ExprKind::Neg(Box::new(Expr { kind, place: x.place })),
             (UnOp::Not(_), kind) => ExprKind::Not(Box::new(Expr { kind, place: x.place })),
-            _ => self.foreign(place, "`*` does not dereference in a kernel", "read memory with `load(pointer)`, write it with `store(pointer, value)`").kind,
+            _ => {
+                self.foreign(
+                    place,
+                    "`*` does not dereference in a kernel",
+                    "read memory with `load(pointer)`, write it with `store(pointer, value)`",
+                )
+                .kind
+            }
         }
     }
 
@@ -136,7 +145,9 @@ impl Parser<'_> {
             Rust::Repeat(_) => ("arrays are not available in kernels", "a tile of equal elements is `full([N], value)`"),
             Rust::Loop(_) => ("`loop` is not available in kernels", "use `while cond { .. }`"),
             Rust::While(_) | Rust::ForLoop(_) => ("a loop has no value", "make it a statement, and assign to a variable in it"),
-            Rust::Unsafe(_) => ("`unsafe` has no meaning inside a kernel", "for a kernel without bounds checks write `#[kernel(unchecked)]`"),
+            Rust::Unsafe(_) => {
+                ("`unsafe` has no meaning inside a kernel", "for a kernel without bounds checks write `#[kernel(unchecked)]`")
+            }
             Rust::Async(_) | Rust::Await(_) | Rust::TryBlock(_) | Rust::Yield(_) => {
                 ("asynchronous code has no meaning in a kernel", "launches are asynchronous by themselves")
             }
@@ -150,7 +161,10 @@ impl Parser<'_> {
             }
             Rust::Infer(_) => ("`_` has no value", "write the value"),
             Rust::Block(_) => ("labels are not available in kernels", "leave the innermost loop with `break`, outer ones with a flag"),
-            _ => ("this syntax is not available in kernels", "a kernel has `let`, assignments, operators, calls, `if`, `for`, `while` and tuples"),
+            _ => (
+                "this syntax is not available in kernels",
+                "a kernel has `let`, assignments, operators, calls, `if`, `for`, `while` and tuples",
+            ),
         };
         self.foreign(place, message, help)
     }
@@ -160,16 +174,26 @@ impl Parser<'_> {
         if matches!(&*index.index, Rust::Tuple(tuple) if tuple.elems.iter().any(is_axis)) {
             return self.foreign(place, "indexing that adds an axis is not available yet", "tiles have one axis for now");
         }
-        self.foreign(place, "pointers and tiles are not indexed with `[]`", "read one element with `load(x + i)`, several with `load(x + arange(0, N))`")
+        self.foreign(
+            place,
+            "pointers and tiles are not indexed with `[]`",
+            "read one element with `load(x + i)`, several with `load(x + arange(0, N))`",
+        )
     }
 
     pub(super) fn macro_call(&mut self, mac: &syn::Macro, place: Place) -> Expr {
         let name = mac.path.segments.last().map_or_else(String::new, |segment| segment.ident.to_string());
         let help = match name.as_str() {
-            "device_print" | "device_assert" | "inline_ptx" => return self.foreign(place, format!("`{name}!` is not available yet"), "remove it for now"),
+            "device_print" | "device_assert" | "inline_ptx" => {
+                return self.foreign(place, format!("`{name}!` is not available yet"), "remove it for now");
+            }
             "static_assert" => "make it a statement: `static_assert!(N > 16, \"N is too small\");`",
-            "assert" | "assert_eq" | "assert_ne" | "debug_assert" => "what is known at compile time is checked with `static_assert!(cond, \"message\")`",
-            "println" | "print" | "dbg" | "eprintln" => "printing from a kernel is not available yet; store the value and print it on the host",
+            "assert" | "assert_eq" | "assert_ne" | "debug_assert" => {
+                "what is known at compile time is checked with `static_assert!(cond, \"message\")`"
+            }
+            "println" | "print" | "dbg" | "eprintln" => {
+                "printing from a kernel is not available yet; store the value and print it on the host"
+            }
             "vec" => "a tile is made by `arange`, `zeros`, `full` or `load`",
             "panic" | "todo" | "unimplemented" | "unreachable" => "a kernel cannot panic; leave it with `return`",
             _ => "`static_assert!` is the only macro of the language",

@@ -38,7 +38,16 @@ impl Parser<'_> {
             syn::Stmt::Item(item) => {
                 let (what, help) = match item {
                     syn::Item::Fn(_) => ("functions", "helpers are not available in kernels yet; write the computation out"),
-                    syn::Item::Const(_) | syn::Item::Static(_) => ("constants", "use `let NAME = ..;`, which is constant where its value is"),
+                    syn::Item::Const(syn::ItemConst { ident, .. }) | syn::Item::Static(syn::ItemStatic { ident, .. }) => {
+                        let pattern = Pattern::Name { name: self.name(ident), mutable: false };
+                        self.errors.push_help(
+                            Place::of(item),
+                            "constants cannot be declared inside a kernel",
+                            "use `let name = ..;`, which is constant where its value is",
+                        );
+                        // Known from here on, so that its uses are not reported too.
+                        return Some(Stmt { kind: StmtKind::Let(pattern, None, Expr { kind: ExprKind::Error, place }), place });
+                    }
                     syn::Item::Use(_) => ("imports", "the words of the language need no import"),
                     syn::Item::Macro(_) => ("macros", "`static_assert!` is the only macro of the language"),
                     _ => ("items", "declare it outside, or write the computation out"),
@@ -65,6 +74,10 @@ impl Parser<'_> {
         });
         let Some(init) = &local.init else {
             self.errors.push_help(place, "a variable needs a value where it is declared", "write `let mut x = ..;`");
+            let pattern = match pattern {
+                Pattern::Name { name, .. } => Pattern::Name { name, mutable: true },
+                pattern => pattern,
+            };
             return Some(StmtKind::Let(pattern, ty, Expr { kind: ExprKind::Error, place }));
         };
         if let Some((_, diverge)) = &init.diverge {
@@ -89,7 +102,11 @@ impl Parser<'_> {
                     Pattern::Error => return None,
                     Pattern::Wild | Pattern::Tuple(..) => {
                         let sign = operator.sign();
-                        self.errors.push_help(Place::of(&binary.left), format!("`{sign}=` needs one variable"), "update the variables one by one");
+                        self.errors.push_help(
+                            Place::of(&binary.left),
+                            format!("`{sign}=` needs one variable"),
+                            "update the variables one by one",
+                        );
                         return None;
                     }
                 }
@@ -111,7 +128,11 @@ impl Parser<'_> {
                 if let Some(value) = &inner.expr
                     && !matches!(&**value, Rust::Tuple(tuple) if tuple.elems.is_empty())
                 {
-                    self.errors.push_help(Place::of(value), "a kernel returns nothing", "write results to memory: `store(y + offsets, value)`");
+                    self.errors.push_help(
+                        Place::of(value),
+                        "a kernel returns nothing",
+                        "write results to memory: `store(y + offsets, value)`",
+                    );
                 }
                 StmtKind::Return
             }
@@ -150,7 +171,11 @@ impl Parser<'_> {
     }
 
     fn no_labels(&mut self, place: Place) {
-        self.errors.push_help(place, "labels are not available in kernels", "leave the innermost loop with `break`, outer ones with a flag");
+        self.errors.push_help(
+            place,
+            "labels are not available in kernels",
+            "leave the innermost loop with `break`, outer ones with a flag",
+        );
     }
 
     fn for_loop(&mut self, inner: &syn::ExprForLoop) -> Option<StmtKind> {
@@ -191,11 +216,23 @@ impl Parser<'_> {
             }
             Rust::MethodCall(call) if call.method == "rev" => {
                 self.range(&call.receiver);
-                self.errors.push_help(Place::from(&call.method), "loops count upwards only", "compute the index in the body: `let j = n - 1 - i;`");
+                self.errors.push_help(
+                    Place::from(&call.method),
+                    "loops count upwards only",
+                    "compute the index in the body: `let j = n - 1 - i;`",
+                );
                 None
             }
-            Rust::Call(call) if let Rust::Path(path) = &*call.func && path.path.is_ident("range") => self.range_call(call, place, FORMS),
-            Rust::Call(call) if let Rust::Path(path) = &*call.func && path.path.is_ident("static_range") => {
+            Rust::Call(call)
+                if let Rust::Path(path) = &*call.func
+                    && path.path.is_ident("range") =>
+            {
+                self.range_call(call, place, FORMS)
+            }
+            Rust::Call(call)
+                if let Rust::Path(path) = &*call.func
+                    && path.path.is_ident("static_range") =>
+            {
                 self.errors.push_help(Place::of(path), "`static_range` is not available yet", "use `range(a, b)`");
                 None
             }
@@ -212,7 +249,9 @@ impl Parser<'_> {
             if let Rust::Assign(assign) = arg {
                 let name = assign.left.to_token_stream().to_string();
                 let message = match name.as_str() {
-                    "num_stages" | "loop_unroll_factor" | "flatten" | "warp_specialize" => format!("the option `{name}` of a loop is not available yet"),
+                    "num_stages" | "loop_unroll_factor" | "flatten" | "warp_specialize" => {
+                        format!("the option `{name}` of a loop is not available yet")
+                    }
                     _ => format!("`range` has no option `{name}`"),
                 };
                 self.errors.push_help(Place::of(&assign.left), message, forms);
@@ -247,8 +286,8 @@ impl Parser<'_> {
             return None;
         };
         let message = match args.next() {
-            None => format!("`{}` does not hold", tidy(&cond.to_token_stream())),
-            Some(Rust::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. })) => text.value(),
+            None => format!("static assertion failed: `{}`", tidy(&cond.to_token_stream())),
+            Some(Rust::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. })) => format!("static assertion failed: {}", text.value()),
             Some(other) => {
                 self.errors.push_help(Place::of(&other), "the message of `static_assert!` is a literal text", FORM);
                 return None;
@@ -289,11 +328,19 @@ impl Parser<'_> {
             Rust::Paren(syn::ExprParen { expr, .. }) | Rust::Group(syn::ExprGroup { expr, .. }) => self.target(expr),
             Rust::Tuple(tuple) => Pattern::Tuple(tuple.elems.iter().map(|elem| self.target(elem)).collect(), Place::of(tuple)),
             Rust::Index(_) | Rust::Unary(_) => {
-                self.errors.push_help(Place::of(expr), "memory is not assigned to", "write it with `store(y + offsets, value, mask = mask)`");
+                self.errors.push_help(
+                    Place::of(expr),
+                    "memory is not assigned to",
+                    "write it with `store(y + offsets, value, mask = mask)`",
+                );
                 Pattern::Error
             }
             Rust::Field(_) => {
-                self.errors.push_help(Place::of(expr), "a part of a tuple is not assigned to", "take the tuple apart: `let (mut a, mut b) = t;`");
+                self.errors.push_help(
+                    Place::of(expr),
+                    "a part of a tuple is not assigned to",
+                    "take the tuple apart: `let (mut a, mut b) = t;`",
+                );
                 Pattern::Error
             }
             other => {

@@ -15,7 +15,7 @@ fn operators<const N: usize>(x: Ptr<i32>, y: PtrMut<i32>, b: PtrMut<bool>, n: i3
     r <<= 1;
     r >>= 1;
     store(y + offsets, r);
-    let m = v == n | v != 1 & v < 2 ^ (v <= 3) || v > 4 && v >= 5;
+    let m = (v == n) | (v != 1) & (v < 2) ^ (v <= 3) || v > 4 && v >= 5;
     store(b + offsets, !m);
     store(b, n > 0 && s < 3u32);
 }
