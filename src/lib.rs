@@ -1,1 +1,45 @@
 //! Block-level GPU kernels in Rust.
+//!
+//! A function marked [`#[kernel]`](kernel) is written in a small tile language with Rust's syntax and Triton's model: a *program* works
+//! on *tiles*. While your crate compiles, it is type-checked and lowered to PTX that is embedded in your binary. Running it needs the
+//! NVIDIA driver and nothing else; without a GPU the same kernel runs on the CPU.
+//!
+//! ```
+//! use galatea::prelude::*;
+//!
+//! /// y = x * sigmoid(x), computed in f32 and rounded once.
+//! #[kernel(BLOCK_SIZE = [1024, 4096])]
+//! fn silu<T: Float, const BLOCK_SIZE: usize>(x: Ptr<T>, y: PtrMut<T>, n: usize) {
+//!     let offsets = program_id(0) * BLOCK_SIZE + arange(0, BLOCK_SIZE);
+//!     let mask = offsets < n;
+//!     let v = load(x + offsets, mask = mask) as f32;
+//!     store(y + offsets, (v * sigmoid(v)) as T, mask = mask);
+//! }
+//!
+//! # fn main() -> galatea::Result<()> {
+//! let device = Device::default()?; // the first CUDA GPU, else the CPU
+//! let x = device.tensor(&[1.0f32, -2.0, 3.0])?;
+//! let mut y = device.empty_like(&x)?;
+//! silu::<f32, 1024>(&x, &mut y, x.len()).grid(cdiv(x.len(), 1024)).launch()?;
+//! assert!((y.to_vec()?[0] - 0.731_058_6).abs() < 1e-6);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The words of a kernel are documented in [`dsl`]; devices, tensors and launches below; [`bench`] times launches and [`tune`] tells
+//! what `#[autotune]` tried and chose.
+
+pub use kernel_lang::dsl;
+pub use kernel_macros::{autotune, kernel};
+#[doc(hidden)]
+pub use kernel_runtime::private as __private;
+pub use kernel_runtime::{
+    Device, Dtype, Element, Error, Event, Float, FreeBytes, Grid, GridDim, Int, IntoGrid, IntoShape, Launch, MAX_RANK, NoGrid, Number,
+    OutOfBounds, PtrArg, PtrMutArg, Result, Scalar, Shape, Stream, Tensor, TensorView, TensorViewMut, bench, bf16, cdiv, cudarc, f16, tune,
+};
+
+/// What most programs need: `use galatea::prelude::*`.
+pub mod prelude {
+    pub use kernel_macros::{autotune, kernel};
+    pub use kernel_runtime::prelude::*;
+}

@@ -1,10 +1,27 @@
 //! The kernel language's compiler: from Rust syntax to tile IR to PTX, and a CPU executor. No I/O, no GPU, no environment variables.
 
 pub mod diagnostic;
+pub mod dsl;
 pub mod dtype;
+#[cfg(feature = "frontend")]
+pub mod frontend;
 pub mod ir;
+pub mod layout;
 pub mod location;
+pub mod target;
+
 #[cfg(feature = "codegen")]
-pub mod scalar;
+pub mod analysis;
 #[cfg(feature = "codegen")]
 pub mod backend;
+#[cfg(feature = "codegen")]
+mod compile;
+#[cfg(feature = "codegen")]
+pub mod passes;
+#[cfg(feature = "codegen")]
+pub mod scalar;
+
+#[cfg(feature = "codegen")]
+pub use compile::{Compiled, Options, compile, compile_cpu, compile_with};
+#[cfg(feature = "codegen")]
+pub use passes::specialize::Bindings;

@@ -1,1 +1,69 @@
-//! The doorway.
+//! The doorway: `#[kernel]` and `#[autotune]`, one call each into `kernel-lang`.
+//!
+//! Nothing is decided here. Only this crate may touch files while a user's crate compiles: where `GALATEA_PTX_DIR` names a
+//! folder, the PTX of every variant is written there.
+
+use std::path::Path;
+
+use kernel_lang::frontend::{self, Expansion};
+use proc_macro::TokenStream;
+
+/// Makes a function a GPU kernel: checked and lowered to PTX while the crate compiles.
+///
+/// ```ignore
+/// #[kernel(BLOCK_SIZE = [1024, 4096], num_warps = 8)]
+/// fn double<T: Float, const BLOCK_SIZE: usize>(x: Ptr<T>, y: PtrMut<T>, n: usize) {
+///     let offsets = program_id(0) * BLOCK_SIZE + arange(0, BLOCK_SIZE);
+///     let mask = offsets < n;
+///     let v = load(x + offsets, mask = mask);
+///     store(y + offsets, v + v, mask = mask);
+/// }
+/// ```
+///
+/// The function becomes a launcher: `double::<f32, 1024>(&x, &mut y, n).grid(cdiv(n, 1024)).launch()?`. The words of the body are
+/// documented in `galatea::dsl`. Arguments, all optional:
+///
+/// | argument | meaning |
+/// |---|---|
+/// | `N = [1024, 4096]` | values of the constant parameter `N` to compile now; any other value is compiled when it is first launched |
+/// | `T = [f32, bf16]` | types to compile now; without it all that the bound allows |
+/// | `num_warps = 8` | warps that share one program: a power of two up to 32, 4 if not given |
+/// | `num_stages = 3` | how many iterations of a loop may be in flight |
+/// | `unchecked` | no bounds checks: the launcher becomes an `unsafe fn` |
+/// | `crate = path` | where `galatea` is, if it was renamed |
+#[proc_macro_attribute]
+pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    finish(frontend::kernel(arguments.into(), item.into()))
+}
+
+/// Makes a kernel choose its configuration by measuring, at the first launch of each key.
+///
+/// ```ignore
+/// #[autotune(configs = [Config { BLOCK_SIZE: 1024, num_warps: 4 }, Config { BLOCK_SIZE: 4096, num_warps: 8 }], key = [n])]
+/// #[kernel]
+/// fn add<const BLOCK_SIZE: usize>(x: Ptr<f32>, y: Ptr<f32>, out: PtrMut<f32>, n: usize) { .. }
+/// ```
+///
+/// Every configuration is compiled now. The constants that they name leave the launcher's generics; the grid is a function of the
+/// configuration: `add(&x, &y, &mut out, n).grid(|config| cdiv(n, config.BLOCK_SIZE)).launch()?`.
+#[proc_macro_attribute]
+pub fn autotune(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    finish(frontend::autotune(arguments.into(), item.into()))
+}
+
+fn finish(expansion: Expansion) -> TokenStream {
+    if let Some(folder) = std::env::var_os("GALATEA_PTX_DIR") {
+        keep(Path::new(&folder), &expansion);
+    }
+    expansion.tokens.into()
+}
+
+/// Writes `<kernel>-<key>-w<warps>-<target>.ptx`. A folder that cannot be written costs a warning, not the build.
+fn keep(folder: &Path, expansion: &Expansion) {
+    for variant in &expansion.variants {
+        let path = folder.join(variant.file_name(&expansion.name));
+        if let Err(error) = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, &variant.ptx)) {
+            eprintln!("warning: GALATEA_PTX_DIR: cannot write {}: {error}", path.display());
+        }
+    }
+}

@@ -1,1 +1,47 @@
-//! The machine.
+//! The machine: devices, tensors, streams and launches for kernels that `kernel-lang` compiled.
+//!
+//! A program opens a [`Device`], puts data into [`Tensor`]s, and calls kernels, which `#[kernel]` made into functions that return
+//! a [`Launch`]. On a GPU work is queued on a [`Stream`] and ordered by the tensors it uses; on the CPU it is done at once.
+//! Without an NVIDIA driver everything runs on the CPU; nothing panics.
+
+#![deny(missing_docs)]
+
+mod args;
+pub mod bench;
+mod checked;
+mod cpu;
+mod device;
+mod driver;
+mod element;
+mod error;
+mod event;
+mod grid;
+mod kernel;
+mod launch;
+mod memory;
+mod module;
+pub mod prelude;
+#[doc(hidden)]
+pub mod private;
+mod shape;
+mod slice;
+mod stream;
+mod tensor;
+pub mod tune;
+mod view;
+
+pub use args::{PtrArg, PtrMutArg};
+/// The CUDA library whose types tensors and launches accept, in the version they accept.
+pub use cudarc;
+pub use device::Device;
+pub use element::{Element, Float, Int, Number, Scalar, bf16, f16};
+pub use error::{Error, FreeBytes, OutOfBounds, Result};
+pub use event::Event;
+pub use grid::{Grid, GridDim, IntoGrid, cdiv};
+/// The type of an element inside a kernel.
+pub use kernel_lang::dtype::Dtype;
+pub use launch::{Launch, NoGrid};
+pub use shape::{IntoShape, MAX_RANK, Shape};
+pub use stream::Stream;
+pub use tensor::Tensor;
+pub use view::{TensorView, TensorViewMut};

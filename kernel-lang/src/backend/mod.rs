@@ -1,3 +1,4 @@
-//! What executes a kernel: each backend takes verified IR and decides nothing that a pass could have decided.
+//! BACKENDS: from verified IR to something that runs. They decide nothing about layouts or schedules.
 
 pub mod cpu;
+pub mod ptx;

@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use crate::dtype::Dtype;
 use crate::location::Name;
 
 /// A constant expression over the kernel's constant parameters.
@@ -101,6 +102,9 @@ impl ConstExpr {
             Some(Ok(value)) => value,
             _ => match (op, &lhs, &rhs) {
                 (Mul | ConstBinary::Div, _, ConstExpr::Int(1)) | (Add | ConstBinary::Sub, _, ConstExpr::Int(0)) => lhs,
+                // `(a + b) - a`: the extent of `arange(a, a + b)`.
+                (ConstBinary::Sub, ConstExpr::Binary(Add, a, b), _) if **a == rhs => (**b).clone(),
+                (ConstBinary::Sub, ConstExpr::Binary(Add, a, b), _) if **b == rhs => (**a).clone(),
                 // Commutative operands stand in one order, so that equal expressions have equal trees.
                 (Add | Mul | ConstBinary::Min | ConstBinary::Max, _, _) if lhs.order_key() > rhs.order_key() => {
                     ConstExpr::Binary(op, Box::new(rhs), Box::new(lhs))
@@ -146,9 +150,40 @@ impl ConstExpr {
         }
     }
 
+    /// The literal as a value of `dtype`: an integer given for a float becomes one, a float is rounded to its type.
+    ///
+    /// # Errors
+    /// In the kernel language's words, if it does not fit. An expression over parameters fits until it is bound.
+    pub fn to_dtype(&self, dtype: Dtype) -> Result<ConstExpr, String> {
+        match (self, dtype.int_range()) {
+            (ConstExpr::Int(int), None) => round_float(*int as f64, dtype),
+            (ConstExpr::Float(float), None) => round_float(*float, dtype),
+            (ConstExpr::Bool(_), _) if dtype == Dtype::Bool => Ok(self.clone()),
+            (ConstExpr::Int(int), Some((low, high))) if dtype != Dtype::Bool => {
+                if (low..=high).contains(int) {
+                    Ok(self.clone())
+                } else {
+                    Err(format!("`{int}` does not fit `{dtype}`, which holds {low} to {high}"))
+                }
+            }
+            (ConstExpr::Int(_) | ConstExpr::Float(_) | ConstExpr::Bool(_), _) => Err(format!("`{self}` is not of type `{dtype}`")),
+            (ConstExpr::Param(_) | ConstExpr::Unary(..) | ConstExpr::Binary(..), _) => Ok(self.clone()),
+        }
+    }
+
     fn order_key(&self) -> (bool, String) {
         (self.is_literal(), self.to_string())
     }
+}
+
+fn round_float(value: f64, dtype: Dtype) -> Result<ConstExpr, String> {
+    let rounded = match dtype {
+        Dtype::F16 => half::f16::from_f64(value).to_f64(),
+        Dtype::Bf16 => half::bf16::from_f64(value).to_f64(),
+        Dtype::F32 => f64::from(value as f32),
+        _ => value,
+    };
+    if value.is_finite() && rounded.is_infinite() { Err(format!("`{value:?}` does not fit `{dtype}`")) } else { Ok(ConstExpr::Float(rounded)) }
 }
 
 /// `None` where an operand is not a literal or the kinds do not fit.

@@ -1,9 +1,10 @@
 //! A kernel: its generics, parameters, and the tables of values, ops and regions.
 
 use crate::dtype::Dtype;
-use crate::ir::arena::{Arena, Handle, Inst, Region, Value};
+use crate::ir::arena::{Arena, Handle, Inst, Region, SideTable, Value};
 use crate::ir::ops::Op;
 use crate::ir::types::Type;
+use crate::layout::Layout;
 use crate::location::{Loc, Name};
 
 /// A type parameter of a generic kernel and the dtypes it may stand for.
@@ -86,8 +87,12 @@ pub struct Function {
     pub files: Vec<Name>,
     /// May a lane touch memory outside its tensor? Otherwise every access is guarded.
     pub unchecked: bool,
+    /// Are lanes outside their tensor reported? Set for a `.checked()` launch; not part of the text.
+    pub reports: bool,
     /// The body; its parameters are the kernel's.
     pub body: Region,
+    /// Who holds which element of a tile: of every tile at the Gpu stage, of none before.
+    pub layouts: SideTable<Value, Option<Layout>>,
     values: Arena<Value, ValueData>,
     insts: Arena<Inst, InstData>,
     regions: Arena<Region, RegionData>,
@@ -105,7 +110,9 @@ impl Function {
             params: Vec::new(),
             files: Vec::new(),
             unchecked: false,
+            reports: false,
             body,
+            layouts: SideTable::new(),
             values: Arena::default(),
             insts: Arena::default(),
             regions,

@@ -127,7 +127,7 @@ family! {
         ExpApprox2 = "exp2_approx": Float,
         /// The device's own approximation of `log2` for `f32`.
         LogApprox2 = "log2_approx": Float,
-        /// The device's own approximation of `1 / x` for `f32`, within 1 ulp.
+        /// The device's own approximation of `1 / x` for `f32`, within 1 ulp; subnormal operands and results may count as zero.
         RecipApprox = "recip_approx": Float,
         /// The device's own approximation of `1 / sqrt(x)` for `f32`, within 2 ulp.
         RsqrtApprox = "rsqrt_approx": Float,
@@ -402,6 +402,8 @@ define_ops! {
         base: Value, offset: Value, value: Value, mask: Option<Value>,
         cache: Cache, evict: Evict, in_bounds: bool, align: u32,
     },
+    /// Notes the first lane, if any, where `outside` holds, as an access of `base` at `offset`: see `passes::report_accesses`.
+    Report = "report" { base: Value, offset: Value, outside: Value, is_store: bool },
     /// The length of a pointer's tensor in elements, as `i64`.
     Length = "length" { base: Value },
     /// The address that a pointer holds, as `i64`.
@@ -436,6 +438,7 @@ impl Op {
         matches!(
             self,
             Op::Store { .. }
+                | Op::Report { .. }
                 | Op::Load { volatile: true, .. }
                 | Op::If { .. }
                 | Op::For { .. }

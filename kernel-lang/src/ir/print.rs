@@ -98,7 +98,7 @@ impl Printer<'_> {
                     format!("{name}: {}", self.func.ty(value))
                 })
                 .collect();
-            let _ = write!(line, " ({}) {{\n", params.join(", "));
+            let _ = writeln!(line, " ({}) {{", params.join(", "));
             self.insts(region, depth + 1, &mut line);
             let _ = write!(line, "{indent}}}");
         }

@@ -112,6 +112,7 @@ pub fn result_types(func: &Function, op: &Op, given: &[Type]) -> Result<Vec<Type
             }
             Ok(Vec::new())
         }
+        Op::Report { base, offset, outside, .. } => check_access(func, "report", *base, *offset, Some(*outside)).map(|()| Vec::new()),
         Op::Length { base } | Op::Address { base } => {
             if !ty(*base).is_pointer() {
                 return Err(format!("`{}` takes a pointer, not `{}`", op.name(), ty(*base)));
@@ -193,20 +194,10 @@ fn check_access(func: &Function, name: &str, base: Value, offset: Value, mask: O
 
 /// Does a literal fit its type? An expression over parameters is checked when it is bound.
 fn check_constant(value: &ConstExpr, ty: &Type) -> Result<(), String> {
-    let Some(dtype) = ty.elem().dtype().filter(|_| !ty.is_pointer()) else {
-        return if ty.is_pointer() { Err("a pointer cannot be a constant".to_string()) } else { Ok(()) };
-    };
-    match value {
-        ConstExpr::Int(int) => match dtype.int_range() {
-            Some((low, high)) if dtype != Dtype::Bool && !(low..=high).contains(int) => {
-                Err(format!("`{int}` does not fit `{dtype}`, which holds {low} to {high}"))
-            }
-            Some(_) if dtype == Dtype::Bool => Err(format!("`{int}` is not a `bool`")),
-            _ => Ok(()),
-        },
-        ConstExpr::Float(float) if !dtype.is_float() => Err(format!("`{float:?}` is not of type `{dtype}`")),
-        ConstExpr::Bool(bool) if dtype != Dtype::Bool => Err(format!("`{bool}` is not of type `{dtype}`")),
-        _ => Ok(()),
+    match ty.elem().dtype() {
+        _ if ty.is_pointer() => Err("a pointer cannot be a constant".to_string()),
+        Some(dtype) => value.to_dtype(dtype).map(|_| ()),
+        None => Ok(()),
     }
 }
 

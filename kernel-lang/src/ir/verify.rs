@@ -9,8 +9,10 @@
 //! 4. The results of an op have the types of its [rule](super::rules).
 //!
 //! Stages
-//! 5. [`Stage::Generic`] may name type and constant parameters and may hold `static_if` and `static_assert`; [`Stage::Tile`] does neither, and
-//!    the extents of its tiles are powers of two.
+//! 5. [`Stage::Generic`] may name type and constant parameters and may hold `static_if` and `static_assert`; the later stages do neither, and
+//!    the extents of their tiles are powers of two.
+//! 6. At [`Stage::Gpu`] every tile has a layout of its own extents, values of one elementwise op have the same one, and every access is
+//!    `in_bounds`: proved, or guarded by its mask.
 
 use std::fmt;
 
@@ -29,6 +31,8 @@ pub enum Stage {
     Generic,
     /// Specialised: concrete types and shapes, no layouts.
     Tile,
+    /// Ready for a GPU: every tile has a layout.
+    Gpu,
 }
 
 /// A law that a kernel breaks: always a defect of the compiler, or of hand-written text.
@@ -67,7 +71,7 @@ impl<'a> Verified<'a> {
 /// Everything that is broken, in the order of the text.
 pub fn verify(func: &Function, stage: Stage) -> Result<Verified<'_>, Vec<Violation>> {
     let mut cx = Verifier { func, stage, defined: SideTable::new(), violations: Vec::new() };
-    if stage == Stage::Tile && !(func.types.is_empty() && func.consts.is_empty()) {
+    if stage != Stage::Generic && !(func.types.is_empty() && func.consts.is_empty()) {
         cx.violations.push(Violation { loc: Loc::NONE, op: "kernel", message: "has generics after specialisation".to_string() });
     }
     for param in &func.params {
@@ -148,7 +152,36 @@ impl Verifier<'_> {
         if self.stage != Stage::Generic && matches!(data.op, Op::StaticIf { .. } | Op::StaticAssert { .. }) {
             self.broken(inst, "stands only in generic kernels");
         }
+        if self.stage == Stage::Gpu {
+            self.layouts(inst);
+        }
         self.regions(inst, &given);
+    }
+
+    /// Law 6.
+    fn layouts(&mut self, inst: Inst) {
+        let func = self.func;
+        let data = func.inst(inst);
+        if let Op::Load { in_bounds: false, .. } | Op::Store { in_bounds: false, .. } = data.op {
+            self.broken(inst, "is not guarded");
+        }
+        for value in data.results.iter().filter(|value| func.ty(**value).is_tile()) {
+            let extents: Vec<u32> = func.ty(*value).extents().iter().map(|extent| *extent as u32).collect();
+            if func.layouts[*value].as_ref().is_none_or(|layout| layout.shape() != extents) {
+                self.broken(inst, format!("{value} has no layout of its extents"));
+            }
+        }
+        let changes_shape = matches!(data.op, Op::Broadcast { .. } | Op::ExpandDims { .. } | Op::For { .. } | Op::While { .. });
+        let mut first = data.results.iter().copied().find(|value| func.ty(*value).is_tile());
+        let mut differ = false;
+        data.op.for_each_operand(&mut |value| {
+            if func.ty(value).is_tile() {
+                differ |= func.layouts[*first.get_or_insert(value)] != func.layouts[value];
+            }
+        });
+        if differ && !changes_shape && !data.op.is_terminator() {
+            self.broken(inst, "has operands of different layouts");
+        }
     }
 
     /// Law 3, then each region's own.

@@ -164,7 +164,7 @@ impl Naive<'_, '_> {
                 }
             }
             Op::Yield { .. } | Op::Condition { .. } | Op::Return {} => Vec::new(),
-            Op::StaticIf { .. } | Op::StaticAssert { .. } => panic!("not specialised"),
+            Op::Report { .. } | Op::StaticIf { .. } | Op::StaticAssert { .. } => panic!("not specialised"),
         }
     }
 

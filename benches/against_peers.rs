@@ -1,0 +1,206 @@
+//! Our kernels beside Triton's and torch's, in one run, by one method.
+//!
+//! Each work is timed in rounds: ours, then the peers (`peers.py`, a child process on the same GPU), so that all see the same clocks. A
+//! time is the median over rounds of the median of event-timed launches, the L2 cache flushed before each.
+//!
+//! ```sh
+//! cargo bench --bench against_peers -- --out results.json     # where python3 has torch and triton
+//! cargo xtask bench-report results.json                       # writes docs/benchmarks.*
+//! ```
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use galatea::bench::do_bench;
+use galatea::prelude::*;
+use serde_json::{Value, json};
+
+const ROUNDS: usize = 5;
+
+#[autotune(
+    configs = [
+        Config { BLOCK_SIZE: 512, num_warps: 4 },
+        Config { BLOCK_SIZE: 1024, num_warps: 4 },
+        Config { BLOCK_SIZE: 1024, num_warps: 8 },
+        Config { BLOCK_SIZE: 2048, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, num_warps: 8 },
+    ],
+    key = [n],
+)]
+#[kernel]
+fn vector_add<const BLOCK_SIZE: usize>(x: Ptr<f32>, y: Ptr<f32>, out: PtrMut<f32>, n: usize) {
+    let offsets = program_id(0) * BLOCK_SIZE + arange(0, BLOCK_SIZE);
+    let mask = offsets < n;
+    let sum = load(x + offsets, mask = mask) + load(y + offsets, mask = mask);
+    store(out + offsets, sum, mask = mask);
+}
+
+#[autotune(
+    configs = [
+        Config { BLOCK_SIZE: 1024, num_warps: 4 },
+        Config { BLOCK_SIZE: 2048, num_warps: 4 },
+        Config { BLOCK_SIZE: 2048, num_warps: 8 },
+        Config { BLOCK_SIZE: 4096, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, num_warps: 8 },
+    ],
+    key = [n],
+)]
+#[kernel]
+fn silu<const BLOCK_SIZE: usize>(x: Ptr<bf16>, y: PtrMut<bf16>, n: usize) {
+    let offsets = program_id(0) * BLOCK_SIZE + arange(0, BLOCK_SIZE);
+    let mask = offsets < n;
+    let v = load(x + offsets, mask = mask) as f32;
+    store(y + offsets, (v * sigmoid(v)) as bf16, mask = mask);
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut words = std::env::args().skip(1).filter(|word| word != "--bench");
+    let mut out = None;
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--out" => out = Some(PathBuf::from(words.next().ok_or("`--out` needs a file")?)),
+            _ => return Err(format!("unknown argument `{word}`\nhelp: the only one is `--out FILE`").into()),
+        }
+    }
+    if Device::cuda_count() == 0 {
+        println!("skipped: there is no CUDA device");
+        return Ok(());
+    }
+    let device = Device::cuda(0)?;
+    let mut peers = Peers::start()?;
+    let versions = peers.ask("versions")?;
+    let text = |name: &str| versions[name].as_str().unwrap_or("unknown").to_string();
+
+    let mut rows = Vec::new();
+    for (shape, len) in [("2^27", 1 << 27), ("2^27+3", (1 << 27) + 3)] {
+        rows.push(vector_add_row(&device, &mut peers, shape, len)?);
+    }
+    rows.push(silu_row(&device, &mut peers, "2^28", 1 << 28)?);
+
+    let run = json!({
+        "date": today(),
+        "gpu": text("gpu"),
+        "driver": text("driver"),
+        "versions": { "galatea": env!("CARGO_PKG_VERSION"), "torch": text("torch"), "triton": text("triton") },
+        "command": "cargo bench --bench against_peers",
+        "rows": rows,
+    });
+    if let Some(out) = out {
+        std::fs::write(&out, serde_json::to_string_pretty(&run)?)?;
+    }
+    Ok(())
+}
+
+fn vector_add_row(device: &Device, peers: &mut Peers, shape: &str, len: usize) -> Result<Value, Box<dyn Error>> {
+    let data = values(len);
+    let (x, y) = (device.tensor(&data)?, device.tensor(&data)?);
+    let mut out = device.empty::<f32>(len)?;
+    let mut launch = || vector_add(&x, &y, &mut out, len).grid(|config| cdiv(len, config.BLOCK_SIZE)).launch();
+    launch()?;
+    let row = measure(device, peers, ("vector_add f32", shape, len, 3 * size_of::<f32>() * len), &mut launch)?;
+    print!("{}", vector_add(&x, &y, &mut out, len).grid(|config| cdiv(len, config.BLOCK_SIZE)).report()?);
+    let wrong = out.to_vec()?.iter().zip(&data).position(|(got, x)| *got != x + x);
+    wrong.map_or(Ok(row), |index| Err(format!("vector_add is wrong at {index}").into()))
+}
+
+fn silu_row(device: &Device, peers: &mut Peers, shape: &str, len: usize) -> Result<Value, Box<dyn Error>> {
+    let data: Vec<bf16> = values(len).into_iter().map(bf16::from_f32).collect();
+    let x = device.tensor(&data)?;
+    let mut y = device.empty_like(&x)?;
+    let mut launch = || silu(&x, &mut y, len).grid(|config| cdiv(len, config.BLOCK_SIZE)).launch();
+    launch()?;
+    let row = measure(device, peers, ("silu bf16", shape, len, 2 * size_of::<bf16>() * len), &mut launch)?;
+    print!("{}", silu(&x, &mut y, len).grid(|config| cdiv(len, config.BLOCK_SIZE)).report()?);
+    let is_wrong = |(got, x): (&bf16, &bf16)| {
+        let (got, x) = (f64::from(*got), f64::from(*x));
+        let want = x / (1.0 + (-x).exp());
+        (got - want).abs() > 4e-3 * want.abs().max(1e-2)
+    };
+    let wrong = y.to_vec()?.iter().zip(&data).position(is_wrong);
+    wrong.map_or(Ok(row), |index| Err(format!("silu is wrong at {index}").into()))
+}
+
+/// Times one work in rounds and prints its line.
+fn measure(
+    device: &Device,
+    peers: &mut Peers,
+    (work, shape, len, bytes): (&str, &str, usize, usize),
+    launch: &mut dyn FnMut() -> galatea::Result<()>,
+) -> Result<Value, Box<dyn Error>> {
+    let request = format!("time {work} {len}");
+    peers.ask(&request)?; // makes its data, checks itself, picks its best configuration
+    let (mut ours, mut theirs) = (Vec::new(), BTreeMap::from([("torch", Vec::new()), ("triton", Vec::new())]));
+    for _ in 0..ROUNDS {
+        ours.push(do_bench(device, &mut *launch)?.median_us);
+        let answer = peers.ask(&request)?;
+        for (peer, times) in &mut theirs {
+            times.push(answer[format!("{peer}_us")].as_f64().ok_or("a peer gave no time")?);
+        }
+    }
+    let ours = median(ours);
+    let theirs: BTreeMap<&str, f64> = theirs.into_iter().map(|(peer, times)| (peer, median(times))).collect();
+    let line: Vec<String> = theirs.iter().map(|(peer, us)| format!("{peer} {us:.1} us ({:.3}x)", us / ours)).collect();
+    println!("{work} {shape}: {ours:.1} us, {:.0} GB/s; {}", bytes as f64 / ours / 1e3, line.join(", "));
+    Ok(json!({ "work": work, "shape": shape, "bytes": bytes, "ours_us": ours, "peers": theirs }))
+}
+
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+/// Values without structure between -4 and 4: zeros and ramps can run faster than real data.
+fn values(len: usize) -> Vec<f32> {
+    let mix = |i: usize| (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5bd1_e995_37a4_66f1;
+    (0..len).map(|i| (mix(i).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 40) as f32 / (1 << 21) as f32 - 4.0).collect()
+}
+
+/// The day in UTC, as `2026-01-31` (Hinnant, "chrono-compatible low-level date algorithms").
+fn today() -> String {
+    let seconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let days = (seconds / 86_400) as i64 + 719_468;
+    let (era, day_of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let (day, month) = (day_of_year - (153 * shifted + 2) / 5 + 1, if shifted < 10 { shifted + 3 } else { shifted - 9 });
+    format!("{:04}-{month:02}-{day:02}", year_of_era + era * 400 + i64::from(month <= 2))
+}
+
+/// The program that times the peers.
+struct Peers {
+    child: Child,
+    requests: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Peers {
+    fn start() -> Result<Peers, Box<dyn Error>> {
+        // In a bundle the script lies in the folder of the executable.
+        let beside = std::env::current_exe()?.with_file_name("peers.py");
+        let script = if beside.exists() { beside } else { Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peers.py") };
+        let mut child = Command::new("python3").arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let requests = child.stdin.take().ok_or("the peers' input is closed")?;
+        let answers = BufReader::new(child.stdout.take().ok_or("the peers' output is closed")?);
+        Ok(Peers { child, requests, answers })
+    }
+
+    fn ask(&mut self, request: &str) -> Result<Value, Box<dyn Error>> {
+        writeln!(self.requests, "{request}")?;
+        let mut line = String::new();
+        self.answers.read_line(&mut line)?;
+        let answer: Value = serde_json::from_str(&line).map_err(|_| format!("the peers answered `{}` to `{request}`", line.trim()))?;
+        answer["error"].as_str().map_or(Ok(answer.clone()), |error| Err(error.into()))
+    }
+}
+
+impl Drop for Peers {
+    fn drop(&mut self) {
+        let _ = writeln!(self.requests, "quit");
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,34 @@
+//! `out = x + y`: one kernel, one launch.
+//!
+//! ```sh
+//! cargo run --release --example vector_add -- --device cpu
+//! ```
+
+mod report;
+
+use galatea::bench::do_bench;
+use galatea::prelude::*;
+
+#[kernel(BLOCK_SIZE = 1024)]
+fn add<const BLOCK_SIZE: usize>(x: Ptr<f32>, y: Ptr<f32>, out: PtrMut<f32>, n: usize) {
+    let offsets = program_id(0) * BLOCK_SIZE + arange(0, BLOCK_SIZE);
+    let mask = offsets < n;
+    let sum = load(x + offsets, mask = mask) + load(y + offsets, mask = mask);
+    store(out + offsets, sum, mask = mask);
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let report::Args { device, len } = report::Args::parse((1 << 24) + 3)?;
+    println!("vector_add of {len} f32 on {device}");
+
+    let (a, b) = (report::random(len, 1), report::random(len, 2));
+    let (x, y) = (device.tensor(&a)?, device.tensor(&b)?);
+    let mut out = device.empty::<f32>(len)?;
+    add::<1024>(&x, &y, &mut out, len).grid(cdiv(len, 1024)).launch()?;
+
+    let got: Vec<f64> = out.to_vec()?.into_iter().map(f64::from).collect();
+    report::check("x + y", &got, |i| f64::from(a[i]) + f64::from(b[i]), 1e-7)?;
+    let stats = do_bench(&device, || add::<1024>(&x, &y, &mut out, len).grid(cdiv(len, 1024)).launch())?;
+    report::print_speed(&stats, 3 * size_of::<f32>() * len);
+    Ok(())
+}

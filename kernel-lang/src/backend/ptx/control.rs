@@ -1,0 +1,131 @@
+//! Branches and loops. Conditions are scalars, the same in every thread, so no branch diverges.
+
+use std::collections::HashMap;
+
+use crate::ir::{Op, Region, Value};
+
+use super::registers::{Class, Reg, asm};
+use super::{Emitter, Lanes, arithmetic_type};
+
+impl Emitter<'_> {
+    pub(super) fn control(&mut self, op: &Op, results: &[Value]) {
+        match op {
+            Op::If { cond, then_region, else_region } => self.branch(*cond, *then_region, *else_region, results),
+            Op::For { lower, upper, step, init, body } => self.counted_loop([*lower, *upper, *step], init, *body, results),
+            Op::While { init, test, body } => self.while_loop(init, *test, *body, results),
+            _ => unreachable!("`{}` holds no regions", op.name()),
+        }
+    }
+
+    /// A region in a scope of its own: addresses computed inside are not known outside.
+    fn scoped(&mut self, region: Region) {
+        self.addresses.push(HashMap::new());
+        self.region(region);
+        self.addresses.pop();
+    }
+
+    /// Registers that a value is assigned to at several places.
+    fn variable(&mut self, value: Value) -> Lanes {
+        let class = Class::of(self.func.ty(value).dtype());
+        let lanes = match self.layout(value) {
+            Some(_) => Lanes::Each((0..self.lane_count(value)).map(|_| self.reg(class)).collect()),
+            None => Lanes::Splat(self.reg(class)),
+        };
+        self.define(value, lanes.clone());
+        lanes
+    }
+
+    /// Assigns values to variables, all at once: a value may be another variable's old one.
+    fn assign(&mut self, variables: &[Lanes], values: &[Value]) {
+        let mut moves: Vec<(Reg, Reg)> = Vec::new();
+        for (variable, value) in variables.iter().zip(values) {
+            let from = self.lanes(*value);
+            match variable {
+                Lanes::Splat(to) => moves.push((*to, from.get(0))),
+                Lanes::Each(to) => moves.extend(to.iter().enumerate().map(|(register, to)| (*to, from.get(register)))),
+            }
+        }
+        moves.retain(|(to, from)| to != from);
+        let overwritten = moves.iter().any(|(_, from)| moves.iter().any(|(to, _)| to == from));
+        if overwritten {
+            for (_, from) in &mut moves {
+                let copy = self.reg(from.class);
+                asm!(self, "mov.{} {copy}, {from}", from.class.suffix());
+                *from = copy;
+            }
+        }
+        for (to, from) in moves {
+            asm!(self, "mov.{} {to}, {from}", to.class.suffix());
+        }
+    }
+
+    fn branch(&mut self, cond: Value, then_region: Region, else_region: Region, results: &[Value]) {
+        let variables: Vec<Lanes> = results.iter().map(|result| self.variable(*result)).collect();
+        let (otherwise, end) = (self.asm.label(), self.asm.label());
+        let has_else = self.func.region(else_region).insts.len() > 1 || !results.is_empty();
+        let cond = self.scalar(cond);
+        asm!(self, "@!{cond} bra.uni {}", if has_else { &otherwise } else { &end });
+        self.scoped(then_region);
+        self.assign(&variables, self.func.yielded(then_region));
+        if has_else {
+            asm!(self, "bra.uni {end}");
+            self.asm.place(&otherwise);
+            self.scoped(else_region);
+            self.assign(&variables, self.func.yielded(else_region));
+        }
+        self.asm.place(&end);
+    }
+
+    fn counted_loop(&mut self, [lower, upper, step]: [Value; 3], init: &[Value], body: Region, results: &[Value]) {
+        let params = &self.func.region(body).params;
+        let ty = arithmetic_type(self.func.ty(lower).dtype());
+        let variables: Vec<Lanes> = params.iter().map(|param| self.variable(*param)).collect();
+        let (again, end) = (self.asm.label(), self.asm.label());
+        let initial: Vec<Value> = [lower].into_iter().chain(init.iter().copied()).collect();
+        self.assign(&variables, &initial);
+        let (upper, step, index) = (self.scalar(upper), self.scalar(step), variables[0].get(0));
+        let done = self.reg(Class::Pred);
+        asm!(self, "setp.ge.{ty} {done}, {index}, {upper}");
+        asm!(self, "@{done} bra.uni {end}");
+        let stuck = self.reg(Class::Pred);
+        asm!(self, "setp.le.{ty} {stuck}, {step}, 0");
+        asm!(self, "@{stuck} bra.uni {end}");
+        self.asm.place(&again);
+        self.scoped(body);
+        self.assign(&variables[1..], self.func.yielded(body));
+        // What is left is positive, also where `index + step` would overflow.
+        let (left, more) = (self.reg(index.class), self.reg(Class::Pred));
+        let bits = if index.class == Class::B64 { 64 } else { 32 };
+        asm!(self, "sub.s{bits} {left}, {upper}, {index}");
+        asm!(self, "setp.gt.u{bits} {more}, {left}, {step}");
+        asm!(self, "add.s{bits} {index}, {index}, {step}");
+        asm!(self, "@{more} bra.uni {again}");
+        self.asm.place(&end);
+        for (result, variable) in results.iter().zip(&variables[1..]) {
+            self.define(*result, variable.clone());
+        }
+    }
+
+    fn while_loop(&mut self, init: &[Value], test: Region, body: Region, results: &[Value]) {
+        let variables: Vec<Lanes> = self.func.region(test).params.iter().map(|param| self.variable(*param)).collect();
+        let (again, end) = (self.asm.label(), self.asm.label());
+        self.assign(&variables, init);
+        self.asm.place(&again);
+        self.addresses.push(HashMap::new());
+        self.region(test);
+        let Op::Condition { cond, values } = &self.func.inst(self.func.terminator(test)).op else {
+            unreachable!("the test of a verified `while` ends in `condition`")
+        };
+        for (param, value) in self.func.region(body).params.iter().chain(results).zip(values.iter().cycle()) {
+            let lanes = self.lanes(*value);
+            self.define(*param, lanes);
+        }
+        let cond = self.scalar(*cond);
+        asm!(self, "@!{cond} bra.uni {end}");
+        self.scoped(body);
+        self.addresses.pop();
+        self.assign(&variables, self.func.yielded(body));
+        asm!(self, "bra.uni {again}");
+        self.asm.place(&end);
+    }
+}

@@ -1,0 +1,280 @@
+//! Elementwise ops: an instruction or a few for each register.
+
+use crate::dtype::Dtype;
+use crate::ir::{BinaryOp, CompareOp, ConstExpr, Op, UnaryOp, Value};
+
+use super::registers::{Class, Reg, asm};
+use super::{Emitter, Lanes, arithmetic_type};
+
+impl Emitter<'_> {
+    pub(super) fn pure(&mut self, op: &Op, result: Value) {
+        let dtype = self.func.ty(result).dtype();
+        match op {
+            Op::Const { value } => {
+                let reg = self.constant(value, dtype);
+                self.define(result, Lanes::Splat(reg));
+            }
+            Op::ProgramId { axis } => self.special(&format!("%ctaid.{}", AXES[*axis as usize]), result),
+            Op::NumPrograms { axis } => self.special(&format!("%nctaid.{}", AXES[*axis as usize]), result),
+            Op::Length { base } | Op::Address { base } => {
+                let (address, length) = self.pointers[*base].expect("a pointer is a parameter of the kernel");
+                self.define(result, Lanes::Splat(if matches!(op, Op::Length { .. }) { length } else { address }));
+            }
+            Op::Broadcast { x } | Op::ExpandDims { x, .. } if self.func.ty(*x).numel() == 1 => {
+                let reg = self.lanes(*x).get(0);
+                self.define(result, Lanes::Splat(reg));
+            }
+            Op::Cast { x } => {
+                let lanes = self.cast(*x, self.func.ty(*x).dtype(), dtype);
+                self.define(result, lanes);
+            }
+            _ => self.each(op, result, dtype),
+        }
+    }
+
+    /// One element after the other; once if all operands are the same everywhere.
+    fn each(&mut self, op: &Op, result: Value, dtype: Dtype) {
+        let mut operands = Vec::new();
+        op.for_each_operand(&mut |value| operands.push(value));
+        let lanes: Vec<Lanes> = operands.iter().map(|value| self.lanes(*value)).collect();
+        let from = self.func.ty(operands[0]).dtype();
+        let one = |emitter: &mut Self, register: usize| {
+            let regs: Vec<Reg> = lanes.iter().map(|lanes| lanes.get(register)).collect();
+            match op {
+                Op::Unary { op, .. } => emitter.unary(*op, dtype, regs[0]),
+                Op::Binary { op, .. } => emitter.binary(*op, dtype, regs[0], regs[1]),
+                Op::Compare { op, .. } => emitter.compare(*op, from, regs[0], regs[1]),
+                Op::Fma { .. } => {
+                    let d = emitter.reg(Class::of(dtype));
+                    asm!(emitter, "fma.rn.{} {d}, {}, {}, {}", arithmetic_type(dtype), regs[0], regs[1], regs[2]);
+                    d
+                }
+                Op::Select { .. } => emitter.select(dtype, regs[0], regs[1], regs[2]),
+                Op::Bitcast { .. } => emitter.bitcast(from, dtype, regs[0]),
+                _ => unreachable!("`{}` is not elementwise", op.name()),
+            }
+        };
+        let all = if lanes.iter().all(|lanes| matches!(lanes, Lanes::Splat(_))) {
+            Lanes::Splat(one(self, 0))
+        } else {
+            Lanes::Each((0..self.lane_count(result)).map(|register| one(self, register)).collect())
+        };
+        self.define(result, all);
+    }
+
+    fn special(&mut self, name: &str, result: Value) {
+        let (narrow, wide) = (self.reg(Class::B32), self.reg(Class::B64));
+        asm!(self, "mov.u32 {narrow}, {name}");
+        asm!(self, "cvt.u64.u32 {wide}, {narrow}");
+        self.define(result, Lanes::Splat(wide));
+    }
+
+    pub(super) fn constant(&mut self, value: &ConstExpr, dtype: Dtype) -> Reg {
+        let reg = self.reg(Class::of(dtype));
+        let float = |value: &ConstExpr| match value {
+            ConstExpr::Float(float) => *float,
+            ConstExpr::Int(int) => *int as f64,
+            other => unreachable!("`{other}` is no float of a verified kernel"),
+        };
+        match (dtype, value) {
+            (Dtype::Bool, ConstExpr::Bool(value)) => asm!(self, "setp.{}.s32 {reg}, 0, 0", if *value { "eq" } else { "ne" }),
+            (Dtype::F16, value) => asm!(self, "mov.b16 {reg}, {:#06x}", half::f16::from_f64(float(value)).to_bits()),
+            (Dtype::Bf16, value) => asm!(self, "mov.b16 {reg}, {:#06x}", half::bf16::from_f64(float(value)).to_bits()),
+            (Dtype::F32, value) => asm!(self, "mov.f32 {reg}, 0f{:08X}", (float(value) as f32).to_bits()),
+            (Dtype::F64, value) => asm!(self, "mov.f64 {reg}, 0d{:016X}", float(value).to_bits()),
+            (_, ConstExpr::Int(int)) => asm!(self, "mov.{} {reg}, {int}", reg.class.suffix()),
+            (dtype, value) => unreachable!("`{value}` is no `{dtype}` of a verified kernel"),
+        }
+        reg
+    }
+
+    fn unary(&mut self, op: UnaryOp, dtype: Dtype, x: Reg) -> Reg {
+        let ty = arithmetic_type(dtype);
+        let d = self.reg(Class::of(dtype));
+        match op {
+            UnaryOp::Neg if dtype.is_float() => asm!(self, "neg.{ty} {d}, {x}"),
+            UnaryOp::Neg => asm!(self, "neg.s{} {d}, {x}", width(dtype)),
+            UnaryOp::Not if dtype == Dtype::Bool => asm!(self, "not.pred {d}, {x}"),
+            UnaryOp::Not => asm!(self, "not.b{} {d}, {x}", width(dtype)),
+            UnaryOp::Abs if dtype.is_float() || dtype.is_signed_int() => asm!(self, "abs.{ty} {d}, {x}"),
+            UnaryOp::Abs => return x,
+            UnaryOp::Sqrt => asm!(self, "sqrt.rn.{ty} {d}, {x}"),
+            UnaryOp::Floor => asm!(self, "cvt.rmi.{ty}.{ty} {d}, {x}"),
+            UnaryOp::Ceil => asm!(self, "cvt.rpi.{ty}.{ty} {d}, {x}"),
+            UnaryOp::Rint => asm!(self, "cvt.rni.{ty}.{ty} {d}, {x}"),
+            UnaryOp::Trunc => asm!(self, "cvt.rzi.{ty}.{ty} {d}, {x}"),
+            UnaryOp::ExpApprox2 => asm!(self, "ex2.approx.{ty} {d}, {x}"),
+            UnaryOp::LogApprox2 => asm!(self, "lg2.approx.{ty} {d}, {x}"),
+            // Saves the scaling of subnormals, which no formula needs.
+            UnaryOp::RecipApprox => asm!(self, "rcp.approx.ftz.{ty} {d}, {x}"),
+            UnaryOp::RsqrtApprox => asm!(self, "rsqrt.approx.{ty} {d}, {x}"),
+            _ => unreachable!("`{}` of `{dtype}` was expanded before", op.name()),
+        }
+        self.narrow(dtype, d)
+    }
+
+    fn binary(&mut self, op: BinaryOp, dtype: Dtype, a: Reg, b: Reg) -> Reg {
+        let ty = arithmetic_type(dtype);
+        let bits = width(dtype);
+        let d = self.reg(Class::of(dtype));
+        match op {
+            BinaryOp::Add if dtype.is_float() => asm!(self, "add.rn.{ty} {d}, {a}, {b}"),
+            BinaryOp::Sub if dtype.is_float() => asm!(self, "sub.rn.{ty} {d}, {a}, {b}"),
+            BinaryOp::Mul if dtype.is_float() => asm!(self, "mul.rn.{ty} {d}, {a}, {b}"),
+            BinaryOp::Div if dtype.is_float() => asm!(self, "div.rn.{ty} {d}, {a}, {b}"),
+            BinaryOp::Add => asm!(self, "add.s{bits} {d}, {a}, {b}"),
+            BinaryOp::Sub => asm!(self, "sub.s{bits} {d}, {a}, {b}"),
+            BinaryOp::Mul => asm!(self, "mul.lo.s{bits} {d}, {a}, {b}"),
+            BinaryOp::Rem if dtype == Dtype::F64 => return self.remainder(a, b),
+            BinaryOp::Rem if dtype == Dtype::F32 => {
+                let [a, b] = [a, b].map(|x| self.cast_one(x, Dtype::F32, Dtype::F64));
+                let wide = self.remainder(a, b);
+                return self.cast_one(wide, Dtype::F64, Dtype::F32);
+            }
+            BinaryOp::Div | BinaryOp::Rem => return self.divide(op, dtype, a, b),
+            BinaryOp::And | BinaryOp::Or | BinaryOp::Xor if dtype == Dtype::Bool => asm!(self, "{}.pred {d}, {a}, {b}", op.name()),
+            BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => asm!(self, "{}.b{bits} {d}, {a}, {b}", op.name()),
+            BinaryOp::Shl => {
+                let amount = self.shift_amount(dtype, b);
+                asm!(self, "shl.b{bits} {d}, {a}, {amount}");
+            }
+            BinaryOp::Shr => {
+                let amount = self.shift_amount(dtype, b);
+                asm!(self, "shr.{ty} {d}, {a}, {amount}");
+            }
+            BinaryOp::Min | BinaryOp::Max => asm!(self, "{}.{ty} {d}, {a}, {b}", op.name()),
+            BinaryOp::MulHigh if dtype.bits() < 32 => {
+                let product = self.reg(Class::B32);
+                asm!(self, "mul.lo.s32 {product}, {a}, {b}");
+                asm!(self, "shr.{ty} {d}, {product}, {}", dtype.bits());
+            }
+            BinaryOp::MulHigh => asm!(self, "mul.hi.{ty} {d}, {a}, {b}"),
+        }
+        self.narrow(dtype, d)
+    }
+
+    /// Shifts clamp their amount, which is 32 bits wide, at the width; a negative one is a huge one.
+    fn shift_amount(&mut self, dtype: Dtype, amount: Reg) -> Reg {
+        if width(dtype) == 32 {
+            return amount;
+        }
+        let (clamped, narrow) = (self.reg(Class::B64), self.reg(Class::B32));
+        asm!(self, "min.u64 {clamped}, {amount}, 64");
+        asm!(self, "cvt.u32.u64 {narrow}, {clamped}");
+        narrow
+    }
+
+    /// Quotient or remainder, defined for every divisor: `x / 0` is 0, `x % 0` is x, and -1 negates.
+    fn divide(&mut self, op: BinaryOp, dtype: Dtype, a: Reg, b: Reg) -> Reg {
+        let (ty, bits, class) = (arithmetic_type(dtype), width(dtype), Class::of(dtype));
+        let [d, divisor, special] = [0; 3].map(|_| self.reg(class));
+        let pred = self.reg(Class::Pred);
+        // Divisors 0 and -1 are replaced by 1, and their results put in afterwards: b + 1 is then 1 or 0.
+        let plus_one = self.reg(class);
+        if dtype.is_signed_int() {
+            asm!(self, "add.s{bits} {plus_one}, {b}, 1");
+            asm!(self, "setp.le.u{bits} {pred}, {plus_one}, 1");
+        } else {
+            asm!(self, "setp.eq.u{bits} {pred}, {b}, 0");
+        }
+        asm!(self, "selp.b{bits} {divisor}, 1, {b}, {pred}");
+        asm!(self, "{}.{ty} {d}, {a}, {divisor}", op.name());
+        let is_zero = self.reg(Class::Pred);
+        asm!(self, "setp.eq.s{bits} {is_zero}, {b}, 0");
+        if op == BinaryOp::Div {
+            let negated = self.reg(class);
+            asm!(self, "neg.s{bits} {negated}, {a}");
+            asm!(self, "selp.b{bits} {special}, 0, {negated}, {is_zero}");
+        } else {
+            asm!(self, "selp.b{bits} {special}, {a}, 0, {is_zero}");
+        }
+        let chosen = self.reg(class);
+        asm!(self, "selp.b{bits} {chosen}, {special}, {d}, {pred}");
+        self.narrow(dtype, chosen)
+    }
+
+    fn compare(&mut self, op: CompareOp, dtype: Dtype, a: Reg, b: Reg) -> Reg {
+        let d = self.reg(Class::Pred);
+        if dtype == Dtype::Bool {
+            let not = |emitter: &mut Self, x: Reg| {
+                let n = emitter.reg(Class::Pred);
+                asm!(emitter, "not.pred {n}, {x}");
+                n
+            };
+            match op {
+                CompareOp::Eq => {
+                    let differ = self.reg(Class::Pred);
+                    asm!(self, "xor.pred {differ}, {a}, {b}");
+                    asm!(self, "not.pred {d}, {differ}");
+                }
+                CompareOp::Ne => asm!(self, "xor.pred {d}, {a}, {b}"),
+                CompareOp::Lt | CompareOp::Le => {
+                    let a = not(self, a);
+                    asm!(self, "{}.pred {d}, {a}, {b}", if op == CompareOp::Lt { "and" } else { "or" });
+                }
+                CompareOp::Gt | CompareOp::Ge => {
+                    let b = not(self, b);
+                    asm!(self, "{}.pred {d}, {a}, {b}", if op == CompareOp::Gt { "and" } else { "or" });
+                }
+            }
+            return d;
+        }
+        let name = if op == CompareOp::Ne && dtype.is_float() { "neu" } else { op.name() };
+        asm!(self, "setp.{name}.{} {d}, {a}, {b}", arithmetic_type(dtype));
+        d
+    }
+
+    fn select(&mut self, dtype: Dtype, cond: Reg, on_true: Reg, on_false: Reg) -> Reg {
+        let class = Class::of(dtype);
+        let d = self.reg(class);
+        if class == Class::Pred {
+            let [taken, otherwise, not] = [0; 3].map(|_| self.reg(Class::Pred));
+            asm!(self, "and.pred {taken}, {cond}, {on_true}");
+            asm!(self, "not.pred {not}, {cond}");
+            asm!(self, "and.pred {otherwise}, {not}, {on_false}");
+            asm!(self, "or.pred {d}, {taken}, {otherwise}");
+        } else {
+            asm!(self, "selp.{} {d}, {on_true}, {on_false}, {cond}", class.suffix());
+        }
+        d
+    }
+
+    fn bitcast(&mut self, from: Dtype, to: Dtype, x: Reg) -> Reg {
+        let class = Class::of(to);
+        if x.class == class {
+            return self.narrow(to, x);
+        }
+        let d = self.reg(class);
+        match (x.class, class) {
+            (Class::B32, Class::B16) => asm!(self, "cvt.u16.u32 {d}, {x}"),
+            (Class::B16, Class::B32) => asm!(self, "cvt.{}32.{}16 {d}, {x}", sign(to), sign(to)),
+            _ => asm!(self, "mov.b{} {d}, {x}", from.bits()),
+        }
+        d
+    }
+
+    /// Brings a narrow integer back into its range: the extended form that 32-bit registers hold.
+    pub(super) fn narrow(&mut self, dtype: Dtype, x: Reg) -> Reg {
+        if x.class != Class::B32 || dtype.bits() == 32 {
+            return x;
+        }
+        let d = self.reg(Class::B32);
+        if dtype.is_signed_int() {
+            asm!(self, "bfe.s32 {d}, {x}, 0, {}", dtype.bits());
+        } else {
+            asm!(self, "and.b32 {d}, {x}, {}", (1u32 << dtype.bits()) - 1);
+        }
+        d
+    }
+}
+
+const AXES: [char; 3] = ['x', 'y', 'z'];
+
+/// The width of the register in arithmetic.
+fn width(dtype: Dtype) -> u32 {
+    dtype.bits().max(32)
+}
+
+fn sign(dtype: Dtype) -> char {
+    if dtype.is_signed_int() { 's' } else { 'u' }
+}

@@ -1,0 +1,243 @@
+//! Loads and stores: vectors, masks, modifiers.
+
+use crate::analysis::affine::Affine;
+use crate::dtype::Dtype;
+use crate::ir::{Cache, Evict, Op, Type, Value};
+use crate::layout::Layout;
+
+use super::registers::{Class, Reg, asm};
+use super::{Emitter, Lanes, memory_type};
+
+/// Where each element of an access lies.
+struct Access {
+    /// The address of element `register` is `address[register or 0] + constant[register]`.
+    addresses: Vec<Reg>,
+    constants: Vec<i64>,
+    /// How many neighbouring registers one instruction moves.
+    group: usize,
+}
+
+impl Emitter<'_> {
+    pub(super) fn load(&mut self, op: &Op, result: Value) {
+        let &Op::Load { base, offset, mask, other, cache, evict, volatile, align, .. } = op else { return };
+        let dtype = self.func.ty(base).dtype();
+        let access = self.access(base, offset, mask, align, dtype);
+        let is_constant = matches!(self.func.ty(base), Type::Pointer { mutable: false, .. });
+        let instruction = load_instruction(cache, evict, volatile, is_constant);
+        let (mask, other) = (mask.map(|mask| self.lanes(mask)), other.map(|other| self.lanes(other)));
+        let mut regs = Vec::new();
+        for first in (0..self.lane_count(result)).step_by(access.group) {
+            let pred = mask.as_ref().map(|mask| mask.get(first));
+            let fill: Vec<Option<Reg>> =
+                (first..first + access.group).map(|register| other.as_ref().map(|other| other.get(register))).collect();
+            let place = self.place_of(&access, first);
+            regs.extend(self.load_group(&instruction, &place, dtype, pred, &fill));
+        }
+        let lanes = if self.layout(result).is_some() { Lanes::Each(regs) } else { Lanes::Splat(regs[0]) };
+        self.define(result, lanes);
+    }
+
+    pub(super) fn store(&mut self, op: &Op) {
+        let &Op::Store { base, offset, value, mask, cache, evict, align, .. } = op else { return };
+        let dtype = self.func.ty(base).dtype();
+        let access = self.access(base, offset, mask, align, dtype);
+        let instruction = store_instruction(cache, evict);
+        let layout = self.layout(offset).cloned();
+        let owner = self.owner_of(layout.as_ref());
+        let copies = layout.as_ref().map_or(0, |layout| layout.free_bits().register);
+        let (mask, values) = (mask.map(|mask| self.lanes(mask)), self.lanes(value));
+        for first in (0..self.lane_count(offset)).step_by(access.group).filter(|first| *first as u32 & copies == 0) {
+            let pred = match (mask.as_ref().map(|mask| mask.get(first)), owner) {
+                (Some(mask), Some(owner)) => {
+                    let both = self.reg(Class::Pred);
+                    asm!(self, "and.pred {both}, {mask}, {owner}");
+                    Some(both)
+                }
+                (mask, owner) => mask.or(owner),
+            };
+            let regs: Vec<Reg> = (first..first + access.group).map(|register| values.get(register)).collect();
+            let place = self.place_of(&access, first);
+            self.store_group(&instruction, &place, dtype, pred, &regs);
+        }
+    }
+
+    fn access(&mut self, base: Value, offset: Value, mask: Option<Value>, align: u32, dtype: Dtype) -> Access {
+        let bytes = dtype.bytes() as i64;
+        let (base_reg, _) = self.pointers[base].expect("a pointer is a parameter of the kernel");
+        let layout = self.layout(offset).cloned();
+        let count = self.lane_count(offset);
+        match self.facts.get(self.func, offset) {
+            Some(affine) => {
+                let address = self.address(Some(base_reg), Some(base), &affine, layout.as_ref(), bytes);
+                let constant = |register| affine.constant.wrapping_add(Self::register_part(layout.as_ref(), &affine, register)).wrapping_mul(bytes);
+                let group = if mask.is_none() || matches!(mask.and_then(|mask| self.lanes[mask].clone()), Some(Lanes::Splat(_))) {
+                    group(layout.as_ref(), &affine, align, dtype)
+                } else {
+                    1
+                };
+                Access { addresses: vec![address], constants: (0..count).map(constant).collect(), group }
+            }
+            None => {
+                let offsets = self.lanes(offset);
+                let addresses = (0..count).map(|register| {
+                    let (scaled, address) = (self.reg(Class::B64), self.reg(Class::B64));
+                    asm!(self, "shl.b64 {scaled}, {}, {}", offsets.get(register), bytes.trailing_zeros());
+                    asm!(self, "add.s64 {address}, {base_reg}, {scaled}");
+                    address
+                });
+                Access { addresses: addresses.collect(), constants: vec![0; count], group: 1 }
+            }
+        }
+    }
+
+    /// `[address+constant]`, the constant folded into a register where it does not fit the instruction.
+    fn place_of(&mut self, access: &Access, register: usize) -> String {
+        let address = access.addresses[register.min(access.addresses.len() - 1)];
+        match access.constants[register] {
+            0 => format!("[{address}]"),
+            constant if i32::try_from(constant).is_ok() => format!("[{address}+{constant}]"),
+            constant => {
+                let far = self.reg(Class::B64);
+                asm!(self, "add.s64 {far}, {address}, {constant}");
+                format!("[{far}]")
+            }
+        }
+    }
+
+    fn load_group(&mut self, instruction: &str, place: &str, dtype: Dtype, pred: Option<Reg>, fill: &[Option<Reg>]) -> Vec<Reg> {
+        let group = fill.len();
+        let guard = pred.map_or(String::new(), |pred| format!("@{pred} "));
+        if dtype.bytes() < 4 && group * dtype.bytes() >= 4 && fill.iter().all(Option::is_none) {
+            // Words, taken apart in registers.
+            let words: Vec<Reg> = (0..group * dtype.bytes() / 4).map(|_| self.reg(Class::B32)).collect();
+            if pred.is_some() {
+                words.iter().for_each(|word| asm!(self, "mov.b32 {word}, 0"));
+            }
+            asm!(self, "{guard}{instruction}{}.b32 {}, {place}", vector(words.len()), list(&words));
+            return words.into_iter().flat_map(|word| self.unpack(word, dtype)).collect();
+        }
+        let class = if dtype == Dtype::Bool { Class::B32 } else { Class::of(dtype) };
+        let regs: Vec<Reg> = (0..group).map(|_| self.reg(class)).collect();
+        if pred.is_some() {
+            for (reg, fill) in regs.iter().zip(fill) {
+                match fill {
+                    None if class == Class::F32 => asm!(self, "mov.f32 {reg}, 0f00000000"),
+                    None if class == Class::F64 => asm!(self, "mov.f64 {reg}, 0d0000000000000000"),
+                    None => asm!(self, "mov.{} {reg}, 0", class.suffix()),
+                    Some(fill) if dtype == Dtype::Bool => asm!(self, "selp.b32 {reg}, 1, 0, {fill}"),
+                    Some(fill) => asm!(self, "mov.{} {reg}, {fill}", class.suffix()),
+                }
+            }
+        }
+        asm!(self, "{guard}{instruction}{}.{} {}, {place}", vector(group), memory_type(dtype), list(&regs));
+        regs.into_iter().map(|reg| if dtype == Dtype::Bool { self.truth(reg) } else { reg }).collect()
+    }
+
+    fn store_group(&mut self, instruction: &str, place: &str, dtype: Dtype, pred: Option<Reg>, regs: &[Reg]) {
+        let guard = pred.map_or(String::new(), |pred| format!("@{pred} "));
+        let regs: Vec<Reg> = regs.iter().map(|reg| if dtype == Dtype::Bool { self.byte(*reg) } else { *reg }).collect();
+        if dtype.bytes() < 4 && regs.len() * dtype.bytes() >= 4 {
+            let words: Vec<Reg> = regs.chunks(4 / dtype.bytes()).map(|part| self.pack(part)).collect();
+            asm!(self, "{guard}{instruction}{}.b32 {place}, {}", vector(words.len()), list(&words));
+        } else {
+            asm!(self, "{guard}{instruction}{}.{} {place}, {}", vector(regs.len()), memory_type(dtype), list(&regs));
+        }
+    }
+
+    /// The elements of a word from memory.
+    fn unpack(&mut self, word: Reg, dtype: Dtype) -> Vec<Reg> {
+        if dtype.is_half() {
+            let (low, high) = (self.reg(Class::B16), self.reg(Class::B16));
+            asm!(self, "mov.b32 {{{low}, {high}}}, {word}");
+            return vec![low, high];
+        }
+        let (bits, sign) = (8 * dtype.bytes(), if dtype.is_signed_int() { 's' } else { 'u' });
+        let parts = (0..32 / bits).map(|part| {
+            let element = self.reg(Class::B32);
+            asm!(self, "bfe.{sign}32 {element}, {word}, {}, {bits}", part * bits);
+            if dtype == Dtype::Bool { self.truth(element) } else { element }
+        });
+        parts.collect()
+    }
+
+    /// Elements as a word of memory.
+    fn pack(&mut self, parts: &[Reg]) -> Reg {
+        let mut join = |low: Reg, high: Reg, selector: u32| {
+            let both = self.reg(Class::B32);
+            asm!(self, "prmt.b32 {both}, {low}, {high}, {selector:#x}");
+            both
+        };
+        match *parts {
+            [low, high] if low.class == Class::B16 => {
+                let word = self.reg(Class::B32);
+                asm!(self, "mov.b32 {word}, {{{low}, {high}}}");
+                word
+            }
+            [low, high] => join(low, high, 0x5410),
+            [a, b, c, d] => {
+                let (low, high) = (join(a, b, 0x0040), join(c, d, 0x0040));
+                join(low, high, 0x5410)
+            }
+            _ => unreachable!("a word holds two or four elements"),
+        }
+    }
+
+    fn truth(&mut self, byte: Reg) -> Reg {
+        let pred = self.reg(Class::Pred);
+        asm!(self, "setp.ne.s32 {pred}, {byte}, 0");
+        pred
+    }
+
+    fn byte(&mut self, pred: Reg) -> Reg {
+        let byte = self.reg(Class::B32);
+        asm!(self, "selp.b32 {byte}, 1, 0, {pred}");
+        byte
+    }
+}
+
+/// How many registers lie side by side in memory and may move together.
+fn group(layout: Option<&Layout>, affine: &Affine, align: u32, dtype: Dtype) -> usize {
+    let Some(layout) = layout.filter(|_| affine.lanes.last() == Some(&1)) else { return 1 };
+    let run = layout.contiguous_per_thread(layout.rank() - 1);
+    let in_order = run.bits.iter().enumerate().take_while(|(index, bit)| *index as u32 == **bit).count();
+    let widest = (align as usize / dtype.bytes()).max(1);
+    if run.disjoint { widest.min(1 << in_order) } else { 1 }
+}
+
+fn vector(length: usize) -> &'static str {
+    match length {
+        2 => ".v2",
+        4 => ".v4",
+        _ => "",
+    }
+}
+
+fn list(regs: &[Reg]) -> String {
+    match regs {
+        [reg] => reg.to_string(),
+        _ => format!("{{{}}}", regs.iter().map(Reg::to_string).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// Memory behind a `Ptr` is not written during the launch, so its loads may use the read-only path.
+fn load_instruction(cache: Cache, evict: Evict, volatile: bool, is_constant: bool) -> String {
+    if volatile {
+        return "ld.volatile.global".to_string();
+    }
+    let read_only = if is_constant && cache != Cache::Volatile { ".nc" } else { "" };
+    match cache {
+        Cache::Default => format!("ld.global{read_only}{}", priority(evict)),
+        cache => format!("ld.global.{}{read_only}", cache.text()),
+    }
+}
+
+fn store_instruction(cache: Cache, evict: Evict) -> String {
+    match cache {
+        Cache::Default => format!("st.global{}", priority(evict)),
+        cache => format!("st.global.{}", cache.text()),
+    }
+}
+
+fn priority(evict: Evict) -> String {
+    if evict == Evict::Normal { String::new() } else { format!(".L1::{}", evict.text()) }
+}

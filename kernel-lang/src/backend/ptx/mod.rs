@@ -1,0 +1,330 @@
+//! PTX text from IR whose tiles have layouts.
+//!
+//! # Model
+//!
+//! A program is one CTA of `32 * num_warps` threads. A scalar is computed by every thread. Of a tile each thread holds the elements
+//! that the tile's layout gives it, one virtual register an element. `bool` is a predicate; integers narrower than 32 bits live
+//! extended in 32-bit registers; `f16` and `bf16` are only loaded, stored and converted, because arithmetic on them was expanded to
+//! `f32` before. Float instructions name their rounding (`.rn`), so the assembler fuses nothing.
+//!
+//! Indices are not computed element by element: [`index`](self) parts are `uniform + thread part + register part`, the uniform part in
+//! 64 bits once, the thread part once per thread, the register part as the constant in `[address+constant]`. A tile of indices that only
+//! addresses memory never becomes registers.
+
+mod control;
+mod convert;
+mod elementwise;
+mod index;
+mod math;
+mod memory;
+mod registers;
+mod remainder;
+mod report;
+
+use std::collections::HashMap;
+
+use crate::analysis::affine::AffineFacts;
+use crate::dtype::Dtype;
+use crate::ir::{Function, Handle, Inst, Op, Region, SideTable, Type, Value, Verified};
+use crate::layout::Layout;
+use crate::location::Loc;
+use crate::target::Target;
+
+pub use report::{REPORT_BYTES, Site};
+
+use registers::{Assembly, Class, Reg, asm};
+
+/// The registers of a value in one thread.
+#[derive(Clone, Debug)]
+enum Lanes {
+    /// One register for all elements: scalars, and tiles that are the same everywhere.
+    Splat(Reg),
+    /// A register per element that the thread holds.
+    Each(Vec<Reg>),
+}
+
+impl Lanes {
+    fn get(&self, register: usize) -> Reg {
+        match self {
+            Lanes::Splat(reg) => *reg,
+            Lanes::Each(regs) => regs[register],
+        }
+    }
+}
+
+struct Emitter<'a> {
+    func: &'a Function,
+    asm: Assembly,
+    lanes: SideTable<Value, Option<Lanes>>,
+    /// Which values some instruction needs in registers.
+    needed: Vec<bool>,
+    facts: AffineFacts,
+    /// Computed once, at the top: what depends on the thread only.
+    threads: index::ThreadParts,
+    /// Byte offsets of the thread's part, by the region where they are valid.
+    addresses: Vec<HashMap<index::AddressKey, Reg>>,
+    /// Addresses and lengths of pointer parameters.
+    pointers: SideTable<Value, Option<(Reg, Reg)>>,
+    /// The address of the report, in a checked kernel.
+    report_buffer: Option<Reg>,
+    sites: Vec<Site>,
+    /// Does the module need the bits of 2/pi?
+    uses_two_over_pi: bool,
+    loc: Loc,
+    num_warps: u32,
+}
+
+/// The PTX module of a kernel: one entry named as the kernel; and the accesses that report, if it is checked.
+///
+/// `func` is verified at the Gpu stage: every tile has a layout.
+pub fn emit(func: Verified<'_>, target: &Target, num_warps: u32) -> (String, Vec<Site>) {
+    let func = func.func();
+    let mut emitter = Emitter {
+        func,
+        asm: Assembly::default(),
+        lanes: SideTable::new(),
+        needed: needed(func),
+        facts: AffineFacts::new(),
+        threads: index::ThreadParts::default(),
+        addresses: vec![HashMap::new()],
+        pointers: SideTable::new(),
+        report_buffer: None,
+        sites: Vec::new(),
+        uses_two_over_pi: false,
+        loc: Loc::NONE,
+        num_warps,
+    };
+    emitter.params();
+    emitter.thread_parts();
+    emitter.region(func.body);
+    let body = std::mem::take(&mut emitter.asm).finish();
+
+    let mut text =
+        format!("//\n// {} by galatea\n//\n\n.version {}\n.target {target}\n.address_size 64\n\n", func.name, target.ptx_version());
+    if emitter.uses_two_over_pi {
+        let words: Vec<String> = math::TWO_OVER_PI.iter().map(|word| format!("{word:#010x}")).collect();
+        text.push_str(&format!(".const .align 4 .b32 two_over_pi[{}] = {{{}}};\n\n", words.len(), words.join(", ")));
+    }
+    text.push_str(&format!(".visible .entry {}(\n", func.name));
+    let mut params: Vec<String> = func.params.iter().enumerate().flat_map(|(index, param)| param_declarations(func, index, param.value)).collect();
+    if func.reports {
+        params.push("\t.param .u64 .ptr .global .align 8 report".to_string());
+    }
+    text.push_str(&params.join(",\n"));
+    text.push_str(&format!("\n)\n.reqntid {}, 1, 1\n{{\n{body}}}\n", target.warp_size() * num_warps));
+    for (index, file) in func.files.iter().enumerate() {
+        text.push_str(&format!("\n.file {} {file:?}\n", index + 1));
+    }
+    (text, emitter.sites)
+}
+
+fn param_declarations(func: &Function, index: usize, value: Value) -> Vec<String> {
+    match func.ty(value) {
+        Type::Pointer { elem, .. } => {
+            let align = elem.dtype().map_or(1, Dtype::bytes);
+            vec![format!("\t.param .u64 .ptr .global .align {align} param_{index}"), format!("\t.param .u64 param_{index}_len")]
+        }
+        ty => vec![format!("\t.param .{} param_{index}", memory_type(ty.dtype()))],
+    }
+}
+
+/// The type of an element in `ld`, `st` and `.param`: its width in memory.
+fn memory_type(dtype: Dtype) -> &'static str {
+    match dtype {
+        Dtype::Bool | Dtype::U8 => "u8",
+        Dtype::I8 => "s8",
+        Dtype::U16 => "u16",
+        Dtype::I16 => "s16",
+        Dtype::F16 | Dtype::Bf16 => "b16",
+        Dtype::U32 => "u32",
+        Dtype::I32 => "s32",
+        Dtype::U64 => "u64",
+        Dtype::I64 => "s64",
+        Dtype::F32 => "f32",
+        Dtype::F64 => "f64",
+    }
+}
+
+/// The type of an element in arithmetic: narrow integers are 32 bits wide there.
+fn arithmetic_type(dtype: Dtype) -> &'static str {
+    match dtype {
+        Dtype::Bool => "pred",
+        Dtype::U8 | Dtype::U16 | Dtype::U32 => "u32",
+        Dtype::I8 | Dtype::I16 | Dtype::I32 => "s32",
+        Dtype::U64 => "u64",
+        Dtype::I64 => "s64",
+        Dtype::F16 => "f16",
+        Dtype::Bf16 => "bf16",
+        Dtype::F32 => "f32",
+        Dtype::F64 => "f64",
+    }
+}
+
+/// Values that must be in registers: all operands but the offsets of accesses that are sums of lane terms.
+fn needed(func: &Function) -> Vec<bool> {
+    let mut facts = AffineFacts::new();
+    let mut needed = vec![false; func.value_count()];
+    let mut insts = func.all_insts();
+    insts.reverse();
+    // A loop hands values backwards: repeat until nothing is added.
+    loop {
+        let mut changed = false;
+        for inst in &insts {
+            let data = func.inst(*inst);
+            if !data.op.has_effects() && !data.results.iter().any(|result| needed[result.index()]) {
+                continue;
+            }
+            let mut need = |value: Value| {
+                changed |= !needed[value.index()];
+                needed[value.index()] = true;
+            };
+            match &data.op {
+                Op::Load { offset, mask, other, .. } => {
+                    [*mask, *other].into_iter().flatten().for_each(&mut need);
+                    offset_parts(func, &mut facts, *offset).into_iter().for_each(need);
+                }
+                Op::Store { offset, value, mask, .. } => {
+                    need(*value);
+                    mask.iter().copied().for_each(&mut need);
+                    offset_parts(func, &mut facts, *offset).into_iter().for_each(need);
+                }
+                Op::Report { offset, outside, .. } => {
+                    need(*outside);
+                    offset_parts(func, &mut facts, *offset).into_iter().for_each(need);
+                }
+                op => match data.results.first().filter(|result| func.ty(**result).is_tile()).and_then(|result| facts.get(func, *result)) {
+                    // A needed tile of indices is computed from its affine form, whatever op made it.
+                    Some(affine) if op.is_pure() => affine.uniform.into_iter().for_each(|(value, _)| need(value)),
+                    _ => op.for_each_operand(&mut need),
+                },
+            }
+        }
+        if !changed {
+            return needed;
+        }
+    }
+}
+
+fn offset_parts(func: &Function, facts: &mut AffineFacts, offset: Value) -> Vec<Value> {
+    match facts.get(func, offset) {
+        Some(affine) => affine.uniform.into_iter().map(|(value, _)| value).collect(),
+        None => vec![offset],
+    }
+}
+
+impl Emitter<'_> {
+    fn reg(&mut self, class: Class) -> Reg {
+        self.asm.reg(class)
+    }
+
+    fn layout(&self, value: Value) -> Option<&Layout> {
+        self.func.layouts[value].as_ref()
+    }
+
+    /// How many elements of a value one thread holds.
+    fn lane_count(&self, value: Value) -> usize {
+        self.layout(value).map_or(1, |layout| layout.registers_per_thread() as usize)
+    }
+
+    fn lanes(&self, value: Value) -> Lanes {
+        self.lanes[value].clone().unwrap_or_else(|| panic!("{value} is used before it is emitted"))
+    }
+
+    /// The register of a scalar.
+    fn scalar(&self, value: Value) -> Reg {
+        self.lanes(value).get(0)
+    }
+
+    fn define(&mut self, value: Value, lanes: Lanes) {
+        self.lanes[value] = Some(lanes);
+    }
+
+    fn params(&mut self) {
+        for (index, param) in self.func.params.iter().enumerate() {
+            match self.func.ty(param.value) {
+                Type::Pointer { .. } => {
+                    let [generic, address, length] = [0; 3].map(|_| self.reg(Class::B64));
+                    asm!(self, "ld.param.u64 {generic}, [param_{index}]");
+                    asm!(self, "cvta.to.global.u64 {address}, {generic}");
+                    asm!(self, "ld.param.u64 {length}, [param_{index}_len]");
+                    self.pointers[param.value] = Some((address, length));
+                }
+                ty if ty.dtype() == Dtype::Bool => {
+                    let (byte, pred) = (self.reg(Class::B32), self.reg(Class::Pred));
+                    asm!(self, "ld.param.u8 {byte}, [param_{index}]");
+                    asm!(self, "setp.ne.s32 {pred}, {byte}, 0");
+                    self.define(param.value, Lanes::Splat(pred));
+                }
+                ty => {
+                    let reg = self.reg(Class::of(ty.dtype()));
+                    asm!(self, "ld.param.{} {reg}, [param_{index}]", memory_type(ty.dtype()));
+                    self.define(param.value, Lanes::Splat(reg));
+                }
+            }
+        }
+        if self.func.reports {
+            let [generic, address] = [0; 2].map(|_| self.reg(Class::B64));
+            asm!(self, "ld.param.u64 {generic}, [report]");
+            asm!(self, "cvta.to.global.u64 {address}, {generic}");
+            self.report_buffer = Some(address);
+        }
+    }
+
+    /// The ops of a region but its terminator.
+    fn region(&mut self, region: Region) {
+        let func = self.func;
+        for inst in &func.region(region).insts {
+            let data = func.inst(*inst);
+            let is_used = data.results.iter().any(|result| self.needed[result.index()]);
+            if is_used || data.op.has_effects() {
+                self.place(data.loc);
+                self.inst(*inst);
+            }
+        }
+    }
+
+    /// Tells profilers and sanitizers the user's line.
+    fn place(&mut self, loc: Loc) {
+        if loc.is_some() && loc != self.loc && !self.func.files.is_empty() {
+            self.asm.directive(format_args!(".loc {} {} {}", loc.file + 1, loc.line, loc.column));
+            self.loc = loc;
+        }
+    }
+
+    fn inst(&mut self, inst: Inst) {
+        let func = self.func;
+        let data = func.inst(inst);
+        if let [result] = data.results[..]
+            && func.ty(result).is_tile()
+            && data.op.is_pure()
+            && let Some(affine) = self.facts.get(func, result)
+        {
+            return self.index_tile(result, &affine);
+        }
+        match &data.op {
+            Op::Const { .. }
+            | Op::ProgramId { .. }
+            | Op::NumPrograms { .. }
+            | Op::Length { .. }
+            | Op::Address { .. }
+            | Op::Arange { .. }
+            | Op::Broadcast { .. }
+            | Op::ExpandDims { .. }
+            | Op::Unary { .. }
+            | Op::Binary { .. }
+            | Op::Compare { .. }
+            | Op::Fma { .. }
+            | Op::Select { .. }
+            | Op::Cast { .. }
+            | Op::Bitcast { .. } => self.pure(&data.op, data.results[0]),
+            Op::ReducePio2 { x } => self.reduce_pio2(*x, data.results[0], data.results[1]),
+            Op::Load { .. } => self.load(&data.op, data.results[0]),
+            Op::Store { .. } => self.store(&data.op),
+            Op::Report { base, offset, outside, is_store } => self.report(*base, *offset, *outside, *is_store, data.loc),
+            Op::If { .. } | Op::For { .. } | Op::While { .. } => self.control(&data.op, &data.results),
+            Op::Return {} => asm!(self, "ret"),
+            Op::Yield { .. } | Op::Condition { .. } => {}
+            Op::StaticIf { .. } | Op::StaticAssert { .. } => unreachable!("a verified kernel is specialised"),
+        }
+    }
+}

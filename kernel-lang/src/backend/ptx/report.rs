@@ -1,0 +1,67 @@
+//! Reports of `.checked()` launches: the first lane that would leave its tensor writes where and how.
+
+use crate::ir::Value;
+use crate::location::{Loc, Name};
+
+use super::registers::{Class, Reg, asm};
+use super::Emitter;
+
+/// An access that reports: what the number in a [`report`](REPORT_BYTES) stands for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Site {
+    /// The pointer's name in the kernel's signature.
+    pub parameter: Name,
+    /// Is it a store?
+    pub is_store: bool,
+    /// The source file of `loc`, if the kernel names one.
+    pub file: Option<Name>,
+    /// The place of the access.
+    pub loc: Loc,
+}
+
+/// Bytes of the buffer that the last parameter of a checked kernel points to, all zero before the launch.
+///
+/// After a violation it holds: 1 (`u32` at 0), the number of the [`Site`] (`u32` at 4), the program's index along x, y, z (`u32` at 8, 12,
+/// 16), the lane's index (`i64` at 24) and the length of the tensor (`u64` at 32).
+pub const REPORT_BYTES: usize = 40;
+
+impl Emitter<'_> {
+    pub(super) fn report(&mut self, base: Value, offset: Value, outside: Value, is_store: bool, loc: Loc) {
+        let Some(buffer) = self.report_buffer else { return };
+        let site = self.sites.len();
+        let parameter = self.func.param_index(base).map_or("".into(), |index| self.func.params[index].name.clone());
+        let file = self.func.files.get(usize::from(loc.file)).cloned();
+        self.sites.push(Site { parameter, is_store, file, loc });
+        let (_, length) = self.pointers[base].expect("a pointer is a parameter of the kernel");
+        let indices = self.indices(offset);
+        let outside = self.lanes(outside);
+        for (register, index) in indices.into_iter().enumerate() {
+            let skip = self.asm.label();
+            let (old, taken) = (self.reg(Class::B32), self.reg(Class::Pred));
+            asm!(self, "@!{} bra {skip}", outside.get(register));
+            asm!(self, "atom.global.cas.b32 {old}, [{buffer}], 0, 1");
+            asm!(self, "setp.ne.s32 {taken}, {old}, 0");
+            asm!(self, "@{taken} bra {skip}");
+            asm!(self, "st.global.u32 [{buffer}+4], {site}");
+            for (axis, place) in ['x', 'y', 'z'].into_iter().zip([8, 12, 16]) {
+                let id = self.reg(Class::B32);
+                asm!(self, "mov.u32 {id}, %ctaid.{axis}");
+                asm!(self, "st.global.u32 [{buffer}+{place}], {id}");
+            }
+            asm!(self, "st.global.u64 [{buffer}+24], {index}");
+            asm!(self, "st.global.u64 [{buffer}+32], {length}");
+            self.asm.place(&skip);
+        }
+    }
+
+    /// The indices that a thread accesses, in registers.
+    fn indices(&mut self, offset: Value) -> Vec<Reg> {
+        match self.facts.get(self.func, offset) {
+            Some(affine) => self.index_registers(offset, &affine),
+            None => {
+                let lanes = self.lanes(offset);
+                (0..self.lane_count(offset)).map(|register| lanes.get(register)).collect()
+            }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! THE DOOR: from a generic kernel to something that runs.
+
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::ir::{Function, Stage, Violation, verify};
+use crate::location::Loc;
+use crate::passes::{self, PIPELINE, SIMPLIFY, assign_layouts, specialize::Bindings};
+use crate::target::Target;
+use crate::backend::{self, ptx::Site};
+
+/// What a compilation fixes.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Options {
+    /// Values of the kernel's generics.
+    pub bindings: Bindings,
+    /// What the PTX is for.
+    pub target: Target,
+    /// Warps of a program: a power of two up to 32.
+    pub num_warps: u32,
+    /// How many iterations of a loop may be in flight. Kept with the variant; loops are not pipelined yet.
+    pub num_stages: u32,
+    /// Does the kernel report the first lane outside its tensor? It then takes one more parameter: see [`backend::ptx::REPORT_BYTES`].
+    pub checked: bool,
+}
+
+impl Options {
+    /// Four warps, three stages, for a target.
+    pub fn new(bindings: Bindings, target: Target) -> Options {
+        Options { bindings, target, num_warps: 4, num_stages: 3, checked: false }
+    }
+}
+
+/// A compiled kernel.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Compiled {
+    /// The PTX module.
+    pub ptx: String,
+    /// The name of its entry.
+    pub entry: String,
+    /// Warps of a program.
+    pub num_warps: u32,
+    /// Bytes of dynamic shared memory of a program.
+    pub shared_bytes: u32,
+    /// The accesses that report, by their number; empty unless compiled `checked`.
+    pub sites: Vec<Site>,
+}
+
+/// Compiles a kernel to PTX.
+///
+/// ```
+/// use kernel_lang::{Bindings, Options, compile, ir, target::Target};
+///
+/// let kernel = ir::parse(
+///     "kernel @fill<const B: i64>(%y: ptr_mut<f32>, %value: f32) {
+///         %0 = arange {start = 0, end = B} : tile<i64, [B]>
+///         %1 = broadcast %value : tile<f32, [B]>
+///         store %y, %0, %1
+///         return
+///     }",
+/// )?;
+/// let options = Options::new(Bindings::new().constant("B", 512), Target::SM_80);
+/// let compiled = compile(&kernel, &options).expect("512 is a power of two");
+/// assert!(compiled.ptx.contains("st.global.v4.f32"));
+/// let rejected = compile(&kernel, &Options::new(Bindings::new().constant("B", 100), Target::SM_80)).unwrap_err();
+/// assert_eq!(rejected.into_vec()[0].message, "the extent of a tile is a power of two, not 100");
+/// # Ok::<(), kernel_lang::ir::ParseError>(())
+/// ```
+///
+/// # Errors
+/// What is wrong with these values, in the kernel language's words: see [`passes::specialize`].
+pub fn compile(func: &Function, options: &Options) -> Result<Compiled, Diagnostics> {
+    compile_with(func, options, &mut |_, _, _| {})
+}
+
+/// As [`compile`]; `after` sees the kernel after each pass, by the pass's name, and whether the pass changed it.
+///
+/// # Errors
+/// As [`compile`].
+pub fn compile_with(func: &Function, options: &Options, after: &mut dyn FnMut(&str, &Function, bool)) -> Result<Compiled, Diagnostics> {
+    check_warps(options)?;
+    let mut func = simplified(func, &options.bindings, after)?;
+    // A launch that looks for violations survives them, also in a kernel that is trusted otherwise.
+    func.reports = options.checked;
+    func.unchecked &= !options.checked;
+    passes::run(&mut func, PIPELINE, &mut |pass, func, changed| after(pass.name, func, changed));
+    assign_layouts::run(&mut func, &options.target, options.num_warps);
+    after("assign_layouts", &func, true);
+    let verified = verify(&func, Stage::Gpu).map_err(|violations| defect(&violations))?;
+    let (ptx, sites) = backend::ptx::emit(verified, &options.target, options.num_warps);
+    Ok(Compiled { ptx, sites, entry: func.name.to_string(), num_warps: options.num_warps, shared_bytes: 0 })
+}
+
+/// Compiles a kernel for the CPU.
+///
+/// # Errors
+/// As [`compile`].
+pub fn compile_cpu(func: &Function, bindings: &Bindings) -> Result<backend::cpu::Program, Diagnostics> {
+    let func = simplified(func, bindings, &mut |_, _, _| {})?;
+    let verified = verify(&func, Stage::Tile).map_err(|violations| defect(&violations))?;
+    Ok(backend::cpu::Program::compile(verified))
+}
+
+fn simplified(func: &Function, bindings: &Bindings, after: &mut dyn FnMut(&str, &Function, bool)) -> Result<Function, Diagnostics> {
+    let mut func = passes::specialize::run(func, bindings)?;
+    after("specialize", &func, true);
+    passes::run(&mut func, SIMPLIFY, &mut |pass, func, changed| after(pass.name, func, changed));
+    Ok(func)
+}
+
+fn check_warps(options: &Options) -> Result<(), Diagnostics> {
+    let warps = options.num_warps;
+    if warps.is_power_of_two() && warps <= options.target.max_warps() {
+        return Ok(());
+    }
+    let message = format!("`num_warps` is a power of two up to {}, not {warps}", options.target.max_warps());
+    Err(Diagnostic::new(Loc::NONE, message).into())
+}
+
+/// A kernel that a pass broke: said as an error, because a user's build must not crash on our defect.
+fn defect(violations: &[Violation]) -> Diagnostics {
+    let mut diagnostics = Diagnostics::new();
+    for violation in violations {
+        let message = format!("the compiler made a broken kernel: {violation}");
+        diagnostics.push(Diagnostic::new(violation.loc, message).help("this is a defect of galatea: please report it with the kernel"));
+    }
+    diagnostics
+}

@@ -1,0 +1,238 @@
+//! Functions of numbers, element by element.
+//!
+//! Functions of floats take `f16`, `bf16`, `f32` and `f64`; on `f16` and `bf16` they are computed in `f32` and rounded once. NaN gives
+//! NaN unless the function says otherwise. All can be written as methods: `x.exp()`, `x.max(y)`.
+
+use super::{Value, only_in_a_kernel};
+
+/// e to the power of `x`.
+///
+/// `exp(-inf)` is 0, `exp(inf)` is infinity.
+///
+/// ```ignore
+/// let r = exp(v);
+/// ```
+pub fn exp<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// 2 to the power of `x`.
+///
+/// `exp2(-inf)` is 0, `exp2(inf)` is infinity.
+///
+/// ```ignore
+/// let r = exp2(v);
+/// ```
+pub fn exp2<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The natural logarithm of `x`.
+///
+/// `log(0)` is minus infinity; of negative numbers it is NaN.
+///
+/// ```ignore
+/// let r = log(v);
+/// ```
+pub fn log<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The logarithm of `x` to base 2.
+///
+/// `log2(0)` is minus infinity; of negative numbers it is NaN.
+///
+/// ```ignore
+/// let r = log2(v);
+/// ```
+pub fn log2<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The square root of `x`, correctly rounded.
+///
+/// Of negative numbers it is NaN.
+///
+/// ```ignore
+/// let r = sqrt(v);
+/// ```
+pub fn sqrt<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// One over the square root of `x`.
+///
+/// `rsqrt(0)` is infinity.
+///
+/// ```ignore
+/// let r = rsqrt(v);
+/// ```
+pub fn rsqrt<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The sine of `x` in radians, for every finite `x`.
+///
+/// Of infinities it is NaN.
+///
+/// ```ignore
+/// let r = sin(v);
+/// ```
+pub fn sin<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The cosine of `x` in radians, for every finite `x`.
+///
+/// Of infinities it is NaN.
+///
+/// ```ignore
+/// let r = cos(v);
+/// ```
+pub fn cos<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The tangent of `x` in radians, for every finite `x`.
+///
+/// Of infinities it is NaN.
+///
+/// ```ignore
+/// let r = tan(v);
+/// ```
+pub fn tan<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The hyperbolic tangent of `x`.
+///
+/// It is -1 and 1 at the infinities.
+///
+/// ```ignore
+/// let r = tanh(v);
+/// ```
+pub fn tanh<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// `1 / (1 + exp(-x))`.
+///
+/// It is 0 and 1 at the infinities.
+///
+/// ```ignore
+/// let r = v * sigmoid(v);
+/// ```
+pub fn sigmoid<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The error function of `x`.
+///
+/// It is -1 and 1 at the infinities.
+///
+/// ```ignore
+/// let r = 0.5 * v * (1.0 + erf(v * 0.70710678));
+/// ```
+pub fn erf<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// `x` rounded down to an integer.
+///
+/// Exact.
+///
+/// ```ignore
+/// let r = floor(v);
+/// ```
+pub fn floor<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// `x` rounded up to an integer.
+///
+/// Exact.
+///
+/// ```ignore
+/// let r = ceil(v);
+/// ```
+pub fn ceil<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// `x` rounded to the nearest integer, halves away from zero, as Rust's `round`.
+///
+/// Exact.
+///
+/// ```ignore
+/// let r = round(v);
+/// ```
+pub fn round<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// `x` rounded to the nearest integer, halves to the even one, as Rust's `round_ties_even`.
+///
+/// Exact.
+///
+/// ```ignore
+/// let r = rint(v);
+/// ```
+pub fn rint<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// `x` rounded towards zero to an integer.
+///
+/// Exact.
+///
+/// ```ignore
+/// let r = trunc(v);
+/// ```
+pub fn trunc<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The absolute value of a number; the smallest integer stays itself.
+///
+/// ```ignore
+/// let r = abs(v);
+/// ```
+pub fn abs<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The smaller of two numbers. If one is NaN, the other one.
+///
+/// ```ignore
+/// let r = min(v, 6.0);
+/// ```
+pub fn min<T>(a: Value<T>, b: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The larger of two numbers. If one is NaN, the other one.
+///
+/// ```ignore
+/// let r = max(v, 0.0);
+/// ```
+pub fn max<T>(a: Value<T>, b: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// `min(max(x, low), high)`. NaN gives `low`.
+///
+/// ```ignore
+/// let r = clamp(v, 0.0, 6.0);
+/// ```
+pub fn clamp<T>(x: Value<T>, low: Value<T>, high: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// `a * b + c` of floats, rounded once. `a * b + c` written with operators rounds twice.
+///
+/// ```ignore
+/// let r = fma(v, a, 1.0);
+/// ```
+pub fn fma<T>(a: Value<T>, b: Value<T>, c: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}

@@ -1,0 +1,38 @@
+//! Reading and writing tensors.
+
+use super::{Ptr, PtrMut, Value, only_in_a_kernel};
+
+/// Reads the elements at a pointer: a scalar for `x + i`, a tile for `x + offsets`.
+///
+/// * `mask`: a `bool` scalar or a tile of the shape of the offsets. A lane whose mask is false does not touch memory.
+/// * `other`: what such a lane reads, and a lane outside of the tensor too; 0 (or `false`) if it is not given. It has the type of the elements.
+/// * `cache`: `"ca"` all levels, `"cg"` the L2 only, `"cs"` streaming, `"cv"` fetch again.
+/// * `evict`: `"evict_first"`, `"evict_last"`, `"no_allocate"`: which data the caches give up first.
+/// * `volatile = true`: never merged with another load, never dropped.
+///
+/// ```ignore
+/// let v = load(x + offsets, mask = offsets < n, other = f32::NEG_INFINITY);
+/// let scale = load(x);
+/// let once = load(x + offsets, mask = mask, cache = "cg", evict = "evict_first");
+/// ```
+pub fn load<T>(pointer: Ptr<T>, mask: Value<bool>, other: Value<T>, cache: &str, evict: &str, volatile: bool) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// Writes `value` to the elements at a pointer, which comes from a `PtrMut` parameter.
+///
+/// The value has the type of the elements and the shape of the offsets, or is a scalar. If several lanes (or programs) write one
+/// element, it is left open whose value stays.
+///
+/// * `mask`: a lane whose mask is false stores nothing; nor does a lane outside of the tensor.
+/// * `cache`: `"wb"` all levels, `"cg"` the L2, `"cs"` streaming, `"wt"` through to memory.
+/// * `evict`: as for [`load`].
+///
+/// ```ignore
+/// store(y + offsets, v * 2.0, mask = mask);
+/// store(y + offsets, v, mask = mask, cache = "cs", evict = "evict_first");
+/// store(y, 0.0);
+/// ```
+pub fn store<T>(pointer: PtrMut<T>, value: Value<T>, mask: Value<bool>, cache: &str, evict: &str) {
+    only_in_a_kernel()
+}

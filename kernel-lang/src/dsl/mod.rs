@@ -1,0 +1,72 @@
+//! THE WORDS OF A KERNEL, as documentation.
+//!
+//! Inside `#[kernel]` these words need no import: the macro reads the body itself. The functions here are what an editor shows for
+//! them; calling one outside of a kernel does nothing but panic.
+//!
+//! # Values
+//!
+//! * A **scalar** is one number or `bool`, the same for the whole program: a parameter, `program_id(0)`, `n / 2`.
+//! * A **tile** is a vector of numbers that the program computes at once: `arange(0, N)`, what [`load`] reads. Its extent is a
+//!   constant and a power of two.
+//! * A **pointer** is a parameter [`Ptr`] or [`PtrMut`] plus offsets in elements: `x + offsets`, `x + row * stride + columns`.
+//! * A **constant** is a literal, a `const` generic, or arithmetic on them. It takes the type of what it meets.
+//!
+//! # Types
+//!
+//! Element types are `f16`, `bf16`, `f32`, `f64`, `i8` to `i64`, `u8` to `u64` and `bool`; `usize` and `isize` are `i64`, because an
+//! index is exact and signed. A type parameter is bound by `Float`, `Int`, `Number` or `Element`.
+//!
+//! * Integers widen by themselves where every value is kept (`i32` to `i64`, `u8` to `i16`). Everything else needs `as`, which
+//!   converts as Rust's does: floats to integers saturate, wider to narrower floats round to nearest even, `bool` is 0 or 1.
+//! * `f32 + bf16` is an error, and so is `T + f32`: cast one side.
+//! * Arithmetic on `f16` and `bf16`, and every function of [`math`], is computed in `f32` and rounded once.
+//! * Integers wrap; `x / 0` is 0 and `x % 0` is `x`; shifting by the width or more gives 0, or the sign.
+//!
+//! # Operators
+//!
+//! `+ - * / %` on numbers, `& | ^ !` on integers and `bool`, `<< >>` on integers, `== != < <= > >=` on everything, `&& ||` on `bool`
+//! (on scalars the right side runs only if it is needed). A scalar meets a tile element by element.
+//!
+//! # Control flow
+//!
+//! `if`/`else` on a scalar `bool`; on a constant only the branch that is taken exists. `for i in a..b`, `(a..b).step_by(s)`,
+//! [`range`], `while`, `break`, `continue`, early `return`. A variable keeps its type: what a loop adds up to must be a tile from
+//! the start, `let mut sum = zeros::<f32>([N]);`. `static_assert!(N >= 64, "N is too small")` checks constants.
+
+#![allow(unused_variables, reason = "the functions are documentation: nothing runs")]
+
+pub mod math;
+mod memory;
+mod program;
+mod tile;
+
+pub use math::*;
+pub use memory::*;
+pub use program::*;
+pub use tile::*;
+
+use std::marker::PhantomData;
+
+/// A parameter of a kernel: a tensor that the kernel reads. It takes `&Tensor<T>`, a view, or `&CudaSlice<T>`.
+///
+/// It knows the tensor's length: lanes outside read `other` (or 0), so that no index is undefined behaviour.
+#[derive(Clone, Copy, Debug)]
+pub struct Ptr<T>(PhantomData<T>);
+
+/// A parameter of a kernel: a tensor that the kernel writes and reads. It takes `&mut Tensor<T>`, a view, or `&mut CudaSlice<T>`.
+///
+/// Lanes outside of the tensor store nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct PtrMut<T>(PhantomData<T>);
+
+/// A scalar or a tile with elements `T`.
+#[derive(Clone, Copy, Debug)]
+pub struct Value<T>(PhantomData<T>);
+
+/// A tile's extents, known when the kernel is compiled: `[BLOCK_SIZE]`.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape;
+
+fn only_in_a_kernel() -> ! {
+    panic!("this is a word of the kernel language: it has a meaning only inside `#[kernel]`")
+}

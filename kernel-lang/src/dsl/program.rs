@@ -1,0 +1,68 @@
+//! Where a program stands in the grid, and counting.
+
+use super::{Value, only_in_a_kernel};
+
+/// The index of this program along an axis of the grid, as `i64`.
+///
+/// `axis` is a literal 0, 1 or 2. The grid is what `.grid(..)` of the launch says: program 0 up to `num_programs(axis) - 1`.
+///
+/// ```ignore
+/// let first = program_id(0) * N;
+/// let offsets = first + arange(0, N);
+/// ```
+pub fn program_id(axis: u32) -> Value<i64> {
+    only_in_a_kernel()
+}
+
+/// How many programs the grid has along an axis, as `i64`.
+///
+/// `axis` is a literal 0, 1 or 2.
+///
+/// ```ignore
+/// let mut block = program_id(0);
+/// while block < cdiv(n, N) {
+///     let offsets = block * N + arange(0, N);
+///     store(y + offsets, load(x + offsets), mask = offsets < n);
+///     block += num_programs(0);
+/// }
+/// ```
+pub fn num_programs(axis: u32) -> Value<i64> {
+    only_in_a_kernel()
+}
+
+/// `[start, start + 1, .., end - 1]` as a tile of `i64`.
+///
+/// Both bounds are constants; `end - start` is a power of two, at most 2^20.
+///
+/// ```ignore
+/// let offsets = program_id(0) * N + arange(0, N);
+/// ```
+pub fn arange(start: i64, end: i64) -> Value<i64> {
+    only_in_a_kernel()
+}
+
+/// The quotient of two integers, rounded up: of scalars, tiles or constants.
+///
+/// `cdiv(7, 2)` is 4, `cdiv(-7, 2)` is -3. It does not overflow where the result fits.
+///
+/// ```ignore
+/// let blocks = cdiv(n, N);
+/// ```
+pub fn cdiv<T>(a: Value<T>, b: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The indices of a `for` loop: `start`, `start + step`, .. below `end`. `a..b` and `(a..b).step_by(s)` say the same.
+///
+/// The bounds are integer scalars of one type, at run time or constant; `step` is positive, 1 if it is left out.
+///
+/// ```ignore
+/// let mut sum = zeros::<f32>([N]);
+/// for k in range(0, n, N) {
+///     let offsets = k + arange(0, N);
+///     sum += load(x + offsets, mask = offsets < n);
+/// }
+/// ```
+pub fn range(start: i64, end: i64, step: i64) -> std::ops::Range<i64> {
+    only_in_a_kernel()
+}

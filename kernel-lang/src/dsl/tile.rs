@@ -1,0 +1,55 @@
+//! Making tiles and choosing between their elements.
+
+use super::{Shape, Value, only_in_a_kernel};
+
+/// A tile of zeros (`false` for `bool`) of the type behind the name.
+///
+/// ```ignore
+/// let mut sum = zeros::<f32>([N]);
+/// sum += v;
+/// ```
+pub fn zeros<T>(shape: Shape) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// A tile whose elements all are `value`: a constant or a scalar computed at run time.
+///
+/// A bare literal needs the type behind the name: `full::<f32>([N], 1.0)`.
+///
+/// ```ignore
+/// let lowest = full::<f32>([N], f32::NEG_INFINITY);
+/// let scaled = full([N], a * 0.5);
+/// ```
+pub fn full<T>(shape: Shape, value: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// `a` where `cond` holds, else `b`, element by element. Triton's `where`.
+///
+/// Both are computed. Scalars among tiles count for every element.
+///
+/// ```ignore
+/// let relu = select(v > 0.0, v, 0.0);
+/// ```
+pub fn select<T>(cond: Value<bool>, a: Value<T>, b: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The bits of each element as another type of the same width.
+///
+/// ```ignore
+/// let sign = bitcast::<u32>(v) >> 31;
+/// let back = bitcast::<f32>(bitcast::<u32>(v) & 0x7fff_ffff);
+/// ```
+pub fn bitcast<U>(x: Value<impl Sized>) -> Value<U> {
+    only_in_a_kernel()
+}
+
+/// `x as T`, written as a method: `x.to::<f32>()`.
+///
+/// ```ignore
+/// let halves = v.to::<f16>();
+/// ```
+pub fn to<U>(x: Value<impl Sized>) -> Value<U> {
+    only_in_a_kernel()
+}

@@ -1,0 +1,251 @@
+//! A kernel's body as the language sees it: what is left of Rust's syntax once everything foreign has been reported.
+//!
+//! Control flow still leaves early here (`return`, `break`, `continue`); [`super::structure`] makes it nest.
+
+use crate::frontend::place::Place;
+use crate::ir::{BinaryOp, CompareOp};
+
+/// A name in the source.
+#[derive(Clone, Debug)]
+pub(crate) struct Name {
+    pub(crate) text: String,
+    pub(crate) place: Place,
+}
+
+/// An expression.
+#[derive(Clone, Debug)]
+pub(crate) struct Expr {
+    pub(crate) kind: ExprKind,
+    pub(crate) place: Place,
+}
+
+/// What an expression is.
+#[derive(Clone, Debug)]
+pub(crate) enum ExprKind {
+    /// Something that has been reported.
+    Error,
+    /// `1`, `0xffu32`; the suffix is the name of a type.
+    Int(i128, Option<TypeName>),
+    /// `1.5`, `1e-3f32`
+    Float(f64, Option<TypeName>),
+    /// `true`
+    Bool(bool),
+    /// `"cg"`: only as the value of an option.
+    Text(String),
+    /// A variable, a constant parameter or a dtype.
+    Name(String),
+    /// `f32::INFINITY`: all segments.
+    Path(Vec<String>),
+    /// `-x`
+    Neg(Box<Expr>),
+    /// `!x`
+    Not(Box<Expr>),
+    /// `a + b`
+    Binary(Operator, Box<Expr>, Box<Expr>),
+    /// `x as T`
+    Cast(Box<Expr>, TypeName),
+    /// `load(x, mask = m)`, `x.exp()`
+    Call(Call),
+    /// `(a, b)`, `()`
+    Tuple(Vec<Expr>),
+    /// `[N]`: only as a shape.
+    Shape(Vec<Expr>),
+    /// `t.0`
+    Field(Box<Expr>, String),
+    /// `if c { a } else { b }`
+    If(Box<If>),
+    /// `{ ..; x }`
+    Block(Block),
+}
+
+/// An operator between two operands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Operator {
+    /// Arithmetic and bits.
+    Binary(BinaryOp),
+    /// Comparison.
+    Compare(CompareOp),
+    /// `&&`
+    And,
+    /// `||`
+    Or,
+}
+
+impl Operator {
+    /// As it is written.
+    pub(crate) fn sign(self) -> &'static str {
+        match self {
+            Operator::Binary(op) => match op {
+                BinaryOp::Add => "+",
+                BinaryOp::Sub => "-",
+                BinaryOp::Mul => "*",
+                BinaryOp::Div => "/",
+                BinaryOp::Rem => "%",
+                BinaryOp::And => "&",
+                BinaryOp::Or => "|",
+                BinaryOp::Xor => "^",
+                BinaryOp::Shl => "<<",
+                BinaryOp::Shr => ">>",
+                BinaryOp::Min | BinaryOp::Max | BinaryOp::MulHigh => op.name(),
+            },
+            Operator::Compare(op) => match op {
+                CompareOp::Eq => "==",
+                CompareOp::Ne => "!=",
+                CompareOp::Lt => "<",
+                CompareOp::Le => "<=",
+                CompareOp::Gt => ">",
+                CompareOp::Ge => ">=",
+            },
+            Operator::And => "&&",
+            Operator::Or => "||",
+        }
+    }
+}
+
+/// A type as it is written: the name of a dtype or of a type parameter. `None` if it has been reported.
+#[derive(Clone, Debug)]
+pub(crate) struct TypeName {
+    pub(crate) text: Option<String>,
+    pub(crate) place: Place,
+}
+
+/// A word of the language applied to arguments.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub(crate) word: Name,
+    pub(crate) types: Vec<TypeName>,
+    /// Positional arguments; of a method call the receiver is the first.
+    pub(crate) args: Vec<Expr>,
+    /// `mask = m`
+    pub(crate) named: Vec<(Name, Expr)>,
+    pub(crate) is_method: bool,
+}
+
+/// `if c { .. } else { .. }`
+#[derive(Clone, Debug)]
+pub(crate) struct If {
+    pub(crate) cond: Expr,
+    pub(crate) then_block: Block,
+    pub(crate) else_block: Option<Block>,
+    /// The word `if`.
+    pub(crate) keyword: Place,
+}
+
+/// Statements and the value after them.
+#[derive(Clone, Debug)]
+pub(crate) struct Block {
+    pub(crate) stmts: Vec<Stmt>,
+    pub(crate) value: Option<Box<Expr>>,
+    pub(crate) place: Place,
+}
+
+/// A statement.
+#[derive(Clone, Debug)]
+pub(crate) struct Stmt {
+    pub(crate) kind: StmtKind,
+    pub(crate) place: Place,
+}
+
+/// What a statement is.
+#[derive(Clone, Debug)]
+pub(crate) enum StmtKind {
+    /// `let x: T = e;`
+    Let(Pattern, Option<TypeName>, Expr),
+    /// `x = e;`, `(a, b) = e;`
+    Assign(Pattern, Expr),
+    /// `x += e;`
+    Update(Name, Operator, Expr),
+    /// An expression whose value is dropped.
+    Expr(Expr),
+    /// `if` whose branches give nothing.
+    If(If),
+    /// `{ .. }`
+    Block(Block),
+    /// `for i in a..b { .. }`
+    For(For),
+    /// `while c { .. }`
+    While(While),
+    /// `return`
+    Return,
+    /// `break`
+    Break,
+    /// `continue`
+    Continue,
+    /// `static_assert!(c, "..")`
+    StaticAssert(Expr, String),
+    /// What can never run: checked, then dropped.
+    Dead(Block),
+}
+
+/// `for i in a..b { .. }`
+#[derive(Clone, Debug)]
+pub(crate) struct For {
+    pub(crate) index: Pattern,
+    pub(crate) lower: Expr,
+    pub(crate) upper: Expr,
+    pub(crate) step: Option<Expr>,
+    pub(crate) body: Block,
+    /// The variable that says whether the loop goes on, if something in it may leave it.
+    pub(crate) going: Option<String>,
+}
+
+/// `while c { .. }`
+#[derive(Clone, Debug)]
+pub(crate) struct While {
+    pub(crate) cond: Expr,
+    pub(crate) body: Block,
+    /// As in [`For`].
+    pub(crate) going: Option<String>,
+}
+
+/// What a value is bound or assigned to.
+#[derive(Clone, Debug)]
+pub(crate) enum Pattern {
+    /// `x`, `mut x`
+    Name { name: Name, mutable: bool },
+    /// `_`
+    Wild,
+    /// `(a, b)`
+    Tuple(Vec<Pattern>, Place),
+    /// Something that has been reported.
+    Error,
+}
+
+impl Block {
+    /// A block of statements that are there already.
+    pub(crate) fn of(stmts: Vec<Stmt>, place: Place) -> Block {
+        Block { stmts, value: None, place }
+    }
+
+    /// The block's statements where its value is not wanted.
+    pub(crate) fn into_stmts(mut self) -> Vec<Stmt> {
+        if let Some(value) = self.value.take() {
+            self.stmts.push(Stmt::of_expr(*value));
+        }
+        self.stmts
+    }
+}
+
+impl Stmt {
+    /// An expression whose value is not wanted.
+    pub(crate) fn of_expr(expr: Expr) -> Stmt {
+        let place = expr.place;
+        let kind = match expr.kind {
+            ExprKind::If(inner) => StmtKind::If(inner.without_value()),
+            ExprKind::Block(block) => StmtKind::Block(Block::of(block.into_stmts(), place)),
+            _ => StmtKind::Expr(expr),
+        };
+        Stmt { kind, place }
+    }
+}
+
+impl If {
+    /// Its branches' values are not wanted.
+    pub(crate) fn without_value(self) -> If {
+        let plain = |block: Block| {
+            let place = block.place;
+            Block::of(block.into_stmts(), place)
+        };
+        If { then_block: plain(self.then_block), else_block: self.else_block.map(plain), ..self }
+    }
+}

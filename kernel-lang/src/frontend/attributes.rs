@@ -1,0 +1,285 @@
+//! `#[kernel(BLOCK_SIZE = [1024, 4096], T = [f32, bf16], num_warps = 8, num_stages = 2, unchecked, crate = path)]`
+
+use proc_macro2::TokenStream;
+use quote::ToTokens;
+use syn::ext::IdentExt;
+use syn::parse::{ParseStream, Parser};
+
+use crate::diagnostic::did_you_mean;
+use crate::dtype::Dtype;
+use crate::frontend::ast::Name;
+use crate::frontend::parse::plain;
+use crate::frontend::place::{Errors, Place};
+use crate::frontend::signature::{ConstGeneric, Signature, TypeGeneric, dtype_of};
+
+/// Warps of a program where nobody says otherwise.
+pub(crate) const NUM_WARPS: u32 = 4;
+/// Pipeline stages where nobody says otherwise.
+pub(crate) const NUM_STAGES: u32 = 3;
+
+/// What `#[kernel(..)]` says, checked against the signature.
+#[derive(Debug)]
+pub(crate) struct Attributes {
+    /// For each type parameter the types to compile for.
+    pub(crate) types: Vec<Vec<Dtype>>,
+    /// For each constant parameter the values to compile for; none if they are left to the launch.
+    pub(crate) consts: Vec<Option<Vec<i128>>>,
+    pub(crate) num_warps: u32,
+    pub(crate) num_stages: u32,
+    pub(crate) unchecked: bool,
+    /// The path of the facade.
+    pub(crate) krate: TokenStream,
+}
+
+/// One entry: `name`, `name = value` or `name = [value, ..]`.
+struct Entry {
+    name: Name,
+    values: Option<Vec<syn::Expr>>,
+    /// Are the values in brackets?
+    is_list: bool,
+}
+
+/// Reads the attribute's arguments.
+pub(crate) fn parse(tokens: TokenStream, signature: &Signature, errors: &mut Errors) -> Attributes {
+    let mut attributes = Attributes {
+        types: signature.types.iter().map(|generic| generic.choices.to_vec()).collect(),
+        consts: vec![None; signature.consts.len()],
+        num_warps: NUM_WARPS,
+        num_stages: NUM_STAGES,
+        unchecked: false,
+        krate: quote::quote!(::galatea),
+    };
+    let mut seen: Vec<String> = Vec::new();
+    for entry in entries(tokens, &mut attributes.krate, errors) {
+        if seen.contains(&entry.name.text) {
+            errors.push_help(entry.name.place, format!("`{}` is given twice", entry.name.text), "remove one of them");
+            continue;
+        }
+        seen.push(entry.name.text.clone());
+        apply(&entry, signature, &mut attributes, errors);
+    }
+    attributes
+}
+
+fn entries(tokens: TokenStream, krate: &mut TokenStream, errors: &mut Errors) -> Vec<Entry> {
+    let mut list = Vec::new();
+    let result = (|input: ParseStream<'_>| {
+        while !input.is_empty() {
+            let ident = input.call(syn::Ident::parse_any)?;
+            let name = Name { text: plain(&ident), place: Place::from(&ident) };
+            if ident == "crate" {
+                input.parse::<syn::Token![=]>()?;
+                *krate = syn::Path::parse_mod_style(input)?.to_token_stream();
+            } else if input.parse::<Option<syn::Token![=]>>()?.is_some() {
+                let (values, is_list) = match input.parse::<syn::Expr>()? {
+                    syn::Expr::Array(array) => (array.elems.into_iter().collect(), true),
+                    value => (vec![value], false),
+                };
+                list.push(Entry { name, values: Some(values), is_list });
+            } else {
+                list.push(Entry { name, values: None, is_list: false });
+            }
+            if !input.is_empty() {
+                input.parse::<syn::Token![,]>()?;
+            }
+        }
+        Ok(())
+    })
+    .parse2(tokens);
+    if let Err(error) = result {
+        // The entry that broke off is explained once.
+        if list.last().is_some_and(|entry| entry.values.is_none()) {
+            list.pop();
+        }
+        errors.push_help(
+            Place::at(error.span()),
+            format!("this attribute cannot be read: {error}"),
+            "write it like `#[kernel(BLOCK_SIZE = [1024, 4096], num_warps = 8)]`",
+        );
+    }
+    list
+}
+
+fn apply(entry: &Entry, signature: &Signature, attributes: &mut Attributes, errors: &mut Errors) {
+    let name = entry.name.text.as_str();
+    let values = entry.values.as_deref();
+    match name {
+        "unchecked" => {
+            if values.is_some() {
+                errors.push_help(entry.name.place, "`unchecked` has no value", "write `#[kernel(unchecked)]`");
+            }
+            attributes.unchecked = true;
+        }
+        "num_warps" => {
+            let value = one(entry, errors).and_then(|value| warps(value, errors));
+            attributes.num_warps = value.unwrap_or(attributes.num_warps);
+        }
+        "num_stages" => {
+            let value = one(entry, errors).and_then(|value| stages(value, errors));
+            attributes.num_stages = value.unwrap_or(attributes.num_stages);
+        }
+        _ => {
+            if let Some(index) = signature.consts.iter().position(|generic| generic.name.text == name) {
+                let generic = &signature.consts[index];
+                let found = listed(entry, errors, &format!("`{name} = [1024, 4096]`"), |value, errors| const_value(value, generic, errors));
+                attributes.consts[index] = Some(found);
+            } else if let Some(index) = signature.types.iter().position(|generic| generic.name.text == name) {
+                let generic = &signature.types[index];
+                let found = listed(entry, errors, &format!("`{name} = [f32, bf16]`"), |value, errors| type_value(value, generic, errors));
+                attributes.types[index] = found;
+            } else {
+                unknown(&entry.name, signature, errors);
+            }
+        }
+    }
+}
+
+fn unknown(name: &Name, signature: &Signature, errors: &mut Errors) {
+    let generics = signature.types.iter().map(|generic| &generic.name).chain(signature.consts.iter().map(|generic| &generic.name));
+    let names: Vec<&str> = generics.map(|name| name.text.as_str()).chain(["num_warps", "num_stages", "unchecked", "crate"]).collect();
+    let help = match did_you_mean(&name.text, names.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if name.text.chars().all(|c| c.is_uppercase() || c == '_' || c.is_ascii_digit()) => {
+            format!("declare it: `fn {}<const {}: usize>(..)`", signature.name.text, name.text)
+        }
+        None => format!("the kernel knows `{}`", names.join("`, `")),
+    };
+    errors.push_help(name.place, format!("the kernel has no parameter or option `{}`", name.text), help);
+}
+
+/// The values of a list, each once.
+fn listed<T: PartialEq>(
+    entry: &Entry,
+    errors: &mut Errors,
+    form: &str,
+    mut read: impl FnMut(&syn::Expr, &mut Errors) -> Option<T>,
+) -> Vec<T> {
+    let mut found: Vec<T> = Vec::new();
+    let Some(values) = &entry.values else {
+        errors.push_help(entry.name.place, format!("`{}` needs values", entry.name.text), format!("write {form}"));
+        return found;
+    };
+    if values.is_empty() {
+        errors.push_help(
+            entry.name.place,
+            format!("`{}` has no values", entry.name.text),
+            format!("write {form}, or leave it to the launch"),
+        );
+    }
+    for value in values {
+        if let Some(read) = read(value, errors) {
+            if found.contains(&read) {
+                errors.push_help(Place::of(value), "this value is listed twice", "remove one of them");
+            } else {
+                found.push(read);
+            }
+        }
+    }
+    found
+}
+
+fn one<'a>(entry: &'a Entry, errors: &mut Errors) -> Option<&'a syn::Expr> {
+    match entry.values.as_deref() {
+        Some([value]) if !entry.is_list => Some(value),
+        _ => {
+            let name = &entry.name.text;
+            let help = format!("write `{name} = 8`; several are tried by `#[autotune(configs = [Config {{ {name}: 8, .. }}, ..])]`");
+            errors.push_help(entry.name.place, format!("`{name}` has one value"), help);
+            None
+        }
+    }
+}
+
+/// The value of `num_warps`.
+pub(crate) fn warps(value: &syn::Expr, errors: &mut Errors) -> Option<u32> {
+    let found = integer(value).and_then(|value| u32::try_from(value).ok()).filter(|warps| warps.is_power_of_two() && *warps <= 32);
+    if found.is_none() {
+        errors.push_help(Place::of(value), "`num_warps` is a power of two from 1 to 32", "4 and 8 are usual; a warp is 32 threads");
+    }
+    found
+}
+
+/// The value of `num_stages`.
+pub(crate) fn stages(value: &syn::Expr, errors: &mut Errors) -> Option<u32> {
+    let found = integer(value).and_then(|value| u32::try_from(value).ok()).filter(|stages| (1..=16).contains(stages));
+    if found.is_none() {
+        errors.push_help(Place::of(value), "`num_stages` is a number from 1 to 16", "3 is usual");
+    }
+    found
+}
+
+/// A value for a constant parameter.
+pub(crate) fn const_value(value: &syn::Expr, generic: &ConstGeneric, errors: &mut Errors) -> Option<i128> {
+    let (name, ty) = (&generic.name.text, generic.ty.to_token_stream().to_string());
+    let place = Place::of(value);
+    if generic.dtype == Dtype::Bool {
+        return match value {
+            syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Bool(bool), .. }) => Some(i128::from(bool.value)),
+            _ => {
+                errors.push_help(place, format!("`{name}` is `bool`"), "write `true` or `false`");
+                None
+            }
+        };
+    }
+    let Some(found) = integer(value) else {
+        errors.push_help(
+            place,
+            format!("`{name}` is `{ty}`, and this is not an integer"),
+            "write literals: the macro does not see constants outside",
+        );
+        return None;
+    };
+    let (low, high) = generic.dtype.int_range().unwrap_or((0, 0));
+    let low = if ty == "usize" { 0 } else { low };
+    if !(low..=high).contains(&found) {
+        errors.push_help(place, format!("`{found}` does not fit `{ty}`, the type of `{name}`"), format!("`{ty}` holds {low} to {high}"));
+        return None;
+    }
+    Some(found)
+}
+
+fn type_value(value: &syn::Expr, generic: &TypeGeneric, errors: &mut Errors) -> Option<Dtype> {
+    let place = Place::of(value);
+    let name = match value {
+        syn::Expr::Path(path) => path.path.segments.last().map(|segment| plain(&segment.ident)),
+        _ => None,
+    };
+    let choices = || generic.choices.iter().map(|dtype| dtype.name());
+    let list = || format!("`{}` stands for `{}`", generic.bound, choices().collect::<Vec<_>>().join("`, `"));
+    let Some(name) = name else {
+        errors.push_help(place, format!("`{}` is a type, and this is none", generic.name.text), list());
+        return None;
+    };
+    match dtype_of(&name) {
+        Some(dtype) if generic.choices.contains(&dtype) => Some(dtype),
+        found => {
+            let help = match did_you_mean(&name, choices()).filter(|_| found.is_none()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => list(),
+            };
+            errors.push_help(place, format!("`{}` cannot be `{name}`", generic.name.text), help);
+            None
+        }
+    }
+}
+
+/// A literal integer, or arithmetic on literals such as `4 * 1024` and `1 << 12`.
+pub(crate) fn integer(value: &syn::Expr) -> Option<i128> {
+    match value {
+        syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(int), .. }) => int.base10_parse().ok(),
+        syn::Expr::Paren(syn::ExprParen { expr, .. }) | syn::Expr::Group(syn::ExprGroup { expr, .. }) => integer(expr),
+        syn::Expr::Unary(syn::ExprUnary { op: syn::UnOp::Neg(_), expr, .. }) => integer(expr)?.checked_neg(),
+        syn::Expr::Binary(binary) => {
+            let (a, b) = (integer(&binary.left)?, integer(&binary.right)?);
+            match binary.op {
+                syn::BinOp::Add(_) => a.checked_add(b),
+                syn::BinOp::Sub(_) => a.checked_sub(b),
+                syn::BinOp::Mul(_) => a.checked_mul(b),
+                syn::BinOp::Div(_) => a.checked_div(b),
+                syn::BinOp::Shl(_) => u32::try_from(b).ok().filter(|bits| *bits < 64).and_then(|bits| a.checked_mul(1 << bits)),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}

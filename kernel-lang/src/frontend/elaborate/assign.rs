@@ -1,0 +1,222 @@
+//! `let` and assignment. A variable keeps its type; one that began as a bare constant takes the type of the first value it meets.
+
+use super::Elaborator;
+use super::meaning::{Constant, Kind, Meaning};
+use super::scope::Variable;
+use crate::frontend::ast::{Expr, ExprKind, Name, Operator, Pattern, TypeName};
+use crate::frontend::place::Place;
+use crate::ir::Elem;
+
+impl Elaborator<'_> {
+    /// `let pattern: ty = value;`
+    pub(super) fn bind(&mut self, pattern: &Pattern, ty: Option<&TypeName>, value: &Expr) {
+        let mut meaning = self.expr(value);
+        if let Some(ty) = ty
+            && let Some(elem) = self.elem(ty)
+        {
+            meaning = self.ascribe(meaning, &elem, value, ty.place);
+        }
+        self.bind_meaning(pattern, meaning);
+    }
+
+    pub(super) fn bind_meaning(&mut self, pattern: &Pattern, meaning: Meaning) {
+        match pattern {
+            Pattern::Name { name, mutable } => {
+                self.declare(Variable { name: name.text.clone(), meaning, mutable: *mutable, is_param: false });
+            }
+            Pattern::Tuple(list, place) => {
+                let parts = self.take_apart(meaning, list.len(), *place);
+                list.iter().zip(parts).for_each(|(pattern, part)| self.bind_meaning(pattern, part));
+            }
+            Pattern::Wild | Pattern::Error => {}
+        }
+    }
+
+    fn take_apart(&mut self, meaning: Meaning, len: usize, place: Place) -> Vec<Meaning> {
+        match meaning {
+            Meaning::Tuple(parts) if parts.len() == len => return parts,
+            Meaning::Poison => {}
+            other => {
+                let found = self.describe(&other);
+                self.errors.push_help(
+                    place,
+                    format!("a tuple of {len} is taken apart here, but the value is {found}"),
+                    "the pattern has as many names as the tuple has values; `_` skips one",
+                );
+            }
+        }
+        vec![Meaning::Poison; len]
+    }
+
+    /// A value that is declared to have a scalar type.
+    fn ascribe(&mut self, meaning: Meaning, elem: &Elem, value: &Expr, ty: Place) -> Meaning {
+        match &meaning {
+            Meaning::Poison => Meaning::Poison,
+            Meaning::Constant(constant) if constant.elem.is_none() => self.typed(constant.clone(), elem.clone(), value.place),
+            Meaning::Value(inner) if self.func.ty(*inner).is_tile() => {
+                let found = self.describe(&meaning);
+                self.errors.push_help(
+                    ty,
+                    format!("the value is {found}, not the scalar `{elem}`"),
+                    format!("leave the type out, or cast the elements: `{} as {elem}`", super::operator::written(value)),
+                );
+                Meaning::Poison
+            }
+            Meaning::Value(_) | Meaning::Constant(_) => match self.with_elem(&meaning, elem, value.place) {
+                Ok(converted) => converted.into(),
+                Err(()) => {
+                    let found = self.describe(&meaning);
+                    self.errors.push_help(
+                        value.place,
+                        format!("`{elem}` is expected here, not {found}"),
+                        format!("cast it: `{} as {elem}`", super::operator::written(value)),
+                    );
+                    Meaning::Poison
+                }
+            },
+            Meaning::Pointer { .. } | Meaning::Tuple(_) => {
+                let found = self.describe(&meaning);
+                self.errors.push_help(ty, format!("the value is {found}, not the scalar `{elem}`"), "leave the type out");
+                Meaning::Poison
+            }
+        }
+    }
+
+    /// `pattern = value;`
+    pub(super) fn assign(&mut self, pattern: &Pattern, meaning: Meaning, place: Place) {
+        match pattern {
+            Pattern::Name { name, .. } => self.assign_name(name, meaning, place),
+            Pattern::Tuple(list, pattern_place) => {
+                let parts = self.take_apart(meaning, list.len(), *pattern_place);
+                list.iter().zip(parts).for_each(|(pattern, part)| self.assign(pattern, part, place));
+            }
+            Pattern::Wild | Pattern::Error => {}
+        }
+    }
+
+    /// `name += value;`
+    pub(super) fn update(&mut self, name: &Name, operator: Operator, value: &Expr, place: Place) {
+        let rhs = self.expr(value);
+        let lhs = self.name(&name.text, name.place);
+        let target = Expr { kind: ExprKind::Name(name.text.clone()), place: name.place };
+        let result = self.operate(operator, (&lhs, &target), (&rhs, value), place);
+        if !lhs.is_poison() {
+            self.assign_name(name, result, value.place);
+        }
+    }
+
+    fn assign_name(&mut self, name: &Name, meaning: Meaning, place: Place) {
+        let Some(index) = self.find(&name.text) else {
+            // Reports it: a constant parameter, or nothing at all.
+            if !self.name(&name.text, name.place).is_poison() {
+                self.errors.push_help(
+                    name.place,
+                    format!("`{}` is a constant parameter and never changes", name.text),
+                    "assign to a variable: `let mut x = ..;`",
+                );
+            }
+            return;
+        };
+        if !self.variables[index].mutable {
+            let is_param = self.variables[index].is_param;
+            let help = if is_param {
+                format!("declare the parameter as `mut {}`", name.text)
+            } else {
+                format!("declare it as `let mut {}`", name.text)
+            };
+            self.errors.push_help(name.place, format!("`{}` is not mutable", name.text), help);
+        }
+        let old = self.variables[index].meaning.clone();
+        let new = self.keep_type(&name.text, &old, meaning, place);
+        self.variables[index].meaning = new;
+    }
+
+    /// `new` as a value of the type of `old`; on a mistake `old`, so that the walk goes on with the right type.
+    fn keep_type(&mut self, name: &str, old: &Meaning, new: Meaning, place: Place) -> Meaning {
+        match (old, &new) {
+            (Meaning::Poison, _) => return new,
+            (_, Meaning::Poison) => return old.clone(),
+            (Meaning::Tuple(olds), Meaning::Tuple(news)) if olds.len() == news.len() => {
+                return Meaning::Tuple(olds.iter().zip(news).map(|(old, new)| self.keep_type(name, old, new.clone(), place)).collect());
+            }
+            (Meaning::Pointer { base: a, .. }, Meaning::Pointer { base: b, .. }) if a != b => {
+                let param = |value: &crate::ir::Value| {
+                    self.func.params.iter().find(|param| param.value == *value).map_or_else(String::new, |param| param.name.to_string())
+                };
+                let message = format!("`{name}` points into `{}` and cannot point into `{}`", param(a), param(b));
+                self.errors.push_help(
+                    place,
+                    message,
+                    "a pointer stays in one tensor; declare another variable, or `select` between what is loaded",
+                );
+                return old.clone();
+            }
+            (Meaning::Pointer { .. }, Meaning::Pointer { .. }) if self.offset_shape(old) == self.offset_shape(&new) => return new,
+            (Meaning::Constant(Constant { elem: None, kind, .. }), Meaning::Constant(other)) => {
+                let fits = match kind {
+                    Kind::Bool => other.kind == Kind::Bool,
+                    Kind::Int => other.kind == Kind::Int,
+                    Kind::Float => other.kind != Kind::Bool,
+                };
+                if fits {
+                    // An untyped integer in a float variable is that float.
+                    let kind = if other.elem.is_none() { *kind } else { other.kind };
+                    return Meaning::Constant(Constant { kind, ..other.clone() });
+                }
+            }
+            (Meaning::Constant(constant @ Constant { elem: None, .. }), Meaning::Value(value)) if self.func.ty(*value).is_scalar() => {
+                let elem = self.func.ty(*value).elem().clone();
+                if self.fit(constant, &elem).is_ok() {
+                    return new;
+                }
+            }
+            (Meaning::Constant(Constant { elem: Some(elem), .. }), Meaning::Constant(other)) if other.elem.is_none() => {
+                return match self.typed(other.clone(), elem.clone(), place) {
+                    Meaning::Poison => old.clone(),
+                    typed => typed,
+                };
+            }
+            (Meaning::Value(_) | Meaning::Constant(_), Meaning::Value(_) | Meaning::Constant(_))
+                if self.shape_of(old) == self.shape_of(&new) =>
+            {
+                let before = self.errors.len();
+                if let Some(elem) = self.elem_of(old)
+                    && let Ok(value) = self.with_elem(&new, &elem, place)
+                {
+                    return value.map_or_else(|| old.clone(), Meaning::Value);
+                }
+                self.errors.truncate(before);
+            }
+            _ => {}
+        }
+        self.type_changes(name, old, &new, place);
+        old.clone()
+    }
+
+    fn offset_shape(&self, pointer: &Meaning) -> Vec<crate::ir::ConstExpr> {
+        match pointer {
+            Meaning::Pointer { offset: Some(offset), .. } => self.func.ty(*offset).shape().to_vec(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn type_changes(&mut self, name: &str, old: &Meaning, new: &Meaning, place: Place) {
+        let (was, is) = (self.describe(old), self.describe(new));
+        let (old_shape, new_shape) = (self.shape_of(old), self.shape_of(new));
+        let help = match (old, new) {
+            (Meaning::Pointer { .. }, Meaning::Pointer { .. }) => "declare a new variable: `let p = x + offsets;`".to_string(),
+            (Meaning::Value(_) | Meaning::Constant(_), Meaning::Value(value)) if old_shape.is_empty() && !new_shape.is_empty() => {
+                let ty = self.func.ty(*value);
+                format!("make it a tile from the start: `let mut {name} = zeros::<{}>([{}]);`", ty.elem(), new_shape[0])
+            }
+            (Meaning::Value(value), _) if !old_shape.is_empty() && new_shape.is_empty() => {
+                format!("spread the scalar: `full::<{}>([{}], value)`", self.func.ty(*value).elem(), old_shape[0])
+            }
+            _ => match (self.elem_of(old), self.elem_of(new)) {
+                (Some(old), Some(new)) if old != new => format!("cast the value: `(..) as {old}`"),
+                _ => format!("a variable keeps its type; declare a new one with `let {name} = ..;`"),
+            },
+        };
+        self.errors.push_help(place, format!("cannot assign {is} to `{name}`, which is {was}"), help);
+    }
+}

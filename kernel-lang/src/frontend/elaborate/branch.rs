@@ -1,0 +1,131 @@
+//! `if`: on a scalar at run time, on a constant when the kernel is specialised.
+
+use super::join::{Plan, Ways};
+use super::meaning::{Constant, Kind, Meaning};
+use super::{Elaborator, Region};
+use crate::dtype::Dtype;
+use crate::frontend::ast::{Block, If};
+use crate::frontend::place::Place;
+use crate::ir::{ConstExpr, Elem, Op, Type, Value};
+
+/// What decides a branch.
+enum Decider {
+    Runtime(Value),
+    Constant(ConstExpr),
+    /// It has been reported: both branches are checked and forgotten.
+    Unknown,
+}
+
+impl Elaborator<'_> {
+    pub(super) fn if_else(&mut self, inner: &If, wants_value: bool, place: Place) -> Meaning {
+        let cond = self.expr(&inner.cond);
+        // An `if` without `else` whose value nobody can use is a statement.
+        let wants_value = wants_value && (inner.else_block.is_some() || inner.then_block.value.is_some());
+        self.branch(&cond, inner.cond.place, &inner.then_block, inner.else_block.as_ref(), wants_value, place)
+    }
+
+    pub(super) fn branch(
+        &mut self,
+        cond: &Meaning,
+        cond_place: Place,
+        then_block: &Block,
+        else_block: Option<&Block>,
+        wants_value: bool,
+        place: Place,
+    ) -> Meaning {
+        let decider = self.decider(cond, cond_place);
+        let before = self.meanings();
+        let (then_region, then_value, then_after) = self.way(Some(then_block), &before);
+        let (else_region, else_value, else_after) = self.way(else_block, &before);
+        let mut ways = Ways { regions: [then_region, else_region], yields: [Vec::new(), Vec::new()] };
+        let mut plans = Vec::new();
+        for index in 0..before.len() {
+            if then_after[index] == before[index] && else_after[index] == before[index] {
+                continue;
+            }
+            let plan = self.join(&then_after[index], &else_after[index], &mut ways, place).unwrap_or_else(|| {
+                let (a, b) = (self.describe(&then_after[index]), self.describe(&else_after[index]));
+                let name = self.variables[index].name.clone();
+                let help = format!("give it one type before the `if`: `let mut {name}: f32 = ..;`");
+                self.errors.push_help(place, format!("`{name}` is {a} after one branch and {b} after the other"), help);
+                Plan::Same(Meaning::Poison)
+            });
+            plans.push((index, plan));
+        }
+        let value = wants_value.then(|| self.join_values(&then_value, &else_value, else_block.is_some(), &mut ways, place));
+        let results = self.close(decider, ways, place);
+        for (index, plan) in plans {
+            self.variables[index].meaning = plan.with(&results);
+        }
+        value.map_or(Meaning::UNIT, |plan| plan.with(&results))
+    }
+
+    fn decider(&mut self, cond: &Meaning, place: Place) -> Decider {
+        match cond {
+            Meaning::Poison => return Decider::Unknown,
+            Meaning::Constant(Constant { expr, kind: Kind::Bool, .. }) => return Decider::Constant(expr.clone()),
+            Meaning::Value(value) if self.func.ty(*value) == &Type::scalar(Dtype::Bool) => return Decider::Runtime(*value),
+            _ => {}
+        }
+        let found = self.describe(cond);
+        let help = if !self.shape_of(cond).is_empty() {
+            "the program as a whole takes one branch; to choose for each element write `select(cond, a, b)`"
+        } else {
+            "compare it: `x != 0`"
+        };
+        self.errors.push_help(place, format!("the condition of an `if` is one `bool`, not {found}"), help);
+        Decider::Unknown
+    }
+
+    /// Elaborates one branch into a region of its own: its value, and what the variables mean at its end.
+    fn way(&mut self, block: Option<&Block>, before: &[Meaning]) -> (Region, Meaning, Vec<Meaning>) {
+        let region = self.func.add_region();
+        let outer = std::mem::replace(&mut self.region, region);
+        let value = block.map_or(Meaning::UNIT, |block| self.scoped(|cx| cx.block(block)));
+        let mut after = self.meanings();
+        after.truncate(before.len());
+        self.restore(before);
+        self.region = outer;
+        (region, value, after)
+    }
+
+    fn join_values(&mut self, then_value: &Meaning, else_value: &Meaning, has_else: bool, ways: &mut Ways, place: Place) -> Plan {
+        if !has_else && *then_value != Meaning::UNIT {
+            self.errors.push_help(place, "an `if` without `else` has no value", "add the value of the other case: `else { .. }`");
+            return Plan::Same(Meaning::Poison);
+        }
+        if let Some(plan) = self.join(then_value, else_value, ways, place) {
+            return plan;
+        }
+        let (a, b) = (self.describe(then_value), self.describe(else_value));
+        let help = match (self.elem_of(then_value), self.elem_of(else_value)) {
+            (Some(x), Some(y)) if x != y => format!("cast one side: `(..) as {x}`"),
+            (Some(_), Some(_)) => "both need the same extent; a scalar becomes a tile with `full([N], value)`".to_string(),
+            _ => "both branches need values of one type".to_string(),
+        };
+        self.errors.push_help(place, format!("the branches of the `if` give {a} and {b}"), help);
+        Plan::Same(Meaning::Poison)
+    }
+
+    /// Ends both regions and puts the op in place.
+    fn close(&mut self, decider: Decider, ways: Ways, place: Place) -> Vec<Value> {
+        let types: Vec<Type> = ways.yields[0].iter().map(|value| self.func.ty(*value).clone()).collect();
+        let loc = self.places.add(place);
+        for (region, values) in ways.regions.into_iter().zip(ways.yields) {
+            self.func.append(region, Op::Yield { values }, [], loc);
+        }
+        let [then_region, else_region] = ways.regions;
+        let op = match decider {
+            Decider::Runtime(cond) => Op::If { cond, then_region, else_region },
+            Decider::Constant(cond) => Op::StaticIf { cond, then_region, else_region },
+            Decider::Unknown => Op::StaticIf { cond: ConstExpr::Bool(true), then_region, else_region },
+        };
+        let inst = self.func.append(self.region, op, types, loc);
+        self.func.inst(inst).results.clone()
+    }
+
+    /// Is it one `bool`?
+    pub(super) fn is_scalar_bool(&self, meaning: &Meaning) -> bool {
+        self.shape_of(meaning).is_empty() && self.elem_of(meaning) == Some(Elem::Dtype(Dtype::Bool))
+    }
+}

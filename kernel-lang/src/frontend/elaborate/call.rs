@@ -1,0 +1,428 @@
+//! Calls of the language's words.
+
+use super::meaning::{Constant, Kind, Meaning};
+use super::{Elaborator, Value};
+use crate::diagnostic::did_you_mean;
+use crate::dtype::Dtype;
+use crate::frontend::ast::{Call, Expr, ExprKind, Operator};
+use crate::frontend::place::Place;
+use crate::frontend::words::{self, Row, Word};
+use crate::ir::{BinaryOp, CompareOp, ConstBinary, ConstExpr, Domain, Elem, Op, Type, UnaryOp};
+
+impl Elaborator<'_> {
+    pub(super) fn call(&mut self, call: &Call, place: Place) -> Meaning {
+        let name = call.word.text.as_str();
+        let row = words::find(name).filter(|row| (row.method || !call.is_method) && (call.is_method || row.word != Word::To));
+        let Some(row) = row else {
+            for arg in &call.args {
+                // A pointer's or a shape's own complaint would only be noise here.
+                if !matches!(arg.kind, ExprKind::Shape(_) | ExprKind::Text(_)) {
+                    self.expr(arg);
+                }
+            }
+            if let Some(index) = self.find(name).filter(|_| !call.is_method) {
+                if !self.variables[index].meaning.is_poison() {
+                    let help = "a kernel calls only the words of `galatea::dsl`; helper functions are not available in kernels yet";
+                    self.errors.push_help(call.word.place, format!("`{name}` is a value and cannot be called"), help);
+                }
+                return Meaning::Poison;
+            }
+            let (message, help) = match words::find(name) {
+                Some(row) if call.is_method => (format!("`{name}` is not a method"), format!("write `{}`", row.usage)),
+                Some(row) => (format!("`{name}` is a method"), format!("write `{}`", row.usage)),
+                None => words::unknown(name, call.is_method),
+            };
+            self.errors.push_help(call.word.place, message, help);
+            return Meaning::Poison;
+        };
+        self.words.push((row.name, call.word.place.start));
+        if !self.check_call(row, call) {
+            return Meaning::Poison;
+        }
+        match row.word {
+            Word::ProgramId | Word::NumPrograms => self.program(row, &call.args[0], place),
+            Word::Arange => self.arange(&call.args[0], &call.args[1], place),
+            Word::Cdiv => self.cdiv(&call.args[0], &call.args[1], place),
+            Word::Zeros => self.zeros(call, place),
+            Word::Full => self.full(call),
+            Word::Load => self.load(call, place),
+            Word::Store => self.store(call, place),
+            Word::Select => self.select(&call.args, place),
+            Word::Fma => self.fma(&call.args, place),
+            Word::Clamp => self.clamp(&call.args, place),
+            Word::Bitcast | Word::To => {
+                let meaning = self.expr(&call.args[0]);
+                match self.elem(&call.types[0]) {
+                    Some(elem) if row.word == Word::To => self.cast(&meaning, &elem, place),
+                    Some(elem) => self.bitcast(&meaning, &elem, place),
+                    None => Meaning::Poison,
+                }
+            }
+            Word::Range => {
+                self.errors.push_help(
+                    place,
+                    "a range has no value",
+                    "ranges are for loops: `for i in range(a, b)`; a tile of indices is `arange(0, N)`",
+                );
+                Meaning::Poison
+            }
+            Word::Unary(op) => self.unary(op, &call.args[0], place),
+            Word::Binary(op) => self.binary(op, &call.args[0], &call.args[1], place),
+        }
+    }
+
+    /// Counts arguments, types and options; on a mistake the arguments are still checked.
+    fn check_call(&mut self, row: &Row, call: &Call) -> bool {
+        let before = self.errors.len();
+        let (name, given) = (row.name, call.args.len());
+        if given != row.args {
+            let plural = if row.args == 1 { "" } else { "s" };
+            let (given, wanted) = if call.is_method { (given - 1, row.args - 1) } else { (given, row.args) };
+            let at = call.args.get(row.args).map_or(call.word.place, |extra| extra.place);
+            let help = match (row.word, given) {
+                (Word::Zeros, 2) => "the type stands behind the name: `zeros::<f32>([N])`".to_string(),
+                (Word::Full, 3) => "the type stands behind the name: `full::<f32>([N], value)`".to_string(),
+                (Word::Load, 2) => "options have names: `load(x + offsets, mask = mask)`".to_string(),
+                (Word::Store, 3) => "options have names: `store(y + offsets, value, mask = mask)`".to_string(),
+                (Word::Arange, 1) => "write both bounds: `arange(0, N)`".to_string(),
+                _ => format!("write `{}`", row.usage),
+            };
+            self.errors.push_help(at, format!("`{name}` takes {wanted} argument{plural}, not {given}"), help);
+        }
+        let (least, most) = match row.word {
+            Word::Zeros | Word::Bitcast | Word::To => (1, 1),
+            Word::Full => (0, 1),
+            _ => (0, 0),
+        };
+        if self.errors.len() > before {
+            // One mistake of a call at a time.
+        } else if call.types.len() < least {
+            self.errors.push_help(call.word.place, format!("`{name}` needs a type"), format!("write `{}`", row.usage));
+        } else if call.types.len() > most {
+            let help = if most == 0 { format!("the arguments say it; write `{}`", row.usage) } else { format!("write `{}`", row.usage) };
+            self.errors.push_help(
+                call.types[most].place,
+                format!(
+                    "`{name}` takes {} type{}",
+                    if most == 0 { "no".to_string() } else { most.to_string() },
+                    if most == 1 { "" } else { "s" }
+                ),
+                help,
+            );
+        }
+        let fine = self.errors.len() == before;
+        let options: &[&str] = match row.word {
+            Word::Load => &["mask", "other", "cache", "evict", "volatile"],
+            Word::Store => &["mask", "cache", "evict"],
+            _ => &[],
+        };
+        for (option, _) in &call.named {
+            if options.contains(&option.text.as_str()) {
+                continue;
+            }
+            let help = match (option.text.as_str(), did_you_mean(&option.text, options.iter().copied())) {
+                ("cache_modifier", _) if !options.is_empty() => "write `cache = \"cg\"`".to_string(),
+                ("eviction_policy", _) if !options.is_empty() => "write `evict = \"evict_first\"`".to_string(),
+                ("other", _) if row.word == Word::Store => "lanes that are masked off store nothing".to_string(),
+                (_, Some(near)) => format!("did you mean `{near}`?"),
+                _ if options.is_empty() => format!("write `{}`", row.usage),
+                _ => format!("its options are `{}`", options.join("`, `")),
+            };
+            self.errors.push_help(option.place, format!("`{name}` has no option `{}`", option.text), help);
+        }
+        // A wrong option is reported and dropped; the call goes on without it.
+        if !fine {
+            for arg in call.args.iter().chain(call.named.iter().map(|(_, value)| value)) {
+                if !matches!(arg.kind, ExprKind::Shape(_) | ExprKind::Text(_)) && !self.is_type(arg) {
+                    self.expr(arg);
+                }
+            }
+        }
+        fine
+    }
+
+    /// A type where a value belongs, as in `zeros([N], f32)`.
+    fn is_type(&self, expr: &Expr) -> bool {
+        let ExprKind::Name(name) = &expr.kind else { return false };
+        self.find(name).is_none()
+            && (crate::frontend::signature::dtype_of(name).is_some() || self.func.types.iter().any(|param| *param.name == **name))
+    }
+
+    fn program(&mut self, row: &Row, axis: &Expr, place: Place) -> Meaning {
+        let axis = match self.expr(axis) {
+            Meaning::Poison => return Meaning::Poison,
+            Meaning::Constant(Constant { expr: ConstExpr::Int(axis @ 0..=2), .. }) => axis as u32,
+            other => {
+                let found = self.describe(&other);
+                self.errors.push_help(
+                    axis.place,
+                    format!("the axis of `{}` is 0, 1 or 2, not {found}", row.name),
+                    "a grid has up to three axes; the first is 0",
+                );
+                return Meaning::Poison;
+            }
+        };
+        let op = if row.word == Word::ProgramId { Op::ProgramId { axis } } else { Op::NumPrograms { axis } };
+        self.emit(op, &[], place).into()
+    }
+
+    fn arange(&mut self, start: &Expr, end: &Expr, place: Place) -> Meaning {
+        let (from, to) = (self.expr(start), self.expr(end));
+        let from = self.const_int(&from, "the start of `arange`", start.place);
+        let to = self.const_int(&to, "the end of `arange`", end.place);
+        let (Some(from), Some(to)) = (from, to) else { return Meaning::Poison };
+        let extent = ConstExpr::binary(ConstBinary::Sub, to.clone(), from.clone());
+        if !self.check_extent(&extent, &format!("`arange({from}, {to})`"), place) {
+            return Meaning::Poison;
+        }
+        self.emit(Op::Arange { start: from, end: to }, &[], place).into()
+    }
+
+    /// Extents are powers of two; what is not known yet is checked when the kernel is specialised.
+    fn check_extent(&mut self, extent: &ConstExpr, what: &str, place: Place) -> bool {
+        let Some(extent) = extent.as_int() else { return true };
+        let next = u64::try_from(extent).ok().map(|extent| extent.max(1).checked_next_power_of_two().unwrap_or(1 << 20));
+        match next {
+            Some(_) if extent == 0 => self.errors.push_help(place, format!("{what} has no elements"), "a tile has at least one element"),
+            Some(next) if i128::from(next) == extent && extent <= MAX_EXTENT => return true,
+            Some(_) if extent > MAX_EXTENT => {
+                self.errors.push_help(
+                    place,
+                    format!("{what} has {extent} elements, more than the {MAX_EXTENT} of the largest tile"),
+                    "let more programs share the work, or loop",
+                );
+            }
+            Some(next) => {
+                let help = format!("use {next} and mask the rest: `mask = offsets < n`");
+                self.errors.push_help(place, format!("{what} has {extent} elements, and the extent of a tile is a power of two"), help);
+            }
+            None => self.errors.push_help(place, format!("{what} has no elements"), "the end is greater than the start"),
+        }
+        false
+    }
+
+    fn shape(&mut self, expr: &Expr) -> Option<Vec<ConstExpr>> {
+        let ExprKind::Shape(list) = &expr.kind else {
+            let meaning = self.expr(expr);
+            if !meaning.is_poison() {
+                let found = self.describe(&meaning);
+                self.errors.push_help(
+                    expr.place,
+                    format!("a shape is expected here, not {found}"),
+                    "shapes stand in brackets: `[BLOCK_SIZE]`",
+                );
+            }
+            return None;
+        };
+        if list.len() != 1 {
+            let message = if list.is_empty() { "a tile has at least one axis" } else { "tiles of several axes are not available yet" };
+            self.errors.push_help(expr.place, message, "write one extent: `[BLOCK_SIZE]`");
+            return None;
+        }
+        let meaning = self.expr(&list[0]);
+        let extent = self.const_int(&meaning, "the extent of a tile", list[0].place)?;
+        self.check_extent(&extent, "the tile", list[0].place).then(|| vec![extent])
+    }
+
+    fn zeros(&mut self, call: &Call, place: Place) -> Meaning {
+        let (shape, elem) = (self.shape(&call.args[0]), self.elem(&call.types[0]));
+        let (Some(shape), Some(elem)) = (shape, elem) else { return Meaning::Poison };
+        let zero = if elem == Elem::Dtype(Dtype::Bool) { Constant::bool(ConstExpr::Bool(false)) } else { Constant::int(0) };
+        self.materialize(&zero, &elem, &shape, place).into()
+    }
+
+    fn full(&mut self, call: &Call) -> Meaning {
+        let shape = self.shape(&call.args[0]);
+        let value = self.expr(&call.args[1]);
+        let at = call.args[1].place;
+        let elem = match call.types.first() {
+            Some(ty) => self.elem(ty),
+            None => match self.elem_of(&value) {
+                None if Self::is_open(&value) => {
+                    let found = self.describe(&value);
+                    self.errors.push_help(at, format!("{found} has no type of its own"), "name the type: `full::<f32>([N], value)`");
+                    None
+                }
+                elem => elem,
+            },
+        };
+        if !matches!(value, Meaning::Poison | Meaning::Value(_) | Meaning::Constant(_)) || !self.shape_of(&value).is_empty() {
+            let found = self.describe(&value);
+            self.errors.push_help(at, format!("`full` spreads one scalar, not {found}"), "a tile needs no `full`");
+            return Meaning::Poison;
+        }
+        let (Some(shape), Some(elem), false) = (shape, elem, value.is_poison()) else { return Meaning::Poison };
+        match self.spread(&value, &elem, &shape, at) {
+            Ok(value) => value.into(),
+            Err(()) => {
+                let found = self.describe(&value);
+                self.errors.push_help(
+                    at,
+                    format!("`{elem}` is expected here, not {found}"),
+                    format!("cast it: `{} as {elem}`", super::operator::written(&call.args[1])),
+                );
+                Meaning::Poison
+            }
+        }
+    }
+
+    fn unary(&mut self, op: UnaryOp, x: &Expr, place: Place) -> Meaning {
+        let meaning = self.expr(x);
+        // A bare integer where only floats go is a mistake, not a float.
+        let Some(value) = self.value(&meaning, x.place) else { return Meaning::Poison };
+        if !self.check_domain(value, op.domain()) {
+            self.wrong_domain(op.name(), op.domain(), &meaning, value, x);
+            return Meaning::Poison;
+        }
+        self.emit(Op::Unary { op, x: value }, &[], place).into()
+    }
+
+    fn wrong_domain(&mut self, name: &str, domain: Domain, meaning: &Meaning, value: Value, x: &Expr) {
+        let found = self.describe(meaning);
+        let help = match self.func.ty(value).elem() {
+            Elem::Param(param) if domain == Domain::Float => {
+                format!("`{param}` may be an integer; bound it by `Float`, or cast: `{} as f32`", super::operator::written(x))
+            }
+            Elem::Param(param) => format!("`{param}` may be `bool`; bound it by `Number`"),
+            Elem::Dtype(_) if domain == Domain::Float => format!("cast it: `{} as f32`", super::operator::written(x)),
+            Elem::Dtype(_) => format!("cast it: `{} as i32`", super::operator::written(x)),
+        };
+        self.errors.push_help(x.place, format!("`{name}` takes {}, not {found}", domain.words()), help);
+    }
+
+    fn binary(&mut self, op: BinaryOp, lhs: &Expr, rhs: &Expr, place: Place) -> Meaning {
+        let (a, b) = (self.expr(lhs), self.expr(rhs));
+        self.operate(Operator::Binary(op), (&a, lhs), (&b, rhs), place)
+    }
+
+    fn clamp(&mut self, args: &[Expr], place: Place) -> Meaning {
+        let meanings: Vec<Meaning> = args.iter().map(|arg| self.expr(arg)).collect();
+        let low = self.operate(Operator::Binary(BinaryOp::Max), (&meanings[0], &args[0]), (&meanings[1], &args[1]), place);
+        self.operate(Operator::Binary(BinaryOp::Min), (&low, &args[0]), (&meanings[2], &args[2]), place)
+    }
+
+    /// Several arguments as values of one type and shape.
+    pub(super) fn alike(&mut self, name: &str, args: &[(&Meaning, Place)], place: Place) -> Option<Vec<Value>> {
+        if args.iter().any(|(meaning, _)| meaning.is_poison()) {
+            return None;
+        }
+        let meanings: Vec<&Meaning> = args.iter().map(|(meaning, _)| *meaning).collect();
+        let elem = match self.common_elem(&meanings) {
+            Ok(elem) => elem,
+            Err((a, b)) => {
+                self.errors.push_help(
+                    place,
+                    format!("the arguments of `{name}` are `{a}` and `{b}`"),
+                    format!("cast one of them: `(..) as {}`", if a.dtype().is_some() { a.clone() } else { b.clone() }),
+                );
+                return None;
+            }
+        };
+        let Ok(shape) = self.common_shape(&meanings) else {
+            let words: Vec<String> = meanings.iter().map(|meaning| self.describe(meaning)).collect();
+            self.errors.push_help(
+                place,
+                format!("the arguments of `{name}` differ in shape: {}", words.join(", ")),
+                "all need the same extent, or are scalars",
+            );
+            return None;
+        };
+        args.iter().map(|(meaning, place)| self.spread(meaning, &elem, &shape, *place).ok().flatten()).collect()
+    }
+
+    fn fma(&mut self, args: &[Expr], place: Place) -> Meaning {
+        let meanings: Vec<Meaning> = args.iter().map(|arg| self.expr(arg)).collect();
+        let pairs: Vec<(&Meaning, Place)> = meanings.iter().zip(args).map(|(meaning, arg)| (meaning, arg.place)).collect();
+        let Some(values) = self.alike("fma", &pairs, place) else { return Meaning::Poison };
+        if !self.check_domain(values[0], Domain::Float) {
+            let worst = meanings.iter().position(|meaning| self.elem_of(meaning).is_some()).unwrap_or(0);
+            self.wrong_domain("fma", Domain::Float, &meanings[worst], values[0], &args[worst]);
+            return Meaning::Poison;
+        }
+        self.emit(Op::Fma { a: values[0], b: values[1], c: values[2] }, &[], place).into()
+    }
+
+    fn select(&mut self, args: &[Expr], place: Place) -> Meaning {
+        let meanings: Vec<Meaning> = args.iter().map(|arg| self.expr(arg)).collect();
+        let cond = &meanings[0];
+        if !cond.is_poison() && self.elem_of(cond) != Some(Elem::Dtype(Dtype::Bool)) {
+            let found = self.describe(cond);
+            self.errors.push_help(
+                args[0].place,
+                format!("the condition of `select` is `bool`, not {found}"),
+                "compare it: `select(x > 0.0, a, b)`",
+            );
+            return Meaning::Poison;
+        }
+        if let (Meaning::Pointer { .. }, _) | (_, Meaning::Pointer { .. }) = (&meanings[1], &meanings[2]) {
+            self.errors.push_help(place, "`select` does not choose between pointers", "choose between offsets, or between what is loaded");
+            return Meaning::Poison;
+        }
+        let Some(values) = self.alike("select", &[(&meanings[1], args[1].place), (&meanings[2], args[2].place)], place) else {
+            return Meaning::Poison;
+        };
+        if cond.is_poison() {
+            return Meaning::Poison;
+        }
+        let all = [cond.clone(), Meaning::Value(values[0])];
+        let Ok(shape) = self.common_shape(&[&all[0], &all[1]]) else {
+            let (a, b) = (self.describe(cond), self.describe(&all[1]));
+            self.errors.push_help(
+                place,
+                format!("`select` chooses {b} by {a}: their shapes differ"),
+                "all need the same extent, or are scalars",
+            );
+            return Meaning::Poison;
+        };
+        let Some(cond) = self.value(cond, args[0].place) else { return Meaning::Poison };
+        let mut spread = |value: Value, place: Place| self.with_shape(value, &shape, place);
+        let (cond, on_true, on_false) = (spread(cond, args[0].place), spread(values[0], args[1].place), spread(values[1], args[2].place));
+        let (Some(cond), Some(on_true), Some(on_false)) = (cond, on_true, on_false) else { return Meaning::Poison };
+        self.emit(Op::Select { cond, on_true, on_false }, &[], place).into()
+    }
+
+    /// The quotient rounded up: `a / b`, and one more if a remainder has the sign of the exact quotient.
+    fn cdiv(&mut self, lhs: &Expr, rhs: &Expr, place: Place) -> Meaning {
+        let (a, b) = (self.expr(lhs), self.expr(rhs));
+        if let (Meaning::Constant(x), Meaning::Constant(y)) = (&a, &b)
+            && let Some(meaning) = self.fold_op(ConstBinary::Cdiv, x, y, place)
+        {
+            return meaning;
+        }
+        let Some(values) = self.alike("cdiv", &[(&a, lhs.place), (&b, rhs.place)], place) else { return Meaning::Poison };
+        let (a_value, b_value) = (values[0], values[1]);
+        if !self.check_domain(a_value, Domain::Int) {
+            let found = self.describe(if self.elem_of(&a).is_some() { &a } else { &b });
+            self.errors.push_help(place, format!("`cdiv` takes an integer, not {found}"), "a float is rounded up with `ceil(a / b)`");
+            return Meaning::Poison;
+        }
+        let ty = self.func.ty(a_value).clone();
+        let unsigned = self.choices(ty.elem()).iter().all(|dtype| !dtype.is_signed_int());
+        let divisor = match &b {
+            Meaning::Constant(Constant { expr: ConstExpr::Int(value), kind: Kind::Int, .. }) => Some(*value),
+            _ => None,
+        };
+        self.cdiv_values(a_value, b_value, &ty, unsigned, divisor, place).into()
+    }
+
+    fn cdiv_values(&mut self, lhs: Value, rhs: Value, ty: &Type, unsigned: bool, divisor: Option<i128>, place: Place) -> Option<Value> {
+        let quotient = self.emit(Op::Binary { op: BinaryOp::Div, lhs, rhs }, &[], place)?;
+        let remainder = self.emit(Op::Binary { op: BinaryOp::Rem, lhs, rhs }, &[], place)?;
+        let zero = self.emit(Op::Const { value: ConstExpr::Int(0) }, std::slice::from_ref(ty), place)?;
+        let more = if unsigned {
+            self.emit(Op::Compare { op: CompareOp::Ne, lhs: remainder, rhs: zero }, &[], place)?
+        } else if divisor.is_some_and(|divisor| divisor > 0) {
+            self.emit(Op::Compare { op: CompareOp::Gt, lhs: remainder, rhs: zero }, &[], place)?
+        } else {
+            let is_rest = self.emit(Op::Compare { op: CompareOp::Ne, lhs: remainder, rhs: zero }, &[], place)?;
+            let signs = self.emit(Op::Binary { op: BinaryOp::Xor, lhs: remainder, rhs }, &[], place)?;
+            let same_sign = self.emit(Op::Compare { op: CompareOp::Ge, lhs: signs, rhs: zero }, &[], place)?;
+            self.emit(Op::Binary { op: BinaryOp::And, lhs: is_rest, rhs: same_sign }, &[], place)?
+        };
+        let one = self.emit(Op::Cast { x: more }, std::slice::from_ref(ty), place)?;
+        self.emit(Op::Binary { op: BinaryOp::Add, lhs: quotient, rhs: one }, &[], place)
+    }
+}
+
+/// Elements of the largest tile, as in Triton.
+const MAX_EXTENT: i128 = 1 << 20;

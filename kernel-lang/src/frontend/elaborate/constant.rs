@@ -1,0 +1,213 @@
+//! Arithmetic on constants, and the constants that have names.
+
+use super::Elaborator;
+use super::meaning::{Constant, Kind, Meaning, shown};
+use crate::diagnostic::did_you_mean;
+use crate::dtype::Dtype;
+use crate::frontend::ast::Operator;
+use crate::frontend::place::Place;
+use crate::frontend::signature::dtype_of;
+use crate::ir::{BinaryOp, CompareOp, ConstBinary, ConstExpr, Elem};
+
+impl Elaborator<'_> {
+    /// An operator on two constants, where the result is a constant too.
+    ///
+    /// Constants that have a float type are computed at run time, so that they round as any other value of that type does.
+    pub(super) fn fold(&mut self, operator: Operator, a: &Constant, b: &Constant, place: Place) -> Option<Meaning> {
+        let op = const_op(operator)?;
+        self.fold_op(op, a, b, place)
+    }
+
+    pub(super) fn fold_op(&mut self, op: ConstBinary, a: &Constant, b: &Constant, place: Place) -> Option<Meaning> {
+        let elem = match (&a.elem, &b.elem) {
+            (Some(x), Some(y)) => Some(super::convert::wider(x, y)?),
+            (one, other) => one.clone().or_else(|| other.clone()),
+        };
+        if elem.as_ref().is_some_and(|elem| !elem.dtype().is_some_and(|dtype| dtype.is_int())) {
+            return None;
+        }
+        let is_comparison =
+            matches!(op, ConstBinary::Eq | ConstBinary::Ne | ConstBinary::Lt | ConstBinary::Le | ConstBinary::Gt | ConstBinary::Ge);
+        let kind = match (a.kind, b.kind) {
+            (Kind::Bool, Kind::Bool) => match op {
+                ConstBinary::And | ConstBinary::Or | ConstBinary::Xor | ConstBinary::Eq | ConstBinary::Ne => Kind::Bool,
+                _ => return None,
+            },
+            (Kind::Bool, _) | (_, Kind::Bool) => return None,
+            (Kind::Int, Kind::Int) => Kind::Int,
+            _ if elem.is_some() => return None,
+            _ => match op {
+                ConstBinary::Shl | ConstBinary::Shr | ConstBinary::And | ConstBinary::Or | ConstBinary::Xor | ConstBinary::Cdiv => {
+                    return None;
+                }
+                _ => Kind::Float,
+            },
+        };
+        let divides = matches!(op, ConstBinary::Div | ConstBinary::Rem | ConstBinary::Cdiv);
+        if kind == Kind::Int && divides && b.expr.as_int() == Some(0) {
+            self.errors.push_help(place, "division by zero", "a constant needs a value when the kernel is compiled");
+            return Some(Meaning::Poison);
+        }
+        let expr = ConstExpr::binary(op, a.expr.clone(), b.expr.clone());
+        if a.expr.is_literal() && b.expr.is_literal() && !expr.is_literal() {
+            self.errors.push_help(
+                place,
+                format!("the constant `{}` has no value", shown(&expr)),
+                "its value is outside of every integer type",
+            );
+            return Some(Meaning::Poison);
+        }
+        if is_comparison {
+            return Some(Meaning::constant(expr, Kind::Bool, None));
+        }
+        Some(Meaning::constant(expr, kind, elem))
+    }
+
+    /// A constant integer, as a shape or a bound needs it.
+    pub(super) fn const_int(&mut self, meaning: &Meaning, what: &str, place: Place) -> Option<ConstExpr> {
+        match meaning {
+            Meaning::Poison => None,
+            Meaning::Constant(Constant { expr, kind: Kind::Int, .. }) => Some(expr.clone()),
+            other => {
+                let found = self.describe(other);
+                let help = "use a constant parameter, `const N: usize`, or a literal; both are known when the kernel is compiled";
+                let message = match other {
+                    Meaning::Value(_) => format!("{what} must be constant, but this is {found} computed at run time"),
+                    _ => format!("{what} must be a constant integer, not {found}"),
+                };
+                self.errors.push_help(place, message, help);
+                None
+            }
+        }
+    }
+
+    /// `f32::INFINITY`, `i32::MAX`, `std::f32::consts::PI`
+    pub(super) fn path(&mut self, path: &[String], place: Place) -> Meaning {
+        let written = path.join("::");
+        let last = path.last().map_or("", String::as_str);
+        let before = path.len().checked_sub(2).map_or("", |index| path[index].as_str());
+        if before == "consts" {
+            let elem = path.len().checked_sub(3).and_then(|index| dtype_of(&path[index])).filter(|dtype| dtype.is_float());
+            if let Some((_, value)) = MATH.iter().find(|(name, _)| *name == last) {
+                return Meaning::constant(ConstExpr::Float(*value), Kind::Float, elem.map(Elem::Dtype));
+            }
+            let help = did_you_mean(last, MATH.iter().map(|(name, _)| *name))
+                .map_or("write the number".to_string(), |near| format!("did you mean `{near}`?"));
+            self.errors.push_help(place, format!("there is no constant `{written}`"), help);
+            return Meaning::Poison;
+        }
+        let Some(dtype) = dtype_of(before) else {
+            let help = if self.func.types.iter().any(|param| *param.name == *before) {
+                format!("a type parameter has no constants; cast one: `f32::{last} as {before}`")
+            } else {
+                "a kernel does not see constants outside; make it a constant parameter, `const N: usize`, or a parameter".to_string()
+            };
+            self.errors.push_help(place, format!("`{written}` is not known in a kernel"), help);
+            return Meaning::Poison;
+        };
+        let value = if dtype.is_float() {
+            float_constant(dtype, last).map(ConstExpr::Float)
+        } else {
+            int_constant(dtype, last).map(ConstExpr::Int)
+        };
+        match value {
+            Some(expr) => Meaning::constant(expr, if dtype.is_float() { Kind::Float } else { Kind::Int }, Some(Elem::Dtype(dtype))),
+            None => {
+                let names: &[&str] = if dtype.is_float() { FLOAT_NAMES } else { &["MAX", "MIN"] };
+                let help = match did_you_mean(last, names.iter().copied()) {
+                    Some(near) => format!("did you mean `{before}::{near}`?"),
+                    None => format!("the constants of `{before}` are `{}`", names.join("`, `")),
+                };
+                self.errors.push_help(place, format!("there is no constant `{written}`"), help);
+                Meaning::Poison
+            }
+        }
+    }
+}
+
+fn const_op(operator: Operator) -> Option<ConstBinary> {
+    Some(match operator {
+        Operator::Binary(op) => match op {
+            BinaryOp::Add => ConstBinary::Add,
+            BinaryOp::Sub => ConstBinary::Sub,
+            BinaryOp::Mul => ConstBinary::Mul,
+            BinaryOp::Div => ConstBinary::Div,
+            BinaryOp::Rem => ConstBinary::Rem,
+            BinaryOp::And => ConstBinary::And,
+            BinaryOp::Or => ConstBinary::Or,
+            BinaryOp::Xor => ConstBinary::Xor,
+            BinaryOp::Shl => ConstBinary::Shl,
+            BinaryOp::Shr => ConstBinary::Shr,
+            BinaryOp::Min => ConstBinary::Min,
+            BinaryOp::Max => ConstBinary::Max,
+            BinaryOp::MulHigh => return None,
+        },
+        Operator::Compare(op) => match op {
+            CompareOp::Eq => ConstBinary::Eq,
+            CompareOp::Ne => ConstBinary::Ne,
+            CompareOp::Lt => ConstBinary::Lt,
+            CompareOp::Le => ConstBinary::Le,
+            CompareOp::Gt => ConstBinary::Gt,
+            CompareOp::Ge => ConstBinary::Ge,
+        },
+        Operator::And => ConstBinary::And,
+        Operator::Or => ConstBinary::Or,
+    })
+}
+
+const FLOAT_NAMES: &[&str] = &["INFINITY", "NEG_INFINITY", "NAN", "MAX", "MIN", "EPSILON", "MIN_POSITIVE"];
+
+fn float_constant(dtype: Dtype, name: &str) -> Option<f64> {
+    let pick = |f16: half::f16, bf16: half::bf16, f32: f32, f64: f64| match dtype {
+        Dtype::F16 => f16.to_f64(),
+        Dtype::Bf16 => bf16.to_f64(),
+        Dtype::F32 => f64::from(f32),
+        _ => f64,
+    };
+    use half::{bf16, f16};
+    Some(match name {
+        "INFINITY" => f64::INFINITY,
+        "NEG_INFINITY" => f64::NEG_INFINITY,
+        "NAN" => f64::NAN,
+        "MAX" => pick(f16::MAX, bf16::MAX, f32::MAX, f64::MAX),
+        "MIN" => pick(f16::MIN, bf16::MIN, f32::MIN, f64::MIN),
+        "EPSILON" => pick(f16::EPSILON, bf16::EPSILON, f32::EPSILON, f64::EPSILON),
+        "MIN_POSITIVE" => pick(f16::MIN_POSITIVE, bf16::MIN_POSITIVE, f32::MIN_POSITIVE, f64::MIN_POSITIVE),
+        _ => return None,
+    })
+}
+
+fn int_constant(dtype: Dtype, name: &str) -> Option<i128> {
+    let (low, high) = dtype.int_range().filter(|_| dtype.is_int())?;
+    match name {
+        "MAX" => Some(high),
+        "MIN" => Some(low),
+        _ => None,
+    }
+}
+
+/// The constants of `std::f64::consts`.
+const MATH: &[(&str, f64)] = {
+    use std::f64::consts as c;
+    &[
+        ("PI", c::PI),
+        ("TAU", c::TAU),
+        ("E", c::E),
+        ("SQRT_2", c::SQRT_2),
+        ("LN_2", c::LN_2),
+        ("LN_10", c::LN_10),
+        ("LOG2_E", c::LOG2_E),
+        ("LOG10_E", c::LOG10_E),
+        ("LOG2_10", c::LOG2_10),
+        ("LOG10_2", c::LOG10_2),
+        ("FRAC_PI_2", c::FRAC_PI_2),
+        ("FRAC_PI_3", c::FRAC_PI_3),
+        ("FRAC_PI_4", c::FRAC_PI_4),
+        ("FRAC_PI_6", c::FRAC_PI_6),
+        ("FRAC_PI_8", c::FRAC_PI_8),
+        ("FRAC_1_PI", c::FRAC_1_PI),
+        ("FRAC_2_PI", c::FRAC_2_PI),
+        ("FRAC_2_SQRT_PI", c::FRAC_2_SQRT_PI),
+        ("FRAC_1_SQRT_2", c::FRAC_1_SQRT_2),
+    ]
+};

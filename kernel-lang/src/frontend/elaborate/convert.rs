@@ -1,0 +1,156 @@
+//! Conversions that need no `as`: constants take the type of what they meet, integers widen where every value is kept, scalars
+//! become tiles.
+
+use super::meaning::{Constant, Kind, Meaning, shown};
+use super::{Elaborator, Value};
+use crate::dtype::Dtype;
+use crate::frontend::place::Place;
+use crate::ir::{ConstExpr, Elem, Op, Type};
+
+impl Elaborator<'_> {
+    /// Puts a constant into the IR: a scalar, or a tile of equal elements.
+    pub(super) fn materialize(&mut self, constant: &Constant, elem: &Elem, shape: &[ConstExpr], place: Place) -> Option<Value> {
+        let value = match self.fit(constant, elem) {
+            Ok(value) => value,
+            Err((message, help)) => {
+                self.errors.push_help(place, message, help);
+                return None;
+            }
+        };
+        self.emit(Op::Const { value }, &[Type::tile(elem.clone(), shape.to_vec())], place)
+    }
+
+    /// The constant as one of that type, or why it is none: message and help.
+    pub(super) fn fit(&self, constant: &Constant, elem: &Elem) -> Result<ConstExpr, (String, String)> {
+        let expr = shown(&constant.expr);
+        let choices = self.choices(elem);
+        let all = |test: fn(Dtype) -> bool| choices.iter().all(|dtype| test(*dtype));
+        let (fits, wanted) = match constant.kind {
+            Kind::Bool => (all(|dtype| dtype == Dtype::Bool), "`bool`"),
+            Kind::Int => (all(|dtype| dtype != Dtype::Bool), "a number"),
+            Kind::Float => (all(Dtype::is_float), "a float"),
+        };
+        if !fits {
+            let help = match (elem, constant.kind) {
+                (Elem::Dtype(Dtype::Bool), _) => "write `true` or `false`".to_string(),
+                (Elem::Dtype(_), Kind::Bool) => format!("cast it: `{expr} as {elem}`"),
+                (Elem::Dtype(_), _) => "write an integer, or cast the other side to a float".to_string(),
+                (Elem::Param(name), Kind::Float) => format!("`{name}` may be an integer; bound it by `Float`, or cast: `{expr} as {name}`"),
+                (Elem::Param(name), Kind::Int) => format!("`{name}` may be `bool`; bound it by `Number`"),
+                (Elem::Param(name), Kind::Bool) => format!("cast it: `{expr} as {name}`"),
+            };
+            return Err((format!("`{expr}` is {wanted}, not `{elem}`"), help));
+        }
+        let Some(dtype) = elem.dtype() else { return Ok(constant.expr.clone()) };
+        match (constant.expr.to_dtype(dtype), &constant.expr) {
+            (Err(message), ConstExpr::Float(_)) => Err((message, format!("infinity is written `{dtype}::INFINITY`"))),
+            (Err(message), _) => Err((message, "use a wider type, or a smaller number".to_string())),
+            (Ok(_), ConstExpr::Int(value)) if dtype.is_float() => Ok(ConstExpr::Float(*value as f64)),
+            (Ok(_), expr) => Ok(expr.clone()),
+        }
+    }
+
+    /// A scalar or a tile as a value of the IR; a constant takes its own type or its kind's.
+    pub(super) fn value(&mut self, meaning: &Meaning, place: Place) -> Option<Value> {
+        match meaning {
+            Meaning::Value(value) => Some(*value),
+            Meaning::Constant(constant) => {
+                let elem = constant.elem.clone().unwrap_or_else(|| constant.kind.default_elem());
+                self.materialize(constant, &elem, &[], place)
+            }
+            Meaning::Poison => None,
+            Meaning::Pointer { .. } | Meaning::Tuple(_) => {
+                let found = self.describe(meaning);
+                let help = if matches!(meaning, Meaning::Pointer { .. }) {
+                    "read the elements first: `load(x + offsets)`"
+                } else {
+                    "take the tuple apart: `let (a, b) = t;`"
+                };
+                self.errors.push_help(place, format!("a number or a tile is expected here, not {found}"), help);
+                None
+            }
+        }
+    }
+
+    /// The type that all of them can have without `as`, or the pair that has none.
+    pub(super) fn common_elem(&self, meanings: &[&Meaning]) -> Result<Elem, (Elem, Elem)> {
+        let mut common: Option<Elem> = None;
+        for elem in meanings.iter().filter_map(|meaning| self.elem_of(meaning)) {
+            common = Some(match common {
+                None => elem,
+                Some(known) => wider(&known, &elem).ok_or((known, elem))?,
+            });
+        }
+        let is_float = |meaning: &&Meaning| matches!(meaning, Meaning::Constant(Constant { kind: Kind::Float, .. }));
+        Ok(common.unwrap_or_else(|| if meanings.iter().any(is_float) { Kind::Float } else { Kind::Int }.default_elem()))
+    }
+
+    /// A scalar or a tile with that element type; `Err` says that it would need `as`.
+    pub(super) fn with_elem(&mut self, meaning: &Meaning, elem: &Elem, place: Place) -> Result<Option<Value>, ()> {
+        match meaning {
+            Meaning::Constant(constant) => match &constant.elem {
+                Some(own) if own != elem => match (wider(own, elem), self.materialize(constant, own, &[], place)) {
+                    (Some(common), value) if common == *elem => Ok(value.and_then(|value| self.widen(value, elem, place))),
+                    _ => Err(()),
+                },
+                _ => Ok(self.materialize(constant, elem, &[], place)),
+            },
+            Meaning::Value(value) => {
+                let own = self.func.ty(*value).elem().clone();
+                match wider(&own, elem) {
+                    Some(common) if common == *elem => Ok(self.widen(*value, elem, place)),
+                    _ => Err(()),
+                }
+            }
+            _ => Ok(self.value(meaning, place)),
+        }
+    }
+
+    fn widen(&mut self, value: Value, elem: &Elem, place: Place) -> Option<Value> {
+        let ty = self.func.ty(value).with_elem(elem.clone());
+        if self.func.ty(value) == &ty { Some(value) } else { self.emit(Op::Cast { x: value }, &[ty], place) }
+    }
+
+    /// A scalar or a tile with that element type and shape; `Err` says that it would need `as`.
+    pub(super) fn spread(&mut self, meaning: &Meaning, elem: &Elem, shape: &[ConstExpr], place: Place) -> Result<Option<Value>, ()> {
+        match meaning {
+            // A constant becomes a tile of itself.
+            Meaning::Constant(constant) if constant.elem.as_ref().is_none_or(|own| own == elem) => {
+                Ok(self.materialize(constant, elem, shape, place))
+            }
+            _ => Ok(self.with_elem(meaning, elem, place)?.and_then(|value| self.with_shape(value, shape, place))),
+        }
+    }
+
+    /// A value with that shape: itself, or a scalar for every element.
+    pub(super) fn with_shape(&mut self, value: Value, shape: &[ConstExpr], place: Place) -> Option<Value> {
+        if self.func.ty(value).shape() == shape {
+            return Some(value);
+        }
+        let ty = Type::tile(self.func.ty(value).elem().clone(), shape.to_vec());
+        self.emit(Op::Broadcast { x: value }, &[ty], place)
+    }
+
+    /// The shape that all of them can have: scalars fit any. `Err` is the first two that differ.
+    pub(super) fn common_shape(&self, meanings: &[&Meaning]) -> Result<Vec<ConstExpr>, (Vec<ConstExpr>, Vec<ConstExpr>)> {
+        let mut common: Vec<ConstExpr> = Vec::new();
+        for meaning in meanings {
+            let shape = self.shape_of(meaning);
+            if common.is_empty() {
+                common = shape;
+            } else if !shape.is_empty() && shape != common {
+                return Err((common, shape));
+            }
+        }
+        Ok(common)
+    }
+}
+
+/// The one of two element types that holds every value of both.
+pub(super) fn wider(a: &Elem, b: &Elem) -> Option<Elem> {
+    match (a, b) {
+        (Elem::Dtype(x), Elem::Dtype(y)) if x.widens_to(*y) => Some(b.clone()),
+        (Elem::Dtype(x), Elem::Dtype(y)) if y.widens_to(*x) => Some(a.clone()),
+        _ => (a == b).then(|| a.clone()),
+    }
+}

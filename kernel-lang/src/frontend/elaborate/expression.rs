@@ -1,0 +1,234 @@
+//! Expressions, form by form.
+
+use super::Elaborator;
+use super::meaning::{Kind, Meaning};
+use crate::diagnostic::did_you_mean;
+use crate::dtype::Dtype;
+use crate::frontend::ast::{Block, Expr, ExprKind, Operator, TypeName};
+use crate::frontend::place::Place;
+use crate::frontend::signature::dtype_of;
+use crate::ir::{BinaryOp, ConstExpr, ConstUnary, Elem, Op, UnaryOp};
+
+impl Elaborator<'_> {
+    pub(super) fn expr(&mut self, expr: &Expr) -> Meaning {
+        let place = expr.place;
+        match &expr.kind {
+            ExprKind::Error => Meaning::Poison,
+            ExprKind::Int(value, suffix) => self.literal(ConstExpr::Int(*value), Kind::Int, suffix.as_ref(), place),
+            ExprKind::Float(value, suffix) => self.literal(ConstExpr::Float(*value), Kind::Float, suffix.as_ref(), place),
+            ExprKind::Bool(value) => Meaning::constant(ConstExpr::Bool(*value), Kind::Bool, None),
+            ExprKind::Text(_) => {
+                self.errors.push_help(place, "a text has no meaning here", "texts are values of options only: `cache = \"cg\"`");
+                Meaning::Poison
+            }
+            ExprKind::Name(name) => self.name(name, place),
+            ExprKind::Path(path) => self.path(path, place),
+            ExprKind::Neg(x) => self.negate(x, place),
+            ExprKind::Not(x) => self.not(x, place),
+            ExprKind::Binary(Operator::And, lhs, rhs) => self.logical(true, lhs, rhs, place),
+            ExprKind::Binary(Operator::Or, lhs, rhs) => self.logical(false, lhs, rhs, place),
+            ExprKind::Binary(operator, lhs, rhs) => {
+                let (a, b) = (self.expr(lhs), self.expr(rhs));
+                self.operate(*operator, (&a, lhs), (&b, rhs), place)
+            }
+            ExprKind::Cast(x, ty) => {
+                let meaning = self.expr(x);
+                match self.elem(ty) {
+                    Some(elem) => self.cast(&meaning, &elem, place),
+                    None => Meaning::Poison,
+                }
+            }
+            ExprKind::Call(call) => self.call(call, place),
+            ExprKind::Tuple(list) => Meaning::Tuple(list.iter().map(|elem| self.expr(elem)).collect()),
+            ExprKind::Shape(_) => {
+                self.errors.push_help(
+                    place,
+                    "arrays are not available in kernels",
+                    "`[N]` is only the shape in `zeros::<f32>([N])` and `full([N], value)`",
+                );
+                Meaning::Poison
+            }
+            ExprKind::Field(x, index) => self.field(x, index, place),
+            ExprKind::If(inner) => self.if_else(inner, true, place),
+            ExprKind::Block(block) => self.scoped(|cx| cx.block(block)),
+        }
+    }
+
+    /// The value of a block, in a scope that the caller opened.
+    pub(super) fn block(&mut self, block: &Block) -> Meaning {
+        self.stmts(&block.stmts);
+        block.value.as_ref().map_or(Meaning::UNIT, |value| self.expr(value))
+    }
+
+    /// The element type that a written type is.
+    pub(super) fn elem(&mut self, ty: &TypeName) -> Option<Elem> {
+        let name = ty.text.as_deref()?;
+        if let Some(dtype) = dtype_of(name) {
+            return Some(Elem::Dtype(dtype));
+        }
+        if let Some(param) = self.func.types.iter().find(|param| *param.name == *name) {
+            return Some(Elem::Param(param.name.clone()));
+        }
+        let help = match name {
+            "i128" | "u128" => "the widest integers are `i64` and `u64`".to_string(),
+            "char" | "str" | "String" => "kernels compute with numbers and `bool`".to_string(),
+            "Ptr" | "PtrMut" => "pointers come from the kernel's parameters".to_string(),
+            _ => {
+                let names = Dtype::ALL.iter().map(|dtype| dtype.name()).chain(["usize", "isize"]);
+                match did_you_mean(name, names.chain(self.func.types.iter().map(|param| &*param.name))) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => {
+                        "element types are `f16`, `bf16`, `f32`, `f64`, the integers, `bool` and the kernel's type parameters".to_string()
+                    }
+                }
+            }
+        };
+        self.errors.push_help(ty.place, format!("there is no element type `{name}`"), help);
+        None
+    }
+
+    fn literal(&mut self, expr: ConstExpr, kind: Kind, suffix: Option<&TypeName>, place: Place) -> Meaning {
+        let Some(suffix) = suffix else { return Meaning::constant(expr, kind, None) };
+        let Some(elem) = self.elem(suffix) else { return Meaning::Poison };
+        self.typed(super::Constant { expr, kind, elem: None }, elem, place)
+    }
+
+    /// A constant that has a type from now on.
+    pub(super) fn typed(&mut self, constant: super::Constant, elem: Elem, place: Place) -> Meaning {
+        match self.fit(&constant, &elem) {
+            Ok(expr) => {
+                let is_float = self.choices(&elem).iter().all(|dtype| dtype.is_float());
+                let kind = if is_float { Kind::Float } else { constant.kind };
+                Meaning::constant(expr, kind, Some(elem))
+            }
+            Err((message, help)) => {
+                self.errors.push_help(place, message, help);
+                Meaning::Poison
+            }
+        }
+    }
+
+    fn negate(&mut self, x: &Expr, place: Place) -> Meaning {
+        let meaning = self.expr(x);
+        match &meaning {
+            Meaning::Constant(constant) if constant.elem.is_none() && constant.kind != Kind::Bool => {
+                return Meaning::constant(ConstExpr::unary(ConstUnary::Neg, constant.expr.clone()), constant.kind, None);
+            }
+            Meaning::Constant(constant) if constant.elem.as_ref().and_then(Elem::dtype).is_some_and(Dtype::is_signed_int) => {
+                return Meaning::constant(ConstExpr::unary(ConstUnary::Neg, constant.expr.clone()), Kind::Int, constant.elem.clone());
+            }
+            _ => {}
+        }
+        let Some(value) = self.value(&meaning, x.place) else { return Meaning::Poison };
+        let elem = self.func.ty(value).elem().clone();
+        if self.choices(&elem).iter().any(|dtype| !dtype.is_float() && !dtype.is_signed_int()) {
+            let found = self.describe(&meaning);
+            let help = match &elem {
+                Elem::Dtype(Dtype::Bool) => "invert a `bool` with `!`".to_string(),
+                Elem::Dtype(_) => "cast it to a signed type first, or write `0 - x`, which wraps".to_string(),
+                Elem::Param(name) => format!("`{name}` may be unsigned; bound it by `Float`, or write `0 - x`, which wraps"),
+            };
+            self.errors.push_help(place, format!("cannot negate {found}"), help);
+            return Meaning::Poison;
+        }
+        self.emit(Op::Unary { op: UnaryOp::Neg, x: value }, &[], place).into()
+    }
+
+    fn not(&mut self, x: &Expr, place: Place) -> Meaning {
+        let meaning = self.expr(x);
+        if let Meaning::Constant(constant) = &meaning
+            && constant.kind == Kind::Bool
+        {
+            return Meaning::constant(ConstExpr::unary(ConstUnary::Not, constant.expr.clone()), Kind::Bool, None);
+        }
+        let Some(value) = self.value(&meaning, x.place) else { return Meaning::Poison };
+        if !self.check_domain(value, crate::ir::Domain::Bits) {
+            let found = self.describe(&meaning);
+            self.errors.push_help(place, format!("cannot apply `!` to {found}"), "`!` inverts a `bool` and the bits of an integer");
+            return Meaning::Poison;
+        }
+        self.emit(Op::Unary { op: UnaryOp::Not, x: value }, &[], place).into()
+    }
+
+    /// Is every dtype that the value may have in the domain?
+    pub(super) fn check_domain(&self, value: crate::ir::Value, domain: crate::ir::Domain) -> bool {
+        self.choices(self.func.ty(value).elem()).iter().all(|dtype| domain.contains(*dtype))
+    }
+
+    fn field(&mut self, x: &Expr, index: &str, place: Place) -> Meaning {
+        match self.expr(x) {
+            Meaning::Poison => Meaning::Poison,
+            Meaning::Tuple(list) => {
+                if let Some(part) = index.parse().ok().and_then(|index: usize| list.get(index)) {
+                    return part.clone();
+                }
+                self.errors.push_help(
+                    place,
+                    format!("there is no field `{index}` in a tuple of {}", list.len()),
+                    "the first field is `.0`",
+                );
+                Meaning::Poison
+            }
+            other => {
+                let found = self.describe(&other);
+                self.errors.push_help(place, format!("{found} has no fields"), "only tuples have fields: `t.0`");
+                Meaning::Poison
+            }
+        }
+    }
+
+    /// `&&` and `||`: on scalars the right side runs only if it is needed; on tiles both do.
+    fn logical(&mut self, is_and: bool, lhs: &Expr, rhs: &Expr, place: Place) -> Meaning {
+        let a = self.expr(lhs);
+        self.logical_with(is_and, (&a, lhs), rhs, place)
+    }
+
+    pub(super) fn logical_with(&mut self, is_and: bool, lhs: (&Meaning, &Expr), rhs: &Expr, place: Place) -> Meaning {
+        let operator = Operator::Binary(if is_and { BinaryOp::And } else { BinaryOp::Or });
+        let is_scalar = matches!(lhs.0, Meaning::Value(value) if self.func.ty(*value) == &crate::ir::Type::scalar(Dtype::Bool));
+        if !is_scalar || !reads_memory(rhs) {
+            let b = self.expr(rhs);
+            if !self.expect_bool(lhs.0, lhs.1.place, is_and) | !self.expect_bool(&b, rhs.place, is_and) {
+                return Meaning::Poison;
+            }
+            return self.operate(operator, lhs, (&b, rhs), place);
+        }
+        // `if lhs { rhs } else { false }`
+        let known = |value: bool, place: Place| Expr { kind: ExprKind::Bool(value), place };
+        let of = |value: Expr| Block { stmts: Vec::new(), place: value.place, value: Some(Box::new(value)) };
+        let (then_block, else_block) =
+            if is_and { (of(rhs.clone()), of(known(false, place))) } else { (of(known(true, place)), of(rhs.clone())) };
+        self.branch(lhs.0, lhs.1.place, &then_block, Some(&else_block), true, place)
+    }
+
+    fn expect_bool(&mut self, meaning: &Meaning, place: Place, is_and: bool) -> bool {
+        let is_bool = match meaning {
+            Meaning::Poison => true,
+            meaning => self.elem_of(meaning) == Some(Elem::Dtype(Dtype::Bool)),
+        };
+        if !is_bool {
+            let found = self.describe(meaning);
+            let (sign, bits) = if is_and { ("&&", "&") } else { ("||", "|") };
+            self.errors.push_help(
+                place,
+                format!("`{sign}` takes `bool`, not {found}"),
+                format!("compare first (`x != 0`); bits are combined with `{bits}`"),
+            );
+        }
+        is_bool
+    }
+}
+
+/// Does an expression load, so that running it where it is not needed could touch memory that is not there?
+fn reads_memory(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Call(call) => {
+            call.word.text == "load" || call.args.iter().any(reads_memory) || call.named.iter().any(|(_, value)| reads_memory(value))
+        }
+        ExprKind::Neg(x) | ExprKind::Not(x) | ExprKind::Cast(x, _) | ExprKind::Field(x, _) => reads_memory(x),
+        ExprKind::Binary(_, lhs, rhs) => reads_memory(lhs) || reads_memory(rhs),
+        ExprKind::Tuple(list) | ExprKind::Shape(list) => list.iter().any(reads_memory),
+        ExprKind::If(_) | ExprKind::Block(_) => true,
+        _ => false,
+    }
+}

@@ -1,0 +1,92 @@
+//! Where two ways meet: values that differ become results of the op around them.
+
+use super::meaning::{Constant, Meaning};
+use super::{Elaborator, Region, Value};
+use crate::frontend::place::Place;
+
+/// What a variable means after two ways met, once the results are there.
+#[derive(Clone, Debug)]
+pub(super) enum Plan {
+    /// The same on both ways.
+    Same(Meaning),
+    /// The n-th result.
+    Result(usize),
+    /// A pointer whose offset is the n-th result.
+    Pointer(Value, usize),
+    Tuple(Vec<Plan>),
+}
+
+impl Plan {
+    /// The meaning, given the results.
+    pub(super) fn with(&self, results: &[Value]) -> Meaning {
+        let get = |index: usize| results.get(index).copied();
+        match self {
+            Plan::Same(meaning) => meaning.clone(),
+            Plan::Result(index) => get(*index).into(),
+            Plan::Pointer(base, index) => {
+                get(*index).map_or(Meaning::Poison, |offset| Meaning::Pointer { base: *base, offset: Some(offset) })
+            }
+            Plan::Tuple(list) => Meaning::Tuple(list.iter().map(|plan| plan.with(results)).collect()),
+        }
+    }
+}
+
+/// Two ways that end in regions of their own, and what each yields.
+pub(super) struct Ways {
+    pub(super) regions: [Region; 2],
+    pub(super) yields: [Vec<Value>; 2],
+}
+
+impl Elaborator<'_> {
+    /// Plans what `a` of the first way and `b` of the second become; `None` if they have no common type.
+    pub(super) fn join(&mut self, a: &Meaning, b: &Meaning, ways: &mut Ways, place: Place) -> Option<Plan> {
+        match (a, b) {
+            (Meaning::Poison, _) | (_, Meaning::Poison) => Some(Plan::Same(Meaning::Poison)),
+            _ if a == b => Some(Plan::Same(a.clone())),
+            (Meaning::Tuple(x), Meaning::Tuple(y)) if x.len() == y.len() => {
+                x.iter().zip(y).map(|(a, b)| self.join(a, b, ways, place)).collect::<Option<Vec<Plan>>>().map(Plan::Tuple)
+            }
+            (Meaning::Pointer { base, offset: x }, Meaning::Pointer { base: other, offset: y }) if base == other => {
+                let (x, y) = (self.offset_in(ways.regions[0], *x, place)?, self.offset_in(ways.regions[1], *y, place)?);
+                (self.func.ty(x) == self.func.ty(y)).then(|| Plan::Pointer(*base, ways.push(x, y)))
+            }
+            (Meaning::Value(_) | Meaning::Constant(_), Meaning::Value(_) | Meaning::Constant(_)) => {
+                let elem = self.common_elem(&[a, b]).ok()?;
+                if self.shape_of(a) != self.shape_of(b) {
+                    return None;
+                }
+                for meaning in [a, b] {
+                    if let Meaning::Constant(constant @ Constant { elem: None, .. }) = meaning {
+                        self.fit(constant, &elem).ok()?;
+                    }
+                }
+                let region = self.region;
+                self.region = ways.regions[0];
+                let x = self.with_elem(a, &elem, place);
+                self.region = ways.regions[1];
+                let y = self.with_elem(b, &elem, place);
+                self.region = region;
+                match (x, y) {
+                    (Ok(Some(x)), Ok(Some(y))) => Some(Plan::Result(ways.push(x, y))),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    fn offset_in(&mut self, region: Region, offset: Option<Value>, place: Place) -> Option<Value> {
+        let outer = std::mem::replace(&mut self.region, region);
+        let value = self.offset_value(offset, place);
+        self.region = outer;
+        value
+    }
+}
+
+impl Ways {
+    fn push(&mut self, a: Value, b: Value) -> usize {
+        self.yields[0].push(a);
+        self.yields[1].push(b);
+        self.yields[0].len() - 1
+    }
+}

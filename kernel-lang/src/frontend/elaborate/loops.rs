@@ -1,0 +1,400 @@
+//! `for` and `while`: what the body assigns to is carried from one turn to the next.
+
+use super::join::Plan;
+use super::meaning::{Constant, Kind, Meaning};
+use super::{Elaborator, Region, Value};
+use crate::dtype::Dtype;
+use crate::frontend::ast::{Expr, ExprKind, For, Pattern, While};
+use crate::frontend::place::Place;
+use crate::ir::{BinaryOp, CompareOp, ConstExpr, Domain, Elem, Op, Type};
+
+/// The carried variables of a loop.
+struct Carried {
+    /// The variables and how they are put together from the carried values.
+    plans: Vec<(usize, Plan)>,
+    init: Vec<Value>,
+}
+
+impl Elaborator<'_> {
+    pub(super) fn for_loop(&mut self, inner: &For, place: Place) {
+        let bounds = self.bounds(inner, place);
+        let assigned = self.assigned(&[&inner.body], &[]);
+        let Some((lower, upper, step)) = bounds else {
+            // The bounds have been reported; the body is checked with an index of the usual type.
+            let region = self.func.add_region();
+            let index = self.func.add_region_param(region, Type::scalar(Dtype::I64));
+            let before = self.meanings();
+            self.in_region(region, |cx| cx.turn(&inner.index, Meaning::Value(index), inner));
+            self.restore(&before);
+            return;
+        };
+        let elem = self.func.ty(lower).elem().clone();
+        let mut carried = self.carry(&assigned, place, &mut |cx| {
+            let region = cx.region;
+            let index = cx.func.add_region_param(region, Type::scalar(elem.clone()));
+            cx.turn(&inner.index, Meaning::Value(index), inner);
+        });
+        match &inner.going {
+            None => {
+                let body = self.func.add_region();
+                let index = self.func.add_region_param(body, Type::scalar(elem));
+                self.enter(&carried, body);
+                let values = self.in_region(body, |cx| {
+                    cx.turn(&inner.index, Meaning::Value(index), inner);
+                    cx.leaves(&carried, place)
+                });
+                self.finish_region(body, Op::Yield { values }, place);
+                let types = self.types(&carried.init);
+                let init = carried.init.clone();
+                self.close_loop(Op::For { lower, upper, step, init, body }, types, &carried, place);
+            }
+            Some(going) => self.leaving_for(inner, going, (lower, upper, step), &mut carried, place),
+        }
+    }
+
+    /// A `for` that may be left is a `while` with a counter. The counter is 64 bits wide, so that it passes `upper` without wrapping.
+    fn leaving_for(&mut self, inner: &For, going: &str, bounds: (Value, Value, Value), carried: &mut Carried, place: Place) {
+        let elem = self.func.ty(bounds.0).elem().clone();
+        let wide = if elem == Elem::Dtype(Dtype::U64) { elem.clone() } else { Elem::Dtype(Dtype::I64) };
+        let mut widen = |value: Value| match self.cast(&Meaning::Value(value), &wide, place) {
+            Meaning::Value(value) => value,
+            _ => value,
+        };
+        let (lower, upper, step) = (widen(bounds.0), widen(bounds.1), widen(bounds.2));
+        carried.init.push(lower);
+        let test = self.func.add_region();
+        let (params, index) = self.enter_counted(carried, test);
+        let cond = self.in_region(test, |cx| {
+            let more = cx.emit(Op::Compare { op: CompareOp::Lt, lhs: index, rhs: upper }, &[], place);
+            let going = cx.name(going, place);
+            match (cx.value(&going, place), more) {
+                (Some(lhs), Some(rhs)) => cx.emit(Op::Binary { op: BinaryOp::And, lhs, rhs }, &[], place),
+                _ => None,
+            }
+        });
+        let Some(cond) = cond else { return };
+        self.finish_region(test, Op::Condition { cond, values: params }, place);
+        let body = self.func.add_region();
+        let (_, index) = self.enter_counted(carried, body);
+        let values = self.in_region(body, |cx| {
+            let narrow = cx.cast(&Meaning::Value(index), &elem, place);
+            let next = cx.emit(Op::Binary { op: BinaryOp::Add, lhs: index, rhs: step }, &[], place);
+            cx.turn(&inner.index, narrow, inner);
+            let mut values = cx.leaves(carried, place);
+            values.extend(next);
+            values
+        });
+        self.finish_region(body, Op::Yield { values }, place);
+        let types = self.types(&carried.init);
+        let init = carried.init.clone();
+        self.close_loop(Op::While { init, test, body }, types, carried, place);
+    }
+
+    /// Region parameters for the carried values, the last of which is a counter.
+    fn enter_counted(&mut self, carried: &Carried, region: Region) -> (Vec<Value>, Value) {
+        self.enter(carried, region);
+        let params = self.func.region(region).params.clone();
+        let index = params[params.len() - 1];
+        (params, index)
+    }
+
+    pub(super) fn while_loop(&mut self, inner: &While, place: Place) {
+        let assigned = self.assigned(&[&inner.body], &[&inner.cond]);
+        let mut assigned = assigned;
+        if let Some(index) = inner.going.as_ref().and_then(|going| self.find(going)) {
+            assigned.push(index);
+            assigned.sort_unstable();
+            assigned.dedup();
+        }
+        let carried = self.carry(&assigned, place, &mut |cx| {
+            cx.test(inner);
+            cx.scoped(|cx| cx.stmts(&inner.body.stmts));
+        });
+        let test = self.func.add_region();
+        self.enter(&carried, test);
+        let (cond, values) = self.in_region(test, |cx| {
+            let cond = cx.test(inner);
+            let cond = cond.and_then(|cond| cx.value(&cond, inner.cond.place));
+            (cond, cx.leaves(&carried, place))
+        });
+        let body = self.func.add_region();
+        self.enter(&carried, body);
+        let yields = self.in_region(body, |cx| {
+            cx.scoped(|cx| cx.stmts(&inner.body.stmts));
+            cx.leaves(&carried, place)
+        });
+        self.finish_region(body, Op::Yield { values: yields }, place);
+        let Some(cond) = cond else {
+            // The condition has been reported; afterwards the variables mean what they meant before.
+            let init = carried.init.clone();
+            self.set(&carried, &init);
+            return;
+        };
+        self.finish_region(test, Op::Condition { cond, values }, inner.cond.place);
+        let types = self.types(&carried.init);
+        let init = carried.init.clone();
+        self.close_loop(Op::While { init, test, body }, types, &carried, place);
+    }
+
+    /// The condition of a `while`, and that nothing has left the loop.
+    fn test(&mut self, inner: &While) -> Option<Meaning> {
+        let place = inner.cond.place;
+        let cond = match &inner.going {
+            None => self.expr(&inner.cond),
+            Some(going) => {
+                let flag = Expr { kind: ExprKind::Name(going.clone()), place };
+                let left = self.expr(&flag);
+                // A constant condition of any kind is told apart here, before it is combined.
+                match self.logical_quiet(&left, &flag, &inner.cond) {
+                    Ok(meaning) => meaning,
+                    Err(meaning) => meaning,
+                }
+            }
+        };
+        match &cond {
+            Meaning::Poison => None,
+            Meaning::Constant(Constant { expr: ConstExpr::Bool(true), .. }) if inner.going.is_none() => {
+                self.errors.push_help(place, "this loop never ends", "leave it with `if cond { break; }`");
+                None
+            }
+            cond if self.is_scalar_bool(cond) => Some(cond.clone()),
+            other => {
+                let found = self.describe(other);
+                let help = if self.shape_of(other).is_empty() {
+                    "compare it: `x != 0`"
+                } else {
+                    "the program as a whole goes on or stops; tiles have no one truth value"
+                };
+                self.errors.push_help(place, format!("the condition of a `while` is one `bool`, not {found}"), help);
+                None
+            }
+        }
+    }
+
+    /// `going && cond`, or `Err` with the condition if it is not one `bool`.
+    fn logical_quiet(&mut self, left: &Meaning, flag: &Expr, cond: &Expr) -> Result<Meaning, Meaning> {
+        let (variables, region, errors) = (self.meanings(), self.region, self.errors.len());
+        self.region = self.func.add_region();
+        let probe = self.expr(cond);
+        self.region = region;
+        self.restore(&variables);
+        if !self.is_scalar_bool(&probe) {
+            return Err(probe);
+        }
+        self.errors.truncate(errors);
+        Ok(self.logical_with(true, (left, flag), cond, cond.place))
+    }
+
+    /// One turn of a `for`.
+    fn turn(&mut self, index: &Pattern, meaning: Meaning, inner: &For) {
+        self.scoped(|cx| {
+            if let Pattern::Name { .. } = index {
+                cx.bind_meaning(index, meaning);
+            }
+            cx.scoped(|cx| cx.stmts(&inner.body.stmts));
+        });
+    }
+
+    fn bounds(&mut self, inner: &For, place: Place) -> Option<(Value, Value, Value)> {
+        let lower = self.expr(&inner.lower);
+        let upper = self.expr(&inner.upper);
+        let step = inner.step.as_ref().map(|step| self.expr(step));
+        let one = Meaning::Constant(Constant::int(1));
+        let parts = [
+            (&lower, inner.lower.place),
+            (&upper, inner.upper.place),
+            (step.as_ref().unwrap_or(&one), inner.step.as_ref().map_or(place, |step| step.place)),
+        ];
+        let mut fine = true;
+        for (meaning, place) in parts {
+            let is_index = match meaning {
+                Meaning::Poison => {
+                    fine = false;
+                    continue;
+                }
+                Meaning::Constant(constant) => constant.kind == Kind::Int,
+                Meaning::Value(value) => self.func.ty(*value).is_scalar() && self.check_domain(*value, Domain::Int),
+                _ => false,
+            };
+            if !is_index {
+                let found = self.describe(meaning);
+                self.errors.push_help(
+                    place,
+                    format!("the bounds of a loop are integers, not {found}"),
+                    "a loop counts with one integer: `for i in 0..n`",
+                );
+                fine = false;
+            }
+        }
+        if let Some(Meaning::Constant(Constant { expr: ConstExpr::Int(value), .. })) = &step
+            && *value <= 0
+        {
+            self.errors.push_help(
+                parts[2].1,
+                format!("the step of a loop is positive, not `{value}`"),
+                "loops count upwards; compute the index in the body: `let j = n - 1 - i;`",
+            );
+            fine = false;
+        }
+        if !fine {
+            return None;
+        }
+        let elem = match self.common_elem(&[parts[0].0, parts[1].0, parts[2].0]) {
+            Ok(elem) => elem,
+            Err((a, b)) => {
+                self.errors.push_help(
+                    place,
+                    format!("the bounds of the loop are `{a}` and `{b}`"),
+                    format!("cast one of them: `(..) as {a}`"),
+                );
+                return None;
+            }
+        };
+        let mut values = parts.into_iter().map(|(meaning, place)| self.with_elem(meaning, &elem, place).ok().flatten());
+        let (lower, upper, step) = (values.next()?, values.next()?, values.next()?);
+        Some((lower?, upper?, step?))
+    }
+
+    /// Turns the variables that a loop assigns to into carried values.
+    ///
+    /// A variable that is still a bare constant has no type yet. A trial of the body shows what it becomes; the trial is forgotten.
+    fn carry(&mut self, assigned: &[usize], place: Place, trial: &mut dyn FnMut(&mut Self)) -> Carried {
+        let is_open: Vec<usize> = assigned.iter().copied().filter(|index| Self::is_open(&self.variables[*index].meaning)).collect();
+        if !is_open.is_empty() {
+            for (index, elem) in self.try_body(&is_open, trial) {
+                if let Meaning::Constant(constant) = self.variables[index].meaning.clone() {
+                    let elem = if self.fit(&constant, &elem).is_ok() { elem } else { constant.kind.default_elem() };
+                    self.variables[index].meaning = self.materialize(&constant, &elem, &[], place).into();
+                }
+            }
+        }
+        let mut carried = Carried { plans: Vec::new(), init: Vec::new() };
+        for index in assigned {
+            let meaning = self.variables[*index].meaning.clone();
+            let plan = self.leaf_plan(&meaning, &mut carried.init, place);
+            carried.plans.push((*index, plan));
+        }
+        carried
+    }
+
+    fn try_body(&mut self, is_open: &[usize], trial: &mut dyn FnMut(&mut Self)) -> Vec<(usize, Elem)> {
+        let (func, variables, scopes) = (self.func.clone(), self.variables.clone(), self.scopes.clone());
+        let (region, errors, words) = (self.region, self.errors.len(), self.words.len());
+        for index in is_open {
+            if let Meaning::Constant(constant) = &mut self.variables[*index].meaning {
+                // Stands for "some constant": it folds like one, and equals no other.
+                constant.expr = ConstExpr::Param(format!("value {index}").as_str().into());
+            }
+        }
+        self.region = self.func.add_region();
+        trial(self);
+        let found = is_open
+            .iter()
+            .map(|index| {
+                let meaning = &self.variables[*index].meaning;
+                let kind = if let Meaning::Constant(constant) = meaning { constant.kind } else { Kind::Int };
+                (*index, self.elem_of(meaning).unwrap_or_else(|| kind.default_elem()))
+            })
+            .collect();
+        (self.func, self.variables, self.scopes, self.region) = (func, variables, scopes, region);
+        self.errors.truncate(errors);
+        self.words.truncate(words);
+        found
+    }
+
+    fn leaf_plan(&mut self, meaning: &Meaning, init: &mut Vec<Value>, place: Place) -> Plan {
+        match meaning {
+            Meaning::Poison => Plan::Same(Meaning::Poison),
+            Meaning::Pointer { base, offset } => match self.offset_value(*offset, place) {
+                Some(offset) => {
+                    init.push(offset);
+                    Plan::Pointer(*base, init.len() - 1)
+                }
+                None => Plan::Same(Meaning::Poison),
+            },
+            Meaning::Tuple(list) => Plan::Tuple(list.iter().map(|elem| self.leaf_plan(elem, init, place)).collect()),
+            Meaning::Value(_) | Meaning::Constant(_) => match self.value(meaning, place) {
+                Some(value) => {
+                    init.push(value);
+                    Plan::Result(init.len() - 1)
+                }
+                None => Plan::Same(Meaning::Poison),
+            },
+        }
+    }
+
+    /// Gives a region parameters for the carried values; the variables mean them from here on.
+    fn enter(&mut self, carried: &Carried, region: Region) {
+        let params: Vec<Value> = self.types(&carried.init).into_iter().map(|ty| self.func.add_region_param(region, ty)).collect();
+        self.set(carried, &params);
+    }
+
+    fn set(&mut self, carried: &Carried, values: &[Value]) {
+        for (index, plan) in &carried.plans {
+            self.variables[*index].meaning = plan.with(values);
+        }
+    }
+
+    /// The carried values at the end of a turn. Assignment has kept their types.
+    fn leaves(&mut self, carried: &Carried, place: Place) -> Vec<Value> {
+        let mut values = carried.init.clone();
+        for (index, plan) in &carried.plans {
+            let meaning = self.variables[*index].meaning.clone();
+            self.leaf_values(plan, &meaning, &mut values, place);
+        }
+        // The counter of a loop that may be left is not a variable's.
+        let planned = carried.plans.iter().map(|(_, plan)| count(plan)).sum::<usize>();
+        values.truncate(planned);
+        values
+    }
+
+    fn leaf_values(&mut self, plan: &Plan, meaning: &Meaning, values: &mut [Value], place: Place) {
+        match (plan, meaning) {
+            (Plan::Tuple(plans), Meaning::Tuple(list)) => {
+                plans.iter().zip(list).for_each(|(plan, elem)| self.leaf_values(plan, elem, values, place));
+            }
+            (Plan::Pointer(_, index), Meaning::Pointer { offset, .. }) => {
+                if let Some(offset) = self.offset_value(*offset, place) {
+                    values[*index] = offset;
+                }
+            }
+            (Plan::Result(index), Meaning::Value(_) | Meaning::Constant(_)) => {
+                let elem = self.func.ty(values[*index]).elem().clone();
+                if let Ok(Some(value)) = self.with_elem(meaning, &elem, place) {
+                    values[*index] = value;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn types(&self, values: &[Value]) -> Vec<Type> {
+        values.iter().map(|value| self.func.ty(*value).clone()).collect()
+    }
+
+    fn in_region<R>(&mut self, region: Region, inside: impl FnOnce(&mut Self) -> R) -> R {
+        let outer = std::mem::replace(&mut self.region, region);
+        let result = inside(self);
+        self.region = outer;
+        result
+    }
+
+    fn finish_region(&mut self, region: Region, op: Op, place: Place) {
+        self.in_region(region, |cx| cx.append(op, place));
+    }
+
+    fn close_loop(&mut self, op: Op, types: Vec<Type>, carried: &Carried, place: Place) {
+        let loc = self.places.add(place);
+        let inst = self.func.append(self.region, op, types, loc);
+        let results = self.func.inst(inst).results.clone();
+        self.set(carried, &results);
+    }
+}
+
+fn count(plan: &Plan) -> usize {
+    match plan {
+        Plan::Same(_) => 0,
+        Plan::Result(_) | Plan::Pointer(..) => 1,
+        Plan::Tuple(list) => list.iter().map(count).sum(),
+    }
+}

@@ -1,0 +1,134 @@
+//! What an expression means.
+
+use super::Elaborator;
+use crate::dtype::Dtype;
+use crate::ir::{ConstExpr, Elem, Type, Value};
+
+/// What an expression means.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Meaning {
+    /// A mistake that has been reported.
+    Poison,
+    /// Known when the kernel is specialised.
+    Constant(Constant),
+    /// A scalar or a tile.
+    Value(Value),
+    /// A parameter that points to a tensor, and how far into it; no offset is offset 0.
+    Pointer { base: Value, offset: Option<Value> },
+    /// Several; `()` is the empty tuple.
+    Tuple(Vec<Meaning>),
+}
+
+/// A constant: a literal, a constant parameter, arithmetic on them.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Constant {
+    pub(super) expr: ConstExpr,
+    pub(super) kind: Kind,
+    /// Its type, if the source names one; else it takes the type of what it meets.
+    pub(super) elem: Option<Elem>,
+}
+
+/// What a constant without a type can become.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// Any integer or float.
+    Int,
+    /// Any float.
+    Float,
+    /// A `bool`.
+    Bool,
+}
+
+impl Kind {
+    /// The type of a constant that meets nothing.
+    pub(super) fn default_elem(self) -> Elem {
+        Elem::Dtype(match self {
+            Kind::Int => Dtype::I64,
+            Kind::Float => Dtype::F32,
+            Kind::Bool => Dtype::Bool,
+        })
+    }
+}
+
+impl Constant {
+    pub(super) fn int(value: i128) -> Constant {
+        Constant { expr: ConstExpr::Int(value), kind: Kind::Int, elem: None }
+    }
+
+    pub(super) fn bool(expr: ConstExpr) -> Constant {
+        Constant { expr, kind: Kind::Bool, elem: None }
+    }
+}
+
+impl Meaning {
+    pub(super) const UNIT: Meaning = Meaning::Tuple(Vec::new());
+
+    pub(super) fn constant(expr: ConstExpr, kind: Kind, elem: Option<Elem>) -> Meaning {
+        Meaning::Constant(Constant { expr, kind, elem })
+    }
+
+    pub(super) fn is_poison(&self) -> bool {
+        matches!(self, Meaning::Poison)
+    }
+}
+
+impl From<Option<Value>> for Meaning {
+    fn from(value: Option<Value>) -> Meaning {
+        value.map_or(Meaning::Poison, Meaning::Value)
+    }
+}
+
+impl Elaborator<'_> {
+    /// The element type of a scalar, a tile or a typed constant.
+    pub(super) fn elem_of(&self, meaning: &Meaning) -> Option<Elem> {
+        match meaning {
+            Meaning::Value(value) => Some(self.func.ty(*value).elem().clone()),
+            Meaning::Constant(constant) => constant.elem.clone().or((constant.kind == Kind::Bool).then(|| Dtype::Bool.into())),
+            _ => None,
+        }
+    }
+
+    /// The shape of a scalar, a tile or a constant.
+    pub(super) fn shape_of(&self, meaning: &Meaning) -> Vec<ConstExpr> {
+        if let Meaning::Value(value) = meaning { self.func.ty(*value).shape().to_vec() } else { Vec::new() }
+    }
+
+    /// A meaning in the words of a message.
+    pub(super) fn describe(&self, meaning: &Meaning) -> String {
+        match meaning {
+            Meaning::Poison => "a mistake".to_string(),
+            Meaning::Constant(Constant { elem: Some(elem), .. }) => format!("`{elem}`"),
+            Meaning::Constant(Constant { expr, kind: Kind::Int, .. }) => format!("the integer `{}`", shown(expr)),
+            Meaning::Constant(Constant { expr, kind: Kind::Float, .. }) => format!("the float `{}`", shown(expr)),
+            Meaning::Constant(Constant { kind: Kind::Bool, .. }) => "`bool`".to_string(),
+            Meaning::Value(value) => format!("`{}`", self.func.ty(*value)),
+            Meaning::Pointer { base, offset } => {
+                let pointer = self.pointer_words(*base);
+                match offset.map(|offset| self.func.ty(offset)) {
+                    Some(ty) if ty.is_tile() => format!("a tile of {pointer}"),
+                    _ => pointer,
+                }
+            }
+            Meaning::Tuple(list) if list.is_empty() => "`()`".to_string(),
+            Meaning::Tuple(list) => format!("a tuple of {}", list.len()),
+        }
+    }
+
+    fn pointer_words(&self, base: Value) -> String {
+        match self.func.ty(base) {
+            Type::Pointer { elem, mutable: true } => format!("`PtrMut<{elem}>`"),
+            ty => format!("`Ptr<{}>`", ty.elem()),
+        }
+    }
+}
+
+/// A constant as the user would write it.
+pub(super) fn shown(expr: &ConstExpr) -> String {
+    let text = expr.to_string();
+    match expr {
+        ConstExpr::Binary(..) | ConstExpr::Unary(..) => {
+            text.strip_prefix('(').and_then(|text| text.strip_suffix(')')).map_or(text.clone(), str::to_string)
+        }
+        _ => text,
+    }
+}

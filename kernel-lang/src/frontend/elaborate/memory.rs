@@ -1,0 +1,192 @@
+//! `load` and `store`.
+
+use super::meaning::{Constant, Meaning};
+use super::{Elaborator, Value};
+use crate::diagnostic::did_you_mean;
+use crate::dtype::Dtype;
+use crate::frontend::ast::{Call, Expr, ExprKind};
+use crate::frontend::place::Place;
+use crate::ir::{Cache, ConstExpr, Elem, Evict, Op, Type};
+
+/// Where an access goes.
+struct Target {
+    base: Value,
+    offset: Value,
+    mask: Option<Value>,
+}
+
+impl Elaborator<'_> {
+    pub(super) fn load(&mut self, call: &Call, place: Place) -> Meaning {
+        let before = self.errors.len();
+        let target = self.target(call, place);
+        let other = self.option(call, "other").map(|expr| (self.expr(expr), expr));
+        let cache = self.cache(call, &[Cache::All, Cache::Global, Cache::Streaming, Cache::Volatile]);
+        let evict = self.evict(call);
+        let volatile = self.volatile(call);
+        let Some(Target { base, offset, mask }) = target else { return Meaning::Poison };
+        let elem = self.func.ty(base).elem().clone();
+        let shape = self.func.ty(offset).shape().to_vec();
+        let other = other.and_then(|(meaning, expr)| self.element(&meaning, &elem, &shape, expr, "`other`"));
+        let op = Op::Load { base, offset, mask, other, cache, evict, volatile, in_bounds: false, align: 0 };
+        if self.errors.len() > before {
+            // The result has the right type, so that what follows is checked.
+            return self.emit(Op::Const { value: ConstExpr::Param("mistake".into()) }, &[Type::tile(elem, shape)], place).into();
+        }
+        self.emit(op, &[], place).into()
+    }
+
+    pub(super) fn store(&mut self, call: &Call, place: Place) -> Meaning {
+        let target = self.target(call, place);
+        let value = self.expr(&call.args[1]);
+        let cache = self.cache(call, &[Cache::WriteBack, Cache::Global, Cache::Streaming, Cache::WriteThrough]);
+        let evict = self.evict(call);
+        let Some(Target { base, offset, mask }) = target else { return Meaning::UNIT };
+        if let Type::Pointer { elem, mutable: false } = self.func.ty(base) {
+            let name = self.func.params.iter().find(|param| param.value == base).map_or("x".into(), |param| param.name.clone());
+            let help = format!("declare the parameter as `{name}: PtrMut<{elem}>`");
+            self.errors.push_help(call.args[0].place, format!("cannot store through `{name}`, which is `Ptr<{elem}>`"), help);
+            return Meaning::UNIT;
+        }
+        let elem = self.func.ty(base).elem().clone();
+        let shape = self.func.ty(offset).shape().to_vec();
+        let Some(value) = self.element(&value, &elem, &shape, &call.args[1], "the value of a `store`") else { return Meaning::UNIT };
+        let op = Op::Store { base, offset, value, mask, cache, evict, in_bounds: false, align: 0 };
+        self.append(op, place);
+        Meaning::UNIT
+    }
+
+    fn target(&mut self, call: &Call, place: Place) -> Option<Target> {
+        let word = &call.word.text;
+        let pointer = &call.args[0];
+        let meaning = self.expr(pointer);
+        let mask = self.option(call, "mask").map(|expr| (self.expr(expr), expr));
+        let (base, offset) = match meaning {
+            Meaning::Pointer { base, offset } => (base, self.offset_value(offset, place)?),
+            Meaning::Poison => return None,
+            other => {
+                let found = self.describe(&other);
+                let help = "the address is a pointer parameter and offsets in elements: `x + offsets`";
+                self.errors.push_help(pointer.place, format!("`{word}` takes a pointer, not {found}"), help);
+                return None;
+            }
+        };
+        let shape = self.func.ty(offset).shape().to_vec();
+        let mask = match mask {
+            None => None,
+            Some((meaning, expr)) => Some(self.mask(&meaning, &shape, expr)?),
+        };
+        Some(Target { base, offset, mask })
+    }
+
+    fn mask(&mut self, meaning: &Meaning, shape: &[ConstExpr], expr: &Expr) -> Option<Value> {
+        if meaning.is_poison() {
+            return None;
+        }
+        if self.elem_of(meaning) != Some(Elem::Dtype(Dtype::Bool)) {
+            let found = self.describe(meaning);
+            self.errors.push_help(expr.place, format!("a mask is `bool`, not {found}"), "compare the offsets: `mask = offsets < n`");
+            return None;
+        }
+        let own = self.shape_of(meaning);
+        if !own.is_empty() && own != shape {
+            let found = self.describe(meaning);
+            let (message, help) = if shape.is_empty() {
+                (format!("the mask is {found}, but the pointer is to one element"), "add a tile of offsets to the pointer: `x + offsets`")
+            } else {
+                (format!("the mask is {found}, but the offsets have the shape `[{}]`", shape[0]), "a mask has the shape of the offsets")
+            };
+            self.errors.push_help(expr.place, message, help);
+            return None;
+        }
+        self.spread(meaning, &Elem::Dtype(Dtype::Bool), shape, expr.place).ok().flatten()
+    }
+
+    /// A value for the elements of memory.
+    fn element(&mut self, meaning: &Meaning, elem: &Elem, shape: &[ConstExpr], expr: &Expr, what: &str) -> Option<Value> {
+        if meaning.is_poison() {
+            return None;
+        }
+        if let Meaning::Pointer { .. } | Meaning::Tuple(_) = meaning {
+            return self.value(meaning, expr.place);
+        }
+        let own = self.shape_of(meaning);
+        if !own.is_empty() && own != shape {
+            let found = self.describe(meaning);
+            let (message, help) = if shape.is_empty() {
+                (format!("{what} is {found}, but the pointer is to one element"), "add a tile of offsets to the pointer: `y + offsets`")
+            } else {
+                (
+                    format!("{what} is {found}, but the offsets have the shape `[{}]`", shape[0]),
+                    "it has the shape of the offsets, or is a scalar",
+                )
+            };
+            self.errors.push_help(expr.place, message, help);
+            return None;
+        }
+        match self.spread(meaning, elem, shape, expr.place) {
+            Ok(value) => value,
+            Err(()) => {
+                let found = self.describe(meaning);
+                let help = format!("cast it: `{} as {elem}`", super::operator::written(expr));
+                self.errors.push_help(expr.place, format!("{what} is {found}, but the memory holds `{elem}`"), help);
+                None
+            }
+        }
+    }
+
+    fn option<'b>(&self, call: &'b Call, name: &str) -> Option<&'b Expr> {
+        call.named.iter().find(|(option, _)| option.text == name).map(|(_, value)| value)
+    }
+
+    fn cache(&mut self, call: &Call, allowed: &[Cache]) -> Cache {
+        let Some(expr) = self.option(call, "cache") else { return Cache::Default };
+        let words: Vec<&'static str> = allowed.iter().map(|cache| cache.text()).collect();
+        self.modifier(call, "cache", expr, &words)
+            .and_then(|word| allowed.iter().copied().find(|cache| cache.text() == word))
+            .unwrap_or_default()
+    }
+
+    fn evict(&mut self, call: &Call) -> Evict {
+        let Some(expr) = self.option(call, "evict") else { return Evict::Normal };
+        let allowed = [Evict::First, Evict::Last, Evict::NoAllocate];
+        let words: Vec<&'static str> = allowed.iter().map(|evict| evict.text()).collect();
+        self.modifier(call, "evict", expr, &words)
+            .and_then(|word| allowed.into_iter().find(|evict| evict.text() == word))
+            .unwrap_or_default()
+    }
+
+    fn modifier(&mut self, call: &Call, option: &str, expr: &Expr, words: &[&'static str]) -> Option<&'static str> {
+        let list = format!("`\"{}\"`", words.join("\"`, `\""));
+        let ExprKind::Text(text) = &expr.kind else {
+            self.errors.push_help(expr.place, format!("`{option}` is a literal text"), format!("write one of {list}"));
+            return None;
+        };
+        let text = text.trim_start_matches('.');
+        let found = words.iter().copied().find(|word| *word == text);
+        if found.is_none() {
+            let help = match did_you_mean(text, words.iter().copied()) {
+                Some(near) => format!("did you mean `\"{near}\"`?"),
+                None => format!("write one of {list}"),
+            };
+            self.errors.push_help(expr.place, format!("`{option} = \"{text}\"` has no meaning for `{}`", call.word.text), help);
+        }
+        found
+    }
+
+    fn volatile(&mut self, call: &Call) -> bool {
+        let Some(expr) = self.option(call, "volatile") else { return false };
+        match self.expr(expr) {
+            Meaning::Constant(Constant { expr: ConstExpr::Bool(value), .. }) => value,
+            Meaning::Poison => false,
+            other => {
+                let found = self.describe(&other);
+                self.errors.push_help(
+                    expr.place,
+                    format!("`volatile` is a literal `true` or `false`, not {found}"),
+                    "write `volatile = true`, or leave it out",
+                );
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Checks a kernel's body and builds its generic IR in one walk.
+//!
+//! Every expression becomes a [`Meaning`]. What is wrong is reported once and becomes [`Meaning::Poison`], which every later
+//! step accepts in silence, so that one walk finds all mistakes and none is an echo of another.
+
+mod assign;
+mod branch;
+mod call;
+mod cast;
+mod constant;
+mod convert;
+mod expression;
+mod join;
+mod loops;
+mod meaning;
+mod memory;
+mod operator;
+mod pointer;
+mod scope;
+
+use proc_macro2::Span;
+
+use crate::frontend::ast::{Block, Stmt, StmtKind};
+use crate::frontend::place::{Errors, Place, Places};
+use crate::frontend::signature::Signature;
+use crate::ir::{self, Builder, ConstParam, Elem, Function, Op, Region, Stage, Type, TypeParam, Value};
+
+use meaning::{Constant, Kind, Meaning};
+use scope::Variable;
+
+/// A kernel's IR and where it came from.
+#[derive(Debug)]
+pub(crate) struct Lowered {
+    /// The generic IR; verified if there were no errors.
+    pub(crate) func: Function,
+    /// The tokens behind the places in it.
+    pub(crate) places: Places,
+    /// The words that the body uses, for editors.
+    pub(crate) words: Vec<(&'static str, Span)>,
+}
+
+/// Elaborates a structured body.
+pub(crate) fn run(signature: &Signature, body: &Block, unchecked: bool, file: &str, errors: &mut Errors) -> Lowered {
+    let mut func = Function::new(signature.name.text.as_str());
+    func.files.push(file.into());
+    func.unchecked = unchecked;
+    for generic in &signature.types {
+        func.types.push(TypeParam { name: generic.name.text.as_str().into(), choices: generic.choices.to_vec() });
+    }
+    for generic in &signature.consts {
+        func.consts.push(ConstParam { name: generic.name.text.as_str().into(), dtype: generic.dtype });
+    }
+    let region = func.body;
+    let mut cx =
+        Elaborator { func, region, errors, places: Places::default(), words: Vec::new(), variables: Vec::new(), scopes: vec![Vec::new()] };
+    for param in &signature.params {
+        let meaning = match &param.ty {
+            None => Meaning::Poison,
+            Some(ty) => {
+                let value = cx.func.add_param(param.name.text.as_str(), ty.clone());
+                if ty.is_pointer() { Meaning::Pointer { base: value, offset: None } } else { Meaning::Value(value) }
+            }
+        };
+        cx.declare(Variable { name: param.name.text.clone(), meaning, mutable: param.mutable, is_param: true });
+    }
+    cx.scoped(|cx| cx.stmts(&body.stmts));
+    cx.append(Op::Return {}, Place { start: body.place.end, end: body.place.end });
+    if cx.errors.is_empty()
+        && let Err(violations) = ir::verify(&cx.func, Stage::Generic)
+    {
+        for violation in violations {
+            let place = cx.places.get(violation.loc).unwrap_or(signature.name.place);
+            let message = format!("the compiler made a broken kernel here: `{}` {}", violation.op, violation.message);
+            cx.errors.push_help(place, message, "this is a defect of the compiler; please report it with the kernel");
+        }
+    }
+    Lowered { func: cx.func, places: cx.places, words: cx.words }
+}
+
+struct Elaborator<'a> {
+    func: Function,
+    /// Where ops go.
+    region: Region,
+    errors: &'a mut Errors,
+    places: Places,
+    words: Vec<(&'static str, Span)>,
+    variables: Vec<Variable>,
+    /// The variables of each open block, by their index.
+    scopes: Vec<Vec<usize>>,
+}
+
+impl Elaborator<'_> {
+    fn stmts(&mut self, stmts: &[Stmt]) {
+        for stmt in stmts {
+            self.stmt(stmt);
+        }
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) {
+        match &stmt.kind {
+            StmtKind::Let(pattern, ty, value) => self.bind(pattern, ty.as_ref(), value),
+            StmtKind::Assign(pattern, value) => {
+                let meaning = self.expr(value);
+                self.assign(pattern, meaning, value.place);
+            }
+            StmtKind::Update(name, operator, value) => self.update(name, *operator, value, stmt.place),
+            StmtKind::Expr(expr) => {
+                self.expr(expr);
+            }
+            StmtKind::If(inner) => {
+                self.if_else(inner, false, stmt.place);
+            }
+            StmtKind::Block(block) => self.scoped(|cx| cx.stmts(&block.stmts)),
+            StmtKind::For(inner) => self.for_loop(inner, stmt.place),
+            StmtKind::While(inner) => self.while_loop(inner, stmt.place),
+            StmtKind::StaticAssert(cond, message) => self.static_assert(cond, message),
+            StmtKind::Dead(block) => self.dead(block),
+            // `structure` has taken them out; outside of a loop they are reported there.
+            StmtKind::Return | StmtKind::Break | StmtKind::Continue => {}
+        }
+    }
+
+    /// Checks what never runs, and forgets it.
+    fn dead(&mut self, block: &Block) {
+        let (region, before) = (self.region, self.meanings());
+        self.region = self.func.add_region();
+        self.scoped(|cx| cx.stmts(&block.stmts));
+        self.region = region;
+        self.restore(&before);
+    }
+
+    fn static_assert(&mut self, cond: &crate::frontend::ast::Expr, message: &str) {
+        match self.expr(cond) {
+            Meaning::Poison => {}
+            Meaning::Constant(Constant { expr: ir::ConstExpr::Bool(false), .. }) => {
+                self.errors.push_help(cond.place, message, "the condition is false whatever the constants are");
+            }
+            Meaning::Value(_) => self.errors.push_help(
+                cond.place,
+                "the condition of `static_assert!` must be constant, but this is computed at run time",
+                "compare constant parameters: `static_assert!(BLOCK_SIZE >= 64, \"..\")`",
+            ),
+            Meaning::Constant(Constant { expr, kind: Kind::Bool, .. }) => {
+                self.append(Op::StaticAssert { cond: expr, message: message.to_string() }, cond.place);
+            }
+            other => {
+                let found = self.describe(&other);
+                self.errors.push_help(
+                    cond.place,
+                    format!("`static_assert!` needs a constant `bool`, not {found}"),
+                    "compare constant parameters: `static_assert!(BLOCK_SIZE >= 64, \"..\")`",
+                );
+            }
+        }
+    }
+
+    /// Appends an op with one result; reports a broken type rule.
+    fn emit(&mut self, op: Op, given: &[Type], place: Place) -> Option<Value> {
+        let loc = self.places.add(place);
+        match Builder::new(&mut self.func, self.region, loc).try_op(op, given) {
+            Ok(inst) => Some(self.func.result(inst)),
+            Err(message) => {
+                self.errors.push(place, message);
+                None
+            }
+        }
+    }
+
+    /// Appends an op without results.
+    fn append(&mut self, op: Op, place: Place) {
+        let loc = self.places.add(place);
+        self.func.append(self.region, op, [], loc);
+    }
+
+    /// What the bound of a type parameter allows; a dtype allows itself.
+    fn choices(&self, elem: &Elem) -> Vec<crate::dtype::Dtype> {
+        match elem {
+            Elem::Dtype(dtype) => vec![*dtype],
+            Elem::Param(name) => {
+                self.func.types.iter().find(|param| param.name == *name).map_or_else(Vec::new, |param| param.choices.clone())
+            }
+        }
+    }
+}

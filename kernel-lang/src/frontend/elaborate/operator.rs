@@ -1,0 +1,178 @@
+//! Operators between two operands: their types, their shapes, and constants among them.
+
+use super::Elaborator;
+use super::meaning::{Kind, Meaning};
+use crate::dtype::Dtype;
+use crate::frontend::ast::{Expr, ExprKind, Operator};
+use crate::frontend::place::Place;
+use crate::ir::{BinaryOp, Domain, Elem, Op, Value};
+
+/// An operand and where it is written.
+pub(super) type Operand<'a> = (&'a Meaning, &'a Expr);
+
+impl Elaborator<'_> {
+    /// `lhs operator rhs`
+    pub(super) fn operate(&mut self, operator: Operator, lhs: Operand<'_>, rhs: Operand<'_>, place: Place) -> Meaning {
+        if lhs.0.is_poison() || rhs.0.is_poison() {
+            return Meaning::Poison;
+        }
+        if let Some(meaning) = self.pointer_arithmetic(operator, lhs, rhs, place) {
+            return meaning;
+        }
+        if let (Meaning::Constant(a), Meaning::Constant(b)) = (lhs.0, rhs.0)
+            && let Some(meaning) = self.fold(operator, a, b, place)
+        {
+            return meaning;
+        }
+        if matches!(lhs.0, Meaning::Tuple(_)) || matches!(rhs.0, Meaning::Tuple(_)) {
+            let (a, b) = (self.describe(lhs.0), self.describe(rhs.0));
+            self.errors.push_help(
+                place,
+                format!("cannot {} {a} {} {b}", verb(operator).0, verb(operator).1),
+                "take the tuple apart: `let (a, b) = t;`",
+            );
+            return Meaning::Poison;
+        }
+        self.divide_by_zero(operator, rhs);
+        let is_shift = matches!(operator, Operator::Binary(BinaryOp::Shl | BinaryOp::Shr));
+        let Some((a, b)) =
+            (if is_shift { self.shift_operands(operator, lhs, rhs, place) } else { self.operands(operator, lhs, rhs, place) })
+        else {
+            return Meaning::Poison;
+        };
+        self.apply(operator, a, b, (lhs.0, rhs.0), place)
+    }
+
+    /// The two as values of one type and shape; reports why they are not.
+    pub(super) fn operands(&mut self, operator: Operator, lhs: Operand<'_>, rhs: Operand<'_>, place: Place) -> Option<(Value, Value)> {
+        let elem = match self.common_elem(&[lhs.0, rhs.0]) {
+            Ok(elem) => elem,
+            Err(pair) => {
+                self.types_differ(operator, lhs, rhs, &pair, place);
+                return None;
+            }
+        };
+        let shape = match self.common_shape(&[lhs.0, rhs.0]) {
+            Ok(shape) => shape,
+            Err(_) => {
+                let (a, b) = (self.describe(lhs.0), self.describe(rhs.0));
+                self.errors.push_help(
+                    place,
+                    format!("cannot {} {a} {} {b}: their shapes differ", verb(operator).0, verb(operator).1),
+                    "both sides need the same extent, or one is a scalar",
+                );
+                return None;
+            }
+        };
+        let a = self.spread(lhs.0, &elem, &shape, lhs.1.place).ok().flatten();
+        let b = self.spread(rhs.0, &elem, &shape, rhs.1.place).ok().flatten();
+        Some((a?, b?))
+    }
+
+    /// A shift keeps the type of its left side; the right side is a count that fits it.
+    fn shift_operands(&mut self, operator: Operator, lhs: Operand<'_>, rhs: Operand<'_>, place: Place) -> Option<(Value, Value)> {
+        let elem = self.elem_of(lhs.0).unwrap_or_else(|| match (lhs.0, self.elem_of(rhs.0)) {
+            (Meaning::Constant(constant), None) => constant.kind.default_elem(),
+            (_, elem) => elem.unwrap_or(Elem::Dtype(Dtype::I64)),
+        });
+        if let Some(count) = self.elem_of(rhs.0)
+            && super::convert::wider(&count, &elem).as_ref() != Some(&elem)
+        {
+            let (a, b) = (self.describe(lhs.0), self.describe(rhs.0));
+            let help = format!("cast the count: `{} as {elem}`", written(rhs.1));
+            self.errors.push_help(place, format!("cannot shift {a} by {b}"), help);
+            return None;
+        }
+        let Ok(shape) = self.common_shape(&[lhs.0, rhs.0]) else {
+            return self.operands(operator, lhs, rhs, place);
+        };
+        let a = self.spread(lhs.0, &elem, &shape, lhs.1.place).ok().flatten();
+        let b = self.spread(rhs.0, &elem, &shape, rhs.1.place).ok().flatten();
+        Some((a?, b?))
+    }
+
+    /// The op, once both sides have one type; reports a type that it does not take.
+    fn apply(&mut self, operator: Operator, a: Value, b: Value, shown: (&Meaning, &Meaning), place: Place) -> Meaning {
+        let op = match operator {
+            Operator::Binary(op) => Op::Binary { op, lhs: a, rhs: b },
+            Operator::Compare(op) => Op::Compare { op, lhs: a, rhs: b },
+            Operator::And => Op::Binary { op: BinaryOp::And, lhs: a, rhs: b },
+            Operator::Or => Op::Binary { op: BinaryOp::Or, lhs: a, rhs: b },
+        };
+        let domain = match operator {
+            Operator::Binary(op) => op.domain(),
+            Operator::Compare(_) => Domain::Any,
+            Operator::And | Operator::Or => Domain::Bits,
+        };
+        if !self.check_domain(a, domain) {
+            let (x, y) = (self.describe(shown.0), self.describe(shown.1));
+            let help = match (self.func.ty(a).elem(), domain) {
+                (Elem::Dtype(Dtype::Bool), _) => "`bool`s are combined with `&`, `|` and `^`; as numbers: `x as i32`".to_string(),
+                (Elem::Dtype(_), _) => format!("`{}` takes {}; cast both sides, or `bitcast` them", operator.sign(), domain.words()),
+                (Elem::Param(name), Domain::Number) => format!("`{name}` may be `bool`; bound it by `Number`"),
+                (Elem::Param(name), _) => format!("`{name}` may be a float; bound it by `Int`"),
+            };
+            self.errors.push_help(place, format!("cannot {} {x} {} {y}", verb(operator).0, verb(operator).1), help);
+            return Meaning::Poison;
+        }
+        self.emit(op, &[], place).into()
+    }
+
+    fn types_differ(&mut self, operator: Operator, lhs: Operand<'_>, rhs: Operand<'_>, pair: &(Elem, Elem), place: Place) {
+        let (a, b) = (self.describe(lhs.0), self.describe(rhs.0));
+        let message = format!("cannot {} {a} {} {b}", verb(operator).0, verb(operator).1);
+        // The cast that loses least: to the float, to the wider type, to the concrete one.
+        let rank = |elem: &Elem| elem.dtype().map_or((0, 0), |dtype| (1 + u32::from(dtype.is_float()), dtype.bits()));
+        let help = if rank(&pair.0) >= rank(&pair.1) {
+            format!("cast one side: `{} as {}`", written(rhs.1), user_type(&pair.0))
+        } else {
+            format!("cast one side: `{} as {}`", written(lhs.1), user_type(&pair.1))
+        };
+        self.errors.push_help(place, message, help);
+    }
+
+    /// An integer divided by a literal 0 is always a mistake.
+    fn divide_by_zero(&mut self, operator: Operator, rhs: Operand<'_>) {
+        if let (Operator::Binary(BinaryOp::Div | BinaryOp::Rem), Meaning::Constant(constant)) = (operator, rhs.0)
+            && constant.kind == Kind::Int
+            && constant.expr.as_int() == Some(0)
+            && self.elem_of(rhs.0).and_then(|elem| elem.dtype()).is_none_or(|dtype| dtype.is_int())
+        {
+            self.errors.push_help(rhs.1.place, "division by zero", "a float is divided by zero as `x / 0.0`");
+        }
+    }
+}
+
+/// `add` and `and`: as a message says it.
+fn verb(operator: Operator) -> (&'static str, &'static str) {
+    match operator {
+        Operator::Binary(BinaryOp::Add) => ("add", "and"),
+        Operator::Binary(BinaryOp::Sub) => ("subtract with", "and"),
+        Operator::Binary(BinaryOp::Mul) => ("multiply", "and"),
+        Operator::Binary(BinaryOp::Div) => ("divide", "by"),
+        Operator::Binary(BinaryOp::Rem) => ("take the remainder of", "by"),
+        Operator::Binary(BinaryOp::Shl | BinaryOp::Shr) => ("shift", "by"),
+        Operator::Binary(BinaryOp::And) | Operator::And => ("apply `&` to", "and"),
+        Operator::Binary(BinaryOp::Or) | Operator::Or => ("apply `|` to", "and"),
+        Operator::Binary(BinaryOp::Xor) => ("apply `^` to", "and"),
+        Operator::Binary(BinaryOp::Min) => ("take the `min` of", "and"),
+        Operator::Binary(BinaryOp::Max | BinaryOp::MulHigh) => ("take the `max` of", "and"),
+        Operator::Compare(_) => ("compare", "and"),
+    }
+}
+
+/// An operand as a help repeats it.
+pub(super) fn written(expr: &Expr) -> String {
+    match &expr.kind {
+        ExprKind::Name(name) => name.clone(),
+        ExprKind::Int(value, None) => value.to_string(),
+        ExprKind::Float(value, None) => format!("{value:?}"),
+        ExprKind::Call(call) if !call.is_method => format!("{}(..)", call.word.text),
+        _ => "(..)".to_string(),
+    }
+}
+
+/// An element type as the user would write it.
+pub(super) fn user_type(elem: &Elem) -> String {
+    elem.to_string()
+}

@@ -1,0 +1,104 @@
+//! Pointers: `x + offsets`. A pointer is a parameter and an offset in elements, and arithmetic adds the offsets up.
+
+use super::meaning::{Constant, Kind, Meaning};
+use super::operator::Operand;
+use super::{Elaborator, Value};
+use crate::dtype::Dtype;
+use crate::frontend::ast::Operator;
+use crate::frontend::place::Place;
+use crate::ir::{BinaryOp, ConstExpr, Elem, Op, Type, UnaryOp};
+
+const INDEX: Elem = Elem::Dtype(Dtype::I64);
+
+impl Elaborator<'_> {
+    /// `None` if neither side is a pointer.
+    pub(super) fn pointer_arithmetic(&mut self, operator: Operator, lhs: Operand<'_>, rhs: Operand<'_>, place: Place) -> Option<Meaning> {
+        let is_add = operator == Operator::Binary(BinaryOp::Add);
+        let is_sub = operator == Operator::Binary(BinaryOp::Sub);
+        match (lhs.0, rhs.0) {
+            (Meaning::Pointer { .. }, Meaning::Pointer { .. }) => {
+                let help = "compute with the offsets, and add them to one pointer";
+                self.errors.push_help(place, format!("`{}` does not combine two pointers", operator.sign()), help);
+                Some(Meaning::Poison)
+            }
+            (Meaning::Pointer { base, offset }, _) if is_add || is_sub => Some(self.advance(*base, *offset, rhs, is_sub, place)),
+            (_, Meaning::Pointer { base, offset }) if is_add => Some(self.advance(*base, *offset, lhs, false, place)),
+            (pointer @ Meaning::Pointer { .. }, _) | (_, pointer @ Meaning::Pointer { .. }) => {
+                let found = self.describe(pointer);
+                let help = "a pointer takes offsets, `x + i` and `x - i`; its elements are read with `load(x + i)`";
+                self.errors.push_help(place, format!("`{}` does not apply to {found}", operator.sign()), help);
+                Some(Meaning::Poison)
+            }
+            _ => None,
+        }
+    }
+
+    fn advance(&mut self, base: Value, offset: Option<Value>, by: Operand<'_>, backwards: bool, place: Place) -> Meaning {
+        let Some(by) = self.index(by, place) else { return Meaning::Poison };
+        let offset = match (offset, backwards) {
+            (None, false) => Some(by),
+            (None, true) => self.emit(Op::Unary { op: UnaryOp::Neg, x: by }, &[], place),
+            (Some(offset), _) => {
+                let both = [&Meaning::Value(offset), &Meaning::Value(by)];
+                let Ok(shape) = self.common_shape(&both) else {
+                    let (a, b) = (self.describe(both[0]), self.describe(both[1]));
+                    self.errors.push_help(
+                        place,
+                        format!("the offsets {a} and {b} differ in shape"),
+                        "all offsets of a pointer need the same extent, or are scalars",
+                    );
+                    return Meaning::Poison;
+                };
+                let lhs = self.with_shape(offset, &shape, place);
+                let rhs = self.with_shape(by, &shape, place);
+                let op = if backwards { BinaryOp::Sub } else { BinaryOp::Add };
+                match (lhs, rhs) {
+                    (Some(lhs), Some(rhs)) => self.emit(Op::Binary { op, lhs, rhs }, &[], place),
+                    _ => None,
+                }
+            }
+        };
+        offset.map_or(Meaning::Poison, |offset| Meaning::Pointer { base, offset: Some(offset) })
+    }
+
+    /// An offset as `i64`.
+    fn index(&mut self, operand: Operand<'_>, place: Place) -> Option<Value> {
+        let (meaning, expr) = operand;
+        let is_integer = match meaning {
+            Meaning::Constant(constant) => constant.kind == Kind::Int,
+            Meaning::Value(value) => self.check_domain(*value, crate::ir::Domain::Int),
+            _ => false,
+        };
+        if !is_integer {
+            let found = self.describe(meaning);
+            self.errors.push_help(
+                expr.place,
+                format!("an offset is an integer, not {found}"),
+                "offsets count elements: `x + arange(0, N)`",
+            );
+            return None;
+        }
+        match self.with_elem(meaning, &INDEX, expr.place) {
+            Ok(value) => value,
+            Err(()) => {
+                let found = self.describe(meaning);
+                let help = format!("cast it: `{} as usize`", super::operator::written(expr));
+                self.errors.push_help(place, format!("an offset is `i64`, and {found} does not widen to it"), help);
+                None
+            }
+        }
+    }
+
+    /// The offset of a pointer as a value.
+    pub(super) fn offset_value(&mut self, offset: Option<Value>, place: Place) -> Option<Value> {
+        match offset {
+            Some(offset) => Some(offset),
+            None => self.emit(Op::Const { value: ConstExpr::Int(0) }, &[Type::scalar(Dtype::I64)], place),
+        }
+    }
+
+    /// Is the constant one whose type is still open?
+    pub(super) fn is_open(meaning: &Meaning) -> bool {
+        matches!(meaning, Meaning::Constant(Constant { elem: None, kind: Kind::Int | Kind::Float, .. }))
+    }
+}

@@ -1,0 +1,191 @@
+//! Variables and where they are visible.
+
+use super::{Elaborator, Meaning};
+use crate::diagnostic::did_you_mean;
+use crate::dtype::Dtype;
+use crate::frontend::ast::{Block, Expr, ExprKind, Name, Pattern, Stmt, StmtKind};
+use crate::frontend::place::Place;
+use crate::frontend::signature::dtype_of;
+use crate::frontend::words;
+use crate::ir::ConstExpr;
+
+use super::meaning::Kind;
+
+/// A variable and what it means at this point of the walk.
+#[derive(Clone, Debug)]
+pub(super) struct Variable {
+    pub(super) name: String,
+    pub(super) meaning: Meaning,
+    pub(super) mutable: bool,
+    pub(super) is_param: bool,
+}
+
+impl Elaborator<'_> {
+    pub(super) fn declare(&mut self, variable: Variable) {
+        self.variables.push(variable);
+        let index = self.variables.len() - 1;
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.push(index);
+        }
+    }
+
+    /// Does something in a scope of its own.
+    pub(super) fn scoped<R>(&mut self, inside: impl FnOnce(&mut Self) -> R) -> R {
+        self.scopes.push(Vec::new());
+        let result = inside(self);
+        self.scopes.pop();
+        result
+    }
+
+    /// The innermost variable of that name.
+    pub(super) fn find(&self, name: &str) -> Option<usize> {
+        self.scopes.iter().rev().find_map(|scope| scope.iter().rev().copied().find(|index| self.variables[*index].name == name))
+    }
+
+    /// What every variable means now.
+    pub(super) fn meanings(&self) -> Vec<Meaning> {
+        self.variables.iter().map(|variable| variable.meaning.clone()).collect()
+    }
+
+    /// Back to an earlier state of the variables that there were then.
+    pub(super) fn restore(&mut self, before: &[Meaning]) {
+        for (variable, meaning) in self.variables.iter_mut().zip(before) {
+            variable.meaning = meaning.clone();
+        }
+    }
+
+    /// A name in an expression.
+    pub(super) fn name(&mut self, name: &str, place: Place) -> Meaning {
+        if let Some(index) = self.find(name) {
+            return self.variables[index].meaning.clone();
+        }
+        if let Some(param) = self.func.consts.iter().find(|param| *param.name == *name) {
+            let kind = if param.dtype == Dtype::Bool { Kind::Bool } else { Kind::Int };
+            return Meaning::constant(ConstExpr::Param(param.name.clone()), kind, None);
+        }
+        let (message, help) = self.unknown_name(name);
+        self.errors.push_help(place, message, help);
+        Meaning::Poison
+    }
+
+    fn unknown_name(&self, name: &str) -> (String, String) {
+        if dtype_of(name).is_some() || self.func.types.iter().any(|param| *param.name == *name) {
+            return (
+                format!("`{name}` is a type, not a value"),
+                format!("cast with `x as {name}`, make tiles with `zeros::<{name}>([N])`"),
+            );
+        }
+        if words::find(name).is_some() {
+            return (format!("`{name}` is a word, not a value"), format!("call it: `{}`", words::find(name).map_or("", |row| row.usage)));
+        }
+        let visible = self.scopes.iter().flatten().map(|index| self.variables[*index].name.as_str()).filter(|name| !name.contains(' '));
+        let consts = self.func.consts.iter().map(|param| &*param.name);
+        let message = format!("there is no variable `{name}` here");
+        if let Some(near) = did_you_mean(name, visible.chain(consts)) {
+            return (message, format!("did you mean `{near}`?"));
+        }
+        if self.variables.iter().any(|variable| variable.name == name) {
+            return (message, format!("it was declared in a block that has ended; declare it before: `let mut {name} = ..;`"));
+        }
+        if name.chars().all(|c| c.is_uppercase() || c == '_' || c.is_ascii_digit()) {
+            let help = format!("a kernel does not see constants outside; make it a constant parameter: `const {name}: usize`");
+            return (message, help);
+        }
+        (message, "a kernel sees its parameters, its generics and its own variables".to_string())
+    }
+
+    /// The visible variables that a loop assigns to, in the order of their declaration.
+    pub(super) fn assigned(&self, parts: &[&Block], conds: &[&Expr]) -> Vec<usize> {
+        let mut names = Assigned { local: Vec::new(), names: Vec::new() };
+        conds.iter().for_each(|cond| names.expr(cond));
+        parts.iter().for_each(|block| names.block(block));
+        let mut found: Vec<usize> = names.names.iter().filter_map(|name| self.find(name)).collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+}
+
+/// Walks a body for assignments to variables that it does not declare itself.
+struct Assigned {
+    local: Vec<String>,
+    names: Vec<String>,
+}
+
+impl Assigned {
+    fn block(&mut self, block: &Block) {
+        let depth = self.local.len();
+        block.stmts.iter().for_each(|stmt| self.stmt(stmt));
+        if let Some(value) = &block.value {
+            self.expr(value);
+        }
+        self.local.truncate(depth);
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) {
+        match &stmt.kind {
+            StmtKind::Let(pattern, _, value) => {
+                self.expr(value);
+                for_each_name(pattern, &mut |name| self.local.push(name.text.clone()));
+            }
+            StmtKind::Assign(pattern, value) => {
+                self.expr(value);
+                for_each_name(pattern, &mut |name| self.add(&name.text));
+            }
+            StmtKind::Update(name, _, value) => {
+                self.expr(value);
+                self.add(&name.text);
+            }
+            StmtKind::Expr(value) => self.expr(value),
+            StmtKind::If(inner) => {
+                self.expr(&inner.cond);
+                self.block(&inner.then_block);
+                inner.else_block.iter().for_each(|block| self.block(block));
+            }
+            StmtKind::Block(block) => self.block(block),
+            StmtKind::For(inner) => {
+                [Some(&inner.lower), Some(&inner.upper), inner.step.as_ref()].into_iter().flatten().for_each(|expr| self.expr(expr));
+                let depth = self.local.len();
+                for_each_name(&inner.index, &mut |name| self.local.push(name.text.clone()));
+                self.block(&inner.body);
+                self.local.truncate(depth);
+            }
+            StmtKind::While(inner) => {
+                self.expr(&inner.cond);
+                self.block(&inner.body);
+            }
+            StmtKind::Dead(_) | StmtKind::StaticAssert(..) | StmtKind::Return | StmtKind::Break | StmtKind::Continue => {}
+        }
+    }
+
+    fn add(&mut self, name: &str) {
+        if !self.local.iter().any(|local| local == name) {
+            self.names.push(name.to_string());
+        }
+    }
+
+    fn expr(&mut self, expr: &Expr) {
+        match &expr.kind {
+            ExprKind::If(inner) => {
+                self.expr(&inner.cond);
+                self.block(&inner.then_block);
+                inner.else_block.iter().for_each(|block| self.block(block));
+            }
+            ExprKind::Block(block) => self.block(block),
+            ExprKind::Neg(x) | ExprKind::Not(x) | ExprKind::Cast(x, _) | ExprKind::Field(x, _) => self.expr(x),
+            ExprKind::Binary(_, lhs, rhs) => [lhs, rhs].into_iter().for_each(|side| self.expr(side)),
+            ExprKind::Call(call) => call.args.iter().chain(call.named.iter().map(|(_, value)| value)).for_each(|arg| self.expr(arg)),
+            ExprKind::Tuple(list) | ExprKind::Shape(list) => list.iter().for_each(|elem| self.expr(elem)),
+            _ => {}
+        }
+    }
+}
+
+/// Every name that a pattern binds or assigns to.
+pub(super) fn for_each_name(pattern: &Pattern, visit: &mut dyn FnMut(&Name)) {
+    match pattern {
+        Pattern::Name { name, .. } => visit(name),
+        Pattern::Tuple(list, _) => list.iter().for_each(|elem| for_each_name(elem, visit)),
+        Pattern::Wild | Pattern::Error => {}
+    }
+}

@@ -1,0 +1,309 @@
+//! The generated code: a typed launcher, the IR's text, the variants, and one call into the runtime.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+
+use crate::frontend::attributes::Attributes;
+use crate::frontend::autotune::Autotune;
+use crate::frontend::place::{Errors, Place};
+use crate::frontend::signature::Signature;
+use crate::frontend::variants::Variant;
+use crate::ir::Type;
+
+/// What the launcher of a kernel is made of.
+pub(crate) struct Launcher<'a> {
+    pub(crate) item: &'a syn::ItemFn,
+    pub(crate) signature: &'a Signature,
+    pub(crate) attributes: &'a Attributes,
+    pub(crate) autotune: Option<&'a Autotune>,
+    /// The words that the body uses, each with its place.
+    pub(crate) words: &'a [(&'static str, Span)],
+}
+
+impl Launcher<'_> {
+    /// The launcher of a kernel that compiled.
+    pub(crate) fn tokens(&self, ir: &str, variants: &[Variant]) -> TokenStream {
+        let private = self.private();
+        let name = &self.signature.name.text;
+        let num_warps = self.attributes.num_warps;
+        let params = self.signature.params.iter().map(|param| {
+            let name = &param.name.text;
+            let kind = format_ident!(
+                "{}",
+                match param.ty {
+                    Some(Type::Pointer { mutable: false, .. }) => "Pointer",
+                    Some(Type::Pointer { mutable: true, .. }) => "PointerMut",
+                    _ => "Scalar",
+                }
+            );
+            quote!(#private::Param { name: #name, kind: #private::ParamKind::#kind })
+        });
+        let variants = variants.iter().map(|variant| {
+            let Variant { key, num_warps, num_stages, target, entry, shared_bytes, ptx } = variant;
+            quote!(#private::Variant {
+                key: &[#(#key),*], num_warps: #num_warps, num_stages: #num_stages, target: #target,
+                entry: #entry, shared_bytes: #shared_bytes, ptx: #ptx
+            })
+        });
+        // Local names of their own, so that a parameter may have any name.
+        let args = syn::Ident::new("args", Span::mixed_site());
+        let pushes = self.signature.params.iter().zip(self.inputs()).map(|(param, input)| {
+            let (name, ident) = (&param.name.text, &param.ident);
+            match (&param.ty, input) {
+                (Some(Type::Pointer { mutable, .. }), Some(ty)) => {
+                    let method = format_ident!("{}", if *mutable { "pointer_mut" } else { "pointer" });
+                    let elem = pointee(ty);
+                    quote!(#args.#method::<#elem>(#name, #ident);)
+                }
+                _ => quote!(#args.scalar(#ident);),
+            }
+        });
+        let key = self.key_words(&private);
+        let launch = match self.autotune {
+            None => quote!(#private::Launch::new(#args, #key)),
+            Some(autotune) => {
+                let configs = self.configs(autotune);
+                let words = autotune.key.iter().map(|index| self.word_of(*index));
+                let module = &self.signature.name_ident(self.item);
+                quote! {
+                    static TUNER: #private::Tuner<#module::Config> = #private::Tuner::new(&[#(#configs),*], &[#(#words),*]);
+                    #private::AutotunedLaunch::new(#args, #key, &TUNER)
+                }
+            }
+        };
+        let shadow = self.shadow();
+        self.function(quote! {
+            static KERNEL: #private::Kernel = #private::Kernel::new(#name, #ir, #num_warps, &[#(#params),*], &[#(#variants),*]);
+            #shadow
+            let mut #args = #private::Args::new(&KERNEL);
+            #(#pushes)*
+            #launch
+        })
+    }
+
+    /// A launcher of the same signature for a kernel that did not compile, so that its callers do.
+    pub(crate) fn stub(&self, errors: Errors) -> TokenStream {
+        let errors = errors.into_tokens();
+        let shadow = self.shadow();
+        let names = self.signature.params.iter().map(|param| &param.ident);
+        let function = self.function(quote! {
+            #shadow
+            #(let _ = #names;)*
+            ::core::unreachable!()
+        });
+        quote!(#errors #function)
+    }
+
+    fn function(&self, body: TokenStream) -> TokenStream {
+        let private = self.private();
+        let (vis, sig) = (&self.item.vis, &self.item.sig);
+        let attrs = &self.item.attrs;
+        let ident = &sig.ident;
+        let safety = self.attributes.unchecked.then(|| quote!(unsafe));
+        let types = self.signature.types.iter().map(|generic| {
+            let (ident, bound) = (&generic.ident, format_ident!("{}", generic.bound));
+            quote!(#ident: #private::#bound)
+        });
+        let consts = self.launch_consts().map(|index| {
+            let (ident, ty) = (&self.signature.consts[index].ident, &self.signature.consts[index].ty);
+            quote!(const #ident: #ty)
+        });
+        let params = self.signature.params.iter().zip(self.inputs()).map(|(param, ty)| {
+            let ident = &param.ident;
+            let ty = match (&param.ty, ty) {
+                (Some(Type::Pointer { mutable, .. }), Some(ty)) => {
+                    let (elem, argument) = (pointee(ty), format_ident!("{}", if *mutable { "PtrMutArg" } else { "PtrArg" }));
+                    quote!(impl #private::#argument<'a, #elem>)
+                }
+                (Some(_), Some(ty)) => quote!(#ty),
+                // A parameter whose type has been reported takes anything.
+                _ => quote!(impl ::core::marker::Sized),
+            };
+            quote!(#ident: #ty)
+        });
+        let (words, keys) = (self.words(), self.signature.types.len() + self.signature.consts.len());
+        let launch = match self.autotune {
+            None => quote!(#private::Launch<'a, #words, #keys>),
+            Some(_) => quote!(#private::AutotunedLaunch<'a, #words, #keys, #ident::Config>),
+        };
+        let module = self.autotune.map(|autotune| self.module(autotune));
+        quote! {
+            #module
+            #(#attrs)*
+            #[allow(
+                non_snake_case, trivial_numeric_casts, clippy::missing_safety_doc, clippy::too_many_arguments,
+                reason = "the kernel's own names and parameters; constants become key words"
+            )]
+            #vis #safety fn #ident<'a, #(#types,)* #(#consts),*>(#(#params),*) -> #launch {
+                #body
+            }
+        }
+    }
+
+    /// `pub mod kernel { pub struct Config { .. } }`
+    fn module(&self, autotune: &Autotune) -> TokenStream {
+        let private = self.private();
+        let (vis, ident) = (&self.item.vis, &self.item.sig.ident);
+        let doc = format!("The configurations of [`{ident}`](fn@{ident}).");
+        let generics: Vec<_> = autotune.tuned.iter().map(|index| &self.signature.consts[*index]).collect();
+        let fields = generics.iter().map(|generic| {
+            let (ident, ty) = (&generic.ident, &generic.ty);
+            let doc = format!("The constant parameter `{ident}`.");
+            quote!(#[doc = #doc] pub #ident: #ty)
+        });
+        let writes = generics.iter().zip(&autotune.tuned).map(|(generic, index)| {
+            let (ident, place) = (&generic.ident, self.signature.types.len() + index);
+            quote!(key[#place] = self.#ident as u64;)
+        });
+        quote! {
+            #[doc = #doc]
+            #[allow(non_snake_case, trivial_numeric_casts, unreachable_pub, unused_imports, reason = "the kernel's own names; its visibility decides")]
+            #vis mod #ident {
+                use super::*;
+
+                /// One configuration: values of the tuned constants, and a schedule.
+                #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+                pub struct Config {
+                    #(#fields,)*
+                    /// Warps that share one program.
+                    pub num_warps: u32,
+                    /// Depth of the pipelines.
+                    pub num_stages: u32,
+                }
+
+                impl #private::TuneConfig for Config {
+                    fn write_key(&self, key: &mut [u64]) {
+                        #(#writes)*
+                        let _ = key;
+                    }
+                    fn num_warps(&self) -> u32 {
+                        self.num_warps
+                    }
+                    fn num_stages(&self) -> u32 {
+                        self.num_stages
+                    }
+                }
+            }
+        }
+    }
+
+    fn configs(&self, autotune: &Autotune) -> Vec<TokenStream> {
+        let module = self.signature.name_ident(self.item);
+        let of_config = |config: &crate::frontend::autotune::Config| {
+            let fields = autotune.tuned.iter().zip(&config.values).map(|(index, value)| {
+                let generic = &self.signature.consts[*index];
+                let ident = &generic.ident;
+                let value = if generic.dtype == crate::dtype::Dtype::Bool { literal_bool(*value) } else { literal_int(*value) };
+                quote!(#ident: #value)
+            });
+            let (num_warps, num_stages) = (config.num_warps, config.num_stages);
+            quote!(#module::Config { #(#fields,)* num_warps: #num_warps, num_stages: #num_stages })
+        };
+        autotune.configs.iter().map(of_config).collect()
+    }
+
+    /// A never-used import of each word at its place in the body: editors show its documentation there.
+    fn shadow(&self) -> TokenStream {
+        if self.words.is_empty() {
+            return TokenStream::new();
+        }
+        let krate = &self.attributes.krate;
+        let words = self.words.iter().map(|(word, span)| {
+            let word = syn::Ident::new(word, *span);
+            quote_spanned!(*span=> #word as _)
+        });
+        quote! {
+            {
+                #[allow(unused_imports, reason = "for editors: hovering over a word of the body shows what it does")]
+                use #krate::dsl::{#(#words),*};
+            }
+        }
+    }
+
+    /// The constants that the launch names: those that no configuration fixes.
+    fn launch_consts(&self) -> impl Iterator<Item = usize> {
+        let tuned = |index: &usize| self.autotune.is_some_and(|autotune| autotune.tuned.contains(index));
+        (0..self.signature.consts.len()).filter(move |index| !tuned(index))
+    }
+
+    fn key_words(&self, private: &TokenStream) -> TokenStream {
+        let types = self.signature.types.iter().map(|generic| {
+            let ident = &generic.ident;
+            quote!(<#ident as #private::Element>::CODE)
+        });
+        let free: Vec<usize> = self.launch_consts().collect();
+        let consts = self.signature.consts.iter().enumerate().map(|(index, generic)| {
+            let ident = &generic.ident;
+            if free.contains(&index) { quote!(#ident as u64) } else { quote!(0) }
+        });
+        quote!([#(#types,)* #(#consts),*])
+    }
+
+    /// The first argument word of a parameter.
+    fn word_of(&self, index: usize) -> usize {
+        self.signature.params[..index].iter().map(|param| words_of(param.ty.as_ref())).sum()
+    }
+
+    fn words(&self) -> usize {
+        self.word_of(self.signature.params.len())
+    }
+
+    fn private(&self) -> TokenStream {
+        let krate = &self.attributes.krate;
+        quote!(#krate::__private)
+    }
+
+    /// The types of the parameters as they are written.
+    fn inputs(&self) -> Vec<Option<&syn::Type>> {
+        let typed = self.item.sig.inputs.iter().filter_map(|input| match input {
+            syn::FnArg::Typed(typed) => Some(Some(&*typed.ty)),
+            syn::FnArg::Receiver(_) => None,
+        });
+        typed.collect()
+    }
+}
+
+impl Signature {
+    /// The kernel's name as a token of the user's.
+    fn name_ident<'a>(&self, item: &'a syn::ItemFn) -> &'a syn::Ident {
+        &item.sig.ident
+    }
+}
+
+/// A pointer takes two argument words, a scalar one.
+fn words_of(ty: Option<&Type>) -> usize {
+    if ty.is_some_and(Type::is_pointer) { 2 } else { 1 }
+}
+
+/// `T` of `Ptr<T>`.
+fn pointee(ty: &syn::Type) -> TokenStream {
+    match ty {
+        syn::Type::Group(group) => pointee(&group.elem),
+        syn::Type::Paren(paren) => pointee(&paren.elem),
+        syn::Type::Path(path) => match path.path.segments.last().map(|segment| &segment.arguments) {
+            Some(syn::PathArguments::AngleBracketed(generics)) => {
+                let args = &generics.args;
+                quote!(#args)
+            }
+            _ => quote!(#ty),
+        },
+        _ => quote!(#ty),
+    }
+}
+
+fn literal_bool(value: i128) -> TokenStream {
+    if value == 0 { quote!(false) } else { quote!(true) }
+}
+
+fn literal_int(value: i128) -> TokenStream {
+    let literal = proc_macro2::Literal::i128_unsuffixed(value.abs());
+    if value < 0 { quote!(-#literal) } else { quote!(#literal) }
+}
+
+/// An item that is no function: its errors, and itself.
+pub(crate) fn foreign(item: &TokenStream, message: &str, help: &str) -> TokenStream {
+    let mut errors = Errors::default();
+    errors.push_help(Place::of(item), message, help);
+    let errors = errors.into_tokens();
+    quote!(#errors #item)
+}

@@ -1,0 +1,106 @@
+//! Calls: `word(a, b, option = c)`, `x.word(b)`, `word::<T>(a)`.
+
+use syn::Expr as Rust;
+
+use super::{Parser, plain};
+use crate::frontend::ast::{Call, Expr, ExprKind, Name, TypeName};
+use crate::frontend::place::Place;
+use crate::frontend::words;
+
+impl Parser<'_> {
+    pub(super) fn call(&mut self, call: &syn::ExprCall, place: Place) -> Expr {
+        let mut func = &*call.func;
+        while let Rust::Paren(syn::ExprParen { expr, .. }) | Rust::Group(syn::ExprGroup { expr, .. }) = func {
+            func = expr;
+        }
+        let Rust::Path(path) = func else {
+            self.expr(func);
+            return self.foreign(
+                Place::of(func),
+                "only the words of the language can be called",
+                "helpers are not available in kernels yet",
+            );
+        };
+        let Some(last) = path.path.segments.last().filter(|_| path.qself.is_none()) else {
+            return self.foreign(place, "only the words of the language can be called", "helpers are not available in kernels yet");
+        };
+        let (args, named) = self.arguments(&call.args);
+        let word = self.name(&last.ident);
+        if path.path.segments.len() > 1 {
+            let help = if words::is_word(&word.text) {
+                format!("the words of the language need no path: `{}(..)`", word.text)
+            } else {
+                "only the words of the language can be called; helpers are not available in kernels yet".to_string()
+            };
+            let written = path.path.segments.iter().map(|segment| plain(&segment.ident)).collect::<Vec<_>>().join("::");
+            return self.foreign(Place::of(path), format!("`{written}` cannot be called from a kernel"), help);
+        }
+        let types = match &last.arguments {
+            syn::PathArguments::None => Vec::new(),
+            syn::PathArguments::AngleBracketed(generics) => self.type_arguments(generics),
+            syn::PathArguments::Parenthesized(_) => {
+                return self.foreign(place, "this syntax is not available in kernels", "write `word::<T>(..)`");
+            }
+        };
+        Expr { kind: ExprKind::Call(Call { word, types, args, named, is_method: false }), place }
+    }
+
+    pub(super) fn method_call(&mut self, call: &syn::ExprMethodCall, place: Place) -> Expr {
+        let receiver = self.expr(&call.receiver);
+        let (mut args, named) = self.arguments(&call.args);
+        args.insert(0, receiver);
+        let types = call.turbofish.as_ref().map_or_else(Vec::new, |generics| self.type_arguments(generics));
+        let word = self.name(&call.method);
+        Expr { kind: ExprKind::Call(Call { word, types, args, named, is_method: true }), place }
+    }
+
+    fn arguments(&mut self, list: &syn::punctuated::Punctuated<Rust, syn::Token![,]>) -> (Vec<Expr>, Vec<(Name, Expr)>) {
+        let (mut args, mut named) = (Vec::new(), Vec::<(Name, Expr)>::new());
+        for arg in list {
+            match arg {
+                Rust::Assign(assign) => {
+                    let Rust::Path(path) = &*assign.left else {
+                        self.errors.push_help(
+                            Place::of(&assign.left),
+                            "the name of an option is one word",
+                            "options are written `mask = m`",
+                        );
+                        continue;
+                    };
+                    let Some(ident) = path.path.get_ident() else {
+                        self.errors.push_help(Place::of(path), "the name of an option is one word", "options are written `mask = m`");
+                        continue;
+                    };
+                    let name = self.name(ident);
+                    let value = self.expr(&assign.right);
+                    if named.iter().any(|(known, _)| known.text == name.text) {
+                        self.errors.push_help(name.place, format!("the option `{}` is given twice", name.text), "remove one of them");
+                    } else {
+                        named.push((name, value));
+                    }
+                }
+                other => {
+                    let expr = self.expr(other);
+                    if !named.is_empty() {
+                        self.errors.push_help(expr.place, "an argument stands after an option", "options such as `mask = m` come last");
+                    }
+                    args.push(expr);
+                }
+            }
+        }
+        (args, named)
+    }
+
+    fn type_arguments(&mut self, generics: &syn::AngleBracketedGenericArguments) -> Vec<TypeName> {
+        let mut types = Vec::new();
+        for argument in &generics.args {
+            match argument {
+                syn::GenericArgument::Type(ty) => types.push(self.ty(ty)),
+                other => {
+                    self.errors.push_help(Place::of(other), "only an element type can stand here", "write it like `zeros::<f32>([N])`")
+                }
+            }
+        }
+        types
+    }
+}

@@ -1,0 +1,249 @@
+//! Expressions.
+
+use quote::ToTokens;
+use syn::{BinOp, Expr as Rust, Lit, UnOp};
+
+use super::{Parser, plain};
+use crate::frontend::ast::{Expr, ExprKind, If, Operator, TypeName};
+use crate::frontend::place::Place;
+use crate::ir::{BinaryOp, CompareOp};
+
+impl Parser<'_> {
+    pub(super) fn expr(&mut self, expr: &Rust) -> Expr {
+        let place = Place::of(expr);
+        let kind = match expr {
+            Rust::Group(group) => return self.expr(&group.expr),
+            Rust::Paren(paren) => return Expr { place, ..self.expr(&paren.expr) },
+            Rust::Lit(lit) => self.literal(&lit.lit, place),
+            Rust::Path(path) => self.path(path, place),
+            Rust::Unary(unary) => self.unary(unary, place),
+            Rust::Binary(binary) => return self.binary(binary, place),
+            Rust::Cast(cast) => {
+                let x = self.expr(&cast.expr);
+                ExprKind::Cast(Box::new(x), self.ty(&cast.ty))
+            }
+            Rust::Call(call) => return self.call(call, place),
+            Rust::MethodCall(call) => return self.method_call(call, place),
+            Rust::Tuple(tuple) => ExprKind::Tuple(tuple.elems.iter().map(|elem| self.expr(elem)).collect()),
+            Rust::Array(array) => ExprKind::Shape(array.elems.iter().map(|elem| self.expr(elem)).collect()),
+            Rust::If(inner) => return self.if_expr(inner, place),
+            Rust::Block(block) if block.label.is_none() => ExprKind::Block(self.block(&block.block)),
+            Rust::Field(field) => ExprKind::Field(Box::new(self.expr(&field.base)), field.member.to_token_stream().to_string()),
+            _ => return self.unsupported(expr, place),
+        };
+        Expr { kind, place }
+    }
+
+    fn literal(&mut self, lit: &Lit, place: Place) -> ExprKind {
+        match lit {
+            Lit::Int(int) => {
+                let suffix = self.suffix(int.suffix(), place);
+                match int.base10_parse::<i128>() {
+                    Ok(value) if suffix.as_ref().is_some_and(|suffix| is_float(suffix)) => ExprKind::Float(value as f64, suffix),
+                    Ok(value) => ExprKind::Int(value, suffix),
+                    Err(_) => {
+                        self.errors.push_help(
+                            place,
+                            format!("`{int}` is too large for any integer type"),
+                            "the widest are `i64` and `u64`",
+                        );
+                        ExprKind::Error
+                    }
+                }
+            }
+            Lit::Float(float) => {
+                let suffix = self.suffix(float.suffix(), place);
+                match float.base10_parse::<f64>() {
+                    Ok(value) => ExprKind::Float(value, suffix),
+                    Err(_) => {
+                        self.errors.push_help(place, format!("`{float}` is not a number"), "write it like `1.5` or `1e-3`");
+                        ExprKind::Error
+                    }
+                }
+            }
+            Lit::Bool(bool) => ExprKind::Bool(bool.value),
+            Lit::Str(text) => ExprKind::Text(text.value()),
+            _ => {
+                self.errors.push_help(
+                    place,
+                    "characters, byte strings and C strings have no meaning in a kernel",
+                    "kernels compute with numbers and `bool`; a byte is written `97u8`",
+                );
+                ExprKind::Error
+            }
+        }
+    }
+
+    fn suffix(&mut self, suffix: &str, place: Place) -> Option<TypeName> {
+        (!suffix.is_empty()).then(|| TypeName { text: Some(suffix.to_string()), place })
+    }
+
+    fn path(&mut self, path: &syn::ExprPath, place: Place) -> ExprKind {
+        if path.qself.is_some() || path.path.segments.iter().any(|segment| !segment.arguments.is_none()) {
+            return self
+                .foreign(place, "paths with type arguments have no meaning here", "`name::<T>` is only for calls: `zeros::<f32>([N])`")
+                .kind;
+        }
+        let mut segments: Vec<String> = path.path.segments.iter().map(|segment| plain(&segment.ident)).collect();
+        match segments.len() {
+            1 => ExprKind::Name(segments.remove(0)),
+            _ => ExprKind::Path(segments),
+        }
+    }
+
+    fn unary(&mut self, unary: &syn::ExprUnary, place: Place) -> ExprKind {
+        let x = self.expr(&unary.expr);
+        match (&unary.op, x.kind) {
+            (UnOp::Neg(_), ExprKind::Int(value, suffix)) => ExprKind::Int(-value, suffix),
+            (UnOp::Neg(_), ExprKind::Float(value, suffix)) => ExprKind::Float(-value, suffix),
+            (UnOp::Neg(_), kind) => ExprKind::Neg(Box::new(Expr { kind, place: x.place })),
+            (UnOp::Not(_), kind) => ExprKind::Not(Box::new(Expr { kind, place: x.place })),
+            _ => {
+                self.foreign(
+                    place,
+                    "`*` does not dereference in a kernel",
+                    "read memory with `load(pointer)`, write it with `store(pointer, value)`",
+                )
+                .kind
+            }
+        }
+    }
+
+    fn binary(&mut self, binary: &syn::ExprBinary, place: Place) -> Expr {
+        let Some(operator) = operator(&binary.op) else {
+            return self.foreign(place, "an assignment has no value", "make it a statement of its own");
+        };
+        let (lhs, rhs) = (self.expr(&binary.left), self.expr(&binary.right));
+        Expr { kind: ExprKind::Binary(operator, Box::new(lhs), Box::new(rhs)), place }
+    }
+
+    pub(super) fn if_expr(&mut self, expr: &syn::ExprIf, place: Place) -> Expr {
+        let cond = self.expr(&expr.cond);
+        let then_block = self.block(&expr.then_branch);
+        let else_block = expr.else_branch.as_ref().map(|(_, branch)| match &**branch {
+            Rust::Block(block) => self.block(&block.block),
+            other => {
+                let value = self.expr(other);
+                let place = value.place;
+                crate::frontend::ast::Block { stmts: Vec::new(), value: Some(Box::new(value)), place }
+            }
+        });
+        let keyword = Place::at(expr.if_token.span);
+        Expr { kind: ExprKind::If(Box::new(If { cond, then_block, else_block, keyword })), place }
+    }
+
+    /// What Rust has and a kernel has not, each with the way to say it.
+    fn unsupported(&mut self, expr: &Rust, place: Place) -> Expr {
+        let (message, help) = match expr {
+            Rust::Assign(_) => ("an assignment has no value", "make it a statement of its own"),
+            Rust::Range(_) => ("a range has no value", "ranges are for loops: `for i in a..b`; a tile of indices is `arange(0, N)`"),
+            Rust::Index(index) => return self.index(index, place),
+            Rust::Closure(_) => ("closures are not available in kernels yet", "write the computation out on the tiles"),
+            Rust::Match(_) => ("`match` is not available in kernels", "use `if` and `else` on scalars, `select(cond, a, b)` on tiles"),
+            Rust::Reference(_) | Rust::RawAddr(_) => ("references have no meaning in a kernel", "values are copied; pass the value itself"),
+            Rust::Struct(_) => ("structs are not available in kernels", "use a tuple or separate variables"),
+            Rust::Repeat(_) => ("arrays are not available in kernels", "a tile of equal elements is `full([N], value)`"),
+            Rust::Loop(_) => ("`loop` is not available in kernels", "use `while cond { .. }`"),
+            Rust::While(_) | Rust::ForLoop(_) => ("a loop has no value", "make it a statement, and assign to a variable in it"),
+            Rust::Unsafe(_) => {
+                ("`unsafe` has no meaning inside a kernel", "for a kernel without bounds checks write `#[kernel(unchecked)]`")
+            }
+            Rust::Async(_) | Rust::Await(_) | Rust::TryBlock(_) | Rust::Yield(_) => {
+                ("asynchronous code has no meaning in a kernel", "launches are asynchronous by themselves")
+            }
+            Rust::Try(_) => ("`?` has no meaning in a kernel", "nothing in a kernel fails: guard memory with `mask = ..`"),
+            Rust::Const(_) => ("`const` blocks are not available in kernels", "arithmetic on constant parameters is constant by itself"),
+            Rust::Let(_) => ("`if let` and `while let` are not available in kernels", "compare with `==` and the like"),
+            Rust::Macro(mac) => return self.macro_call(&mac.mac, place),
+            Rust::Return(_) => ("`return` cannot stand inside an expression", "write `if cond { return; }` as a statement"),
+            Rust::Break(_) | Rust::Continue(_) => {
+                ("`break` and `continue` cannot stand inside an expression", "write `if cond { break; }` as a statement")
+            }
+            Rust::Infer(_) => ("`_` has no value", "write the value"),
+            Rust::Block(_) => ("labels are not available in kernels", "leave the innermost loop with `break`, outer ones with a flag"),
+            _ => (
+                "this syntax is not available in kernels",
+                "a kernel has `let`, assignments, operators, calls, `if`, `for`, `while` and tuples",
+            ),
+        };
+        self.foreign(place, message, help)
+    }
+
+    fn index(&mut self, index: &syn::ExprIndex, place: Place) -> Expr {
+        let is_axis = |expr: &Rust| matches!(expr, Rust::Range(_)) || matches!(expr, Rust::Path(path) if path.path.is_ident("None"));
+        if matches!(&*index.index, Rust::Tuple(tuple) if tuple.elems.iter().any(is_axis)) {
+            return self.foreign(place, "indexing that adds an axis is not available yet", "tiles have one axis for now");
+        }
+        self.foreign(
+            place,
+            "pointers and tiles are not indexed with `[]`",
+            "read one element with `load(x + i)`, several with `load(x + arange(0, N))`",
+        )
+    }
+
+    pub(super) fn macro_call(&mut self, mac: &syn::Macro, place: Place) -> Expr {
+        let name = mac.path.segments.last().map_or_else(String::new, |segment| segment.ident.to_string());
+        let help = match name.as_str() {
+            "device_print" | "device_assert" | "inline_ptx" => {
+                return self.foreign(place, format!("`{name}!` is not available yet"), "remove it for now");
+            }
+            "static_assert" => "make it a statement: `static_assert!(N > 16, \"N is too small\");`",
+            "assert" | "assert_eq" | "assert_ne" | "debug_assert" => {
+                "what is known at compile time is checked with `static_assert!(cond, \"message\")`"
+            }
+            "println" | "print" | "dbg" | "eprintln" => {
+                "printing from a kernel is not available yet; store the value and print it on the host"
+            }
+            "vec" => "a tile is made by `arange`, `zeros`, `full` or `load`",
+            "panic" | "todo" | "unimplemented" | "unreachable" => "a kernel cannot panic; leave it with `return`",
+            _ => "`static_assert!` is the only macro of the language",
+        };
+        self.foreign(place, format!("the macro `{name}!` is not available in kernels"), help)
+    }
+}
+
+fn is_float(suffix: &TypeName) -> bool {
+    matches!(suffix.text.as_deref(), Some("f16" | "bf16" | "f32" | "f64"))
+}
+
+/// The operator, unless it assigns.
+pub(super) fn operator(op: &BinOp) -> Option<Operator> {
+    Some(match op {
+        BinOp::Add(_) => Operator::Binary(BinaryOp::Add),
+        BinOp::Sub(_) => Operator::Binary(BinaryOp::Sub),
+        BinOp::Mul(_) => Operator::Binary(BinaryOp::Mul),
+        BinOp::Div(_) => Operator::Binary(BinaryOp::Div),
+        BinOp::Rem(_) => Operator::Binary(BinaryOp::Rem),
+        BinOp::And(_) => Operator::And,
+        BinOp::Or(_) => Operator::Or,
+        BinOp::BitXor(_) => Operator::Binary(BinaryOp::Xor),
+        BinOp::BitAnd(_) => Operator::Binary(BinaryOp::And),
+        BinOp::BitOr(_) => Operator::Binary(BinaryOp::Or),
+        BinOp::Shl(_) => Operator::Binary(BinaryOp::Shl),
+        BinOp::Shr(_) => Operator::Binary(BinaryOp::Shr),
+        BinOp::Eq(_) => Operator::Compare(CompareOp::Eq),
+        BinOp::Lt(_) => Operator::Compare(CompareOp::Lt),
+        BinOp::Le(_) => Operator::Compare(CompareOp::Le),
+        BinOp::Ne(_) => Operator::Compare(CompareOp::Ne),
+        BinOp::Ge(_) => Operator::Compare(CompareOp::Ge),
+        BinOp::Gt(_) => Operator::Compare(CompareOp::Gt),
+        _ => return None,
+    })
+}
+
+/// The operator in an assignment such as `+=`.
+pub(super) fn update_operator(op: &BinOp) -> Option<Operator> {
+    Some(Operator::Binary(match op {
+        BinOp::AddAssign(_) => BinaryOp::Add,
+        BinOp::SubAssign(_) => BinaryOp::Sub,
+        BinOp::MulAssign(_) => BinaryOp::Mul,
+        BinOp::DivAssign(_) => BinaryOp::Div,
+        BinOp::RemAssign(_) => BinaryOp::Rem,
+        BinOp::BitXorAssign(_) => BinaryOp::Xor,
+        BinOp::BitAndAssign(_) => BinaryOp::And,
+        BinOp::BitOrAssign(_) => BinaryOp::Or,
+        BinOp::ShlAssign(_) => BinaryOp::Shl,
+        BinOp::ShrAssign(_) => BinaryOp::Shr,
+        _ => return None,
+    }))
+}

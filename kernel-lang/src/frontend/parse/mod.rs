@@ -1,0 +1,87 @@
+//! Rust's syntax to the language's own: what a kernel cannot say is reported here, once, where it stands.
+
+mod call;
+mod expression;
+mod statement;
+
+use quote::ToTokens;
+
+use crate::frontend::ast::{Block, Expr, ExprKind, Name, TypeName};
+use crate::frontend::place::{Errors, Place};
+
+/// Parses a kernel's body.
+pub(crate) fn body(block: &syn::Block, errors: &mut Errors) -> Block {
+    let mut parser = Parser { errors };
+    let place = Place { start: block.brace_token.span.open(), end: block.brace_token.span.close() };
+    let block = parser.block(block);
+    if let Some(value) = &block.value
+        && !matches!(value.kind, ExprKind::If(_) | ExprKind::Block(_) | ExprKind::Call(_) | ExprKind::Error)
+        && !matches!(&value.kind, ExprKind::Tuple(list) if list.is_empty())
+    {
+        parser.errors.push_help(value.place, "a kernel returns nothing", "write results to memory: `store(y + offsets, value)`");
+    }
+    Block::of(block.into_stmts(), place)
+}
+
+struct Parser<'a> {
+    errors: &'a mut Errors,
+}
+
+impl Parser<'_> {
+    /// Reports something foreign and goes on with a hole in its place.
+    fn foreign(&mut self, place: Place, message: impl Into<String>, help: impl Into<String>) -> Expr {
+        self.errors.push_help(place, message, help);
+        Expr { kind: ExprKind::Error, place }
+    }
+
+    fn ty(&mut self, ty: &syn::Type) -> TypeName {
+        let place = Place::of(ty);
+        let text = match ty {
+            syn::Type::Group(group) => return self.ty(&group.elem),
+            syn::Type::Paren(paren) => return self.ty(&paren.elem),
+            syn::Type::Path(path) if path.qself.is_none() => match path.path.get_ident() {
+                Some(ident) => Some(plain(ident)),
+                None => {
+                    // `half::f16` and the like: the last segment is the dtype.
+                    let last = path.path.segments.last().filter(|segment| segment.arguments.is_none());
+                    last.map(|segment| plain(&segment.ident)).filter(|text| text.parse::<crate::dtype::Dtype>().is_ok())
+                }
+            },
+            _ => None,
+        };
+        if text.is_none() {
+            let written = ty.to_token_stream().to_string().replace(' ', "");
+            self.errors.push_help(
+                place,
+                format!("`{written}` is not an element type"),
+                "element types are `f16`, `bf16`, `f32`, `f64`, `i8` to `i64`, `u8` to `u64`, `usize`, `isize`, `bool` and type parameters such as `T`",
+            );
+        }
+        TypeName { text, place }
+    }
+
+    fn name(&mut self, ident: &syn::Ident) -> Name {
+        Name { text: plain(ident), place: ident.into() }
+    }
+
+    /// Attributes in the body: lints and comments mean nothing here, anything else would be lost unseen.
+    fn attributes(&mut self, attributes: &[syn::Attribute]) {
+        for attribute in attributes {
+            let known = ["doc", "allow", "expect", "warn", "deny", "rustfmt"];
+            let path = attribute.path();
+            if !path.segments.first().is_some_and(|first| known.iter().any(|name| first.ident == name)) {
+                self.errors.push_help(
+                    Place::of(attribute),
+                    format!("the attribute `{}` has no meaning inside a kernel", path.to_token_stream()),
+                    "remove it; a constant parameter and `if` choose code at compile time",
+                );
+            }
+        }
+    }
+}
+
+/// An identifier without `r#`.
+pub(crate) fn plain(ident: &syn::Ident) -> String {
+    let text = ident.to_string();
+    text.strip_prefix("r#").map_or(text.clone(), str::to_string)
+}

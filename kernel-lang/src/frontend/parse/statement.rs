@@ -1,0 +1,369 @@
+//! Blocks, statements and patterns.
+
+use proc_macro2::TokenStream;
+use quote::ToTokens;
+use syn::punctuated::Punctuated;
+use syn::{Expr as Rust, Pat};
+
+use super::Parser;
+use super::expression::update_operator;
+use crate::frontend::ast::{Block, Expr, ExprKind, For, Name, Pattern, Stmt, StmtKind, While};
+use crate::frontend::place::Place;
+
+impl Parser<'_> {
+    pub(super) fn block(&mut self, block: &syn::Block) -> Block {
+        let place = Place::of(block);
+        let mut stmts = Vec::new();
+        let mut value = None;
+        for (index, stmt) in block.stmts.iter().enumerate() {
+            let is_last = index + 1 == block.stmts.len();
+            match stmt {
+                // The last expression without a semicolon is the block's value, unless it is a statement by nature.
+                syn::Stmt::Expr(expr, None) if is_last && !is_statement(expr) => value = Some(Box::new(self.expr(expr))),
+                _ => stmts.extend(self.stmt(stmt)),
+            }
+        }
+        Block { stmts, value, place }
+    }
+
+    fn stmt(&mut self, stmt: &syn::Stmt) -> Option<Stmt> {
+        let place = Place::of(stmt);
+        let kind = match stmt {
+            syn::Stmt::Local(local) => self.local(local, place)?,
+            syn::Stmt::Expr(expr, _) => return self.expr_stmt(expr, place),
+            syn::Stmt::Macro(mac) => {
+                self.attributes(&mac.attrs);
+                self.macro_stmt(&mac.mac, place)?
+            }
+            syn::Stmt::Item(item) => {
+                let (what, help) = match item {
+                    syn::Item::Fn(_) => ("functions", "helpers are not available in kernels yet; write the computation out"),
+                    syn::Item::Const(syn::ItemConst { ident, .. }) | syn::Item::Static(syn::ItemStatic { ident, .. }) => {
+                        let pattern = Pattern::Name { name: self.name(ident), mutable: false };
+                        self.errors.push_help(
+                            Place::of(item),
+                            "constants cannot be declared inside a kernel",
+                            "use `let name = ..;`, which is constant where its value is",
+                        );
+                        // Known from here on, so that its uses are not reported too.
+                        return Some(Stmt { kind: StmtKind::Let(pattern, None, Expr { kind: ExprKind::Error, place }), place });
+                    }
+                    syn::Item::Use(_) => ("imports", "the words of the language need no import"),
+                    syn::Item::Macro(_) => ("macros", "`static_assert!` is the only macro of the language"),
+                    _ => ("items", "declare it outside, or write the computation out"),
+                };
+                self.errors.push_help(Place::of(item), format!("{what} cannot be declared inside a kernel"), help);
+                return None;
+            }
+        };
+        Some(Stmt { kind, place })
+    }
+
+    fn local(&mut self, local: &syn::Local, place: Place) -> Option<StmtKind> {
+        self.attributes(&local.attrs);
+        let (pattern, ty) = match &local.pat {
+            Pat::Type(typed) => (self.pattern(&typed.pat), Some(&*typed.ty)),
+            other => (self.pattern(other), None),
+        };
+        let ty = ty.filter(|ty| !matches!(ty, syn::Type::Infer(_))).and_then(|ty| match ty {
+            syn::Type::Tuple(_) => {
+                self.errors.push_help(Place::of(ty), "a tuple's type is not written in a kernel", "leave it out");
+                None
+            }
+            ty => Some(self.ty(ty)),
+        });
+        let Some(init) = &local.init else {
+            self.errors.push_help(place, "a variable needs a value where it is declared", "write `let mut x = ..;`");
+            let pattern = match pattern {
+                Pattern::Name { name, .. } => Pattern::Name { name, mutable: true },
+                pattern => pattern,
+            };
+            return Some(StmtKind::Let(pattern, ty, Expr { kind: ExprKind::Error, place }));
+        };
+        if let Some((_, diverge)) = &init.diverge {
+            self.errors.push_help(Place::of(diverge), "`let .. else` is not available in kernels", "use `if cond { return; }`");
+        }
+        Some(StmtKind::Let(pattern, ty, self.expr(&init.expr)))
+    }
+
+    fn expr_stmt(&mut self, expr: &Rust, place: Place) -> Option<Stmt> {
+        let kind = match expr {
+            Rust::Group(group) => return self.expr_stmt(&group.expr, place),
+            Rust::Assign(assign) => {
+                self.attributes(&assign.attrs);
+                let target = self.target(&assign.left);
+                StmtKind::Assign(target, self.expr(&assign.right))
+            }
+            Rust::Binary(binary) if let Some(operator) = update_operator(&binary.op) => {
+                let target = self.target(&binary.left);
+                let value = self.expr(&binary.right);
+                match target {
+                    Pattern::Name { name, .. } => StmtKind::Update(name, operator, value),
+                    Pattern::Error => return None,
+                    Pattern::Wild | Pattern::Tuple(..) => {
+                        let sign = operator.sign();
+                        self.errors.push_help(
+                            Place::of(&binary.left),
+                            format!("`{sign}=` needs one variable"),
+                            "update the variables one by one",
+                        );
+                        return None;
+                    }
+                }
+            }
+            Rust::ForLoop(inner) => self.for_loop(inner)?,
+            Rust::While(inner) => {
+                self.attributes(&inner.attrs);
+                self.label(inner.label.as_ref());
+                let cond = self.expr(&inner.cond);
+                StmtKind::While(While { cond, body: self.loop_body(&inner.body), going: None })
+            }
+            Rust::Loop(inner) => {
+                self.label(inner.label.as_ref());
+                self.loop_body(&inner.body);
+                self.errors.push_help(Place::at(inner.loop_token.span), "`loop` is not available in kernels", "use `while cond { .. }`");
+                return None;
+            }
+            Rust::Return(inner) => {
+                if let Some(value) = &inner.expr
+                    && !matches!(&**value, Rust::Tuple(tuple) if tuple.elems.is_empty())
+                {
+                    self.errors.push_help(
+                        Place::of(value),
+                        "a kernel returns nothing",
+                        "write results to memory: `store(y + offsets, value)`",
+                    );
+                }
+                StmtKind::Return
+            }
+            Rust::Break(inner) => {
+                if let Some(label) = &inner.label {
+                    self.no_labels(Place::of(label));
+                }
+                if let Some(value) = &inner.expr {
+                    self.errors.push_help(Place::of(value), "`break` gives no value", "assign to a variable before `break`");
+                }
+                StmtKind::Break
+            }
+            Rust::Continue(inner) => {
+                if let Some(label) = &inner.label {
+                    self.no_labels(Place::of(label));
+                }
+                StmtKind::Continue
+            }
+            Rust::Macro(mac) => self.macro_stmt(&mac.mac, place)?,
+            Rust::Verbatim(tokens) if tokens.is_empty() => return None,
+            other => return Some(Stmt { place, ..Stmt::of_expr(self.expr(other)) }),
+        };
+        Some(Stmt { kind, place })
+    }
+
+    fn loop_body(&mut self, body: &syn::Block) -> Block {
+        let block = self.block(body);
+        let place = block.place;
+        Block::of(block.into_stmts(), place)
+    }
+
+    fn label(&mut self, label: Option<&syn::Label>) {
+        if let Some(label) = label {
+            self.no_labels(Place::of(label));
+        }
+    }
+
+    fn no_labels(&mut self, place: Place) {
+        self.errors.push_help(
+            place,
+            "labels are not available in kernels",
+            "leave the innermost loop with `break`, outer ones with a flag",
+        );
+    }
+
+    fn for_loop(&mut self, inner: &syn::ExprForLoop) -> Option<StmtKind> {
+        self.attributes(&inner.attrs);
+        self.label(inner.label.as_ref());
+        let index = self.pattern(&inner.pat);
+        if let Pattern::Tuple(_, place) = index {
+            self.errors.push_help(place, "a loop has one index", "write `for i in a..b`");
+        }
+        let bounds = self.range(&inner.expr);
+        let body = self.loop_body(&inner.body);
+        let (lower, upper, step) = bounds?;
+        Some(StmtKind::For(For { index, lower, upper, step, body, going: None }))
+    }
+
+    /// `a..b`, `(a..b).step_by(s)`, `range(a, b)`, `range(a, b, s)`
+    fn range(&mut self, expr: &Rust) -> Option<(Expr, Expr, Option<Expr>)> {
+        const FORMS: &str = "write `a..b`, `(a..b).step_by(s)`, `range(a, b)` or `range(a, b, s)`";
+        let place = Place::of(expr);
+        match expr {
+            Rust::Paren(syn::ExprParen { expr, .. }) | Rust::Group(syn::ExprGroup { expr, .. }) => self.range(expr),
+            Rust::Range(range) => {
+                let (Some(lower), Some(upper)) = (&range.start, &range.end) else {
+                    self.errors.push_help(place, "a loop needs both bounds", FORMS);
+                    return None;
+                };
+                if matches!(range.limits, syn::RangeLimits::Closed(_)) {
+                    self.errors.push_help(place, "inclusive ranges are not available in kernels", "write `a..b + 1`");
+                }
+                Some((self.expr(lower), self.expr(upper), None))
+            }
+            Rust::MethodCall(call) if call.method == "step_by" && call.args.len() == 1 => {
+                let (lower, upper, step) = self.range(&call.receiver)?;
+                if step.is_some() {
+                    self.errors.push_help(place, "a loop has one step", FORMS);
+                }
+                Some((lower, upper, Some(self.expr(&call.args[0]))))
+            }
+            Rust::MethodCall(call) if call.method == "rev" => {
+                self.range(&call.receiver);
+                self.errors.push_help(
+                    Place::from(&call.method),
+                    "loops count upwards only",
+                    "compute the index in the body: `let j = n - 1 - i;`",
+                );
+                None
+            }
+            Rust::Call(call)
+                if let Rust::Path(path) = &*call.func
+                    && path.path.is_ident("range") =>
+            {
+                self.range_call(call, place, FORMS)
+            }
+            Rust::Call(call)
+                if let Rust::Path(path) = &*call.func
+                    && path.path.is_ident("static_range") =>
+            {
+                self.errors.push_help(Place::of(path), "`static_range` is not available yet", "use `range(a, b)`");
+                None
+            }
+            _ => {
+                self.errors.push_help(place, "a loop runs over a range of integers", FORMS);
+                None
+            }
+        }
+    }
+
+    fn range_call(&mut self, call: &syn::ExprCall, place: Place, forms: &str) -> Option<(Expr, Expr, Option<Expr>)> {
+        let mut bounds = Vec::new();
+        for arg in &call.args {
+            if let Rust::Assign(assign) = arg {
+                let name = assign.left.to_token_stream().to_string();
+                let message = match name.as_str() {
+                    "num_stages" | "loop_unroll_factor" | "flatten" | "warp_specialize" => {
+                        format!("the option `{name}` of a loop is not available yet")
+                    }
+                    _ => format!("`range` has no option `{name}`"),
+                };
+                self.errors.push_help(Place::of(&assign.left), message, forms);
+            } else {
+                bounds.push(self.expr(arg));
+            }
+        }
+        if !(2..=3).contains(&bounds.len()) {
+            self.errors.push_help(place, format!("`range` takes 2 or 3 arguments, not {}", bounds.len()), forms);
+            return None;
+        }
+        let mut bounds = bounds.into_iter();
+        Some((bounds.next()?, bounds.next()?, bounds.next()))
+    }
+
+    fn macro_stmt(&mut self, mac: &syn::Macro, place: Place) -> Option<StmtKind> {
+        if !mac.path.is_ident("static_assert") {
+            self.macro_call(mac, place);
+            return None;
+        }
+        let args = match mac.parse_body_with(Punctuated::<Rust, syn::Token![,]>::parse_terminated) {
+            Ok(args) => args,
+            Err(error) => {
+                self.errors.push_syn(&error);
+                return None;
+            }
+        };
+        const FORM: &str = "write `static_assert!(N > 16, \"N is too small\")`";
+        let mut args = args.into_iter();
+        let Some(cond) = args.next() else {
+            self.errors.push_help(place, "`static_assert!` needs a condition", FORM);
+            return None;
+        };
+        let message = match args.next() {
+            None => format!("static assertion failed: `{}`", tidy(&cond.to_token_stream())),
+            Some(Rust::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. })) => format!("static assertion failed: {}", text.value()),
+            Some(other) => {
+                self.errors.push_help(Place::of(&other), "the message of `static_assert!` is a literal text", FORM);
+                return None;
+            }
+        };
+        if let Some(extra) = args.next() {
+            self.errors.push_help(Place::of(&extra), "`static_assert!` takes a condition and a message", FORM);
+        }
+        Some(StmtKind::StaticAssert(self.expr(&cond), message))
+    }
+
+    fn pattern(&mut self, pat: &Pat) -> Pattern {
+        match pat {
+            Pat::Ident(ident) if ident.by_ref.is_none() && ident.subpat.is_none() => {
+                Pattern::Name { name: self.name(&ident.ident), mutable: ident.mutability.is_some() }
+            }
+            Pat::Wild(_) => Pattern::Wild,
+            Pat::Paren(paren) => self.pattern(&paren.pat),
+            Pat::Tuple(tuple) => Pattern::Tuple(tuple.elems.iter().map(|elem| self.pattern(elem)).collect(), Place::of(tuple)),
+            Pat::Type(typed) => {
+                self.errors.push_help(Place::of(typed), "a type cannot stand inside a pattern", "write it after the whole pattern");
+                Pattern::Error
+            }
+            other => {
+                self.errors.push_help(Place::of(other), "this pattern is not available in kernels", "bind a name, `_`, or a tuple of them");
+                Pattern::Error
+            }
+        }
+    }
+
+    /// The left side of an assignment.
+    fn target(&mut self, expr: &Rust) -> Pattern {
+        match expr {
+            Rust::Path(path) if let Some(ident) = path.path.get_ident() => {
+                Pattern::Name { name: Name { text: super::plain(ident), place: ident.into() }, mutable: true }
+            }
+            Rust::Infer(_) => Pattern::Wild,
+            Rust::Paren(syn::ExprParen { expr, .. }) | Rust::Group(syn::ExprGroup { expr, .. }) => self.target(expr),
+            Rust::Tuple(tuple) => Pattern::Tuple(tuple.elems.iter().map(|elem| self.target(elem)).collect(), Place::of(tuple)),
+            Rust::Index(_) | Rust::Unary(_) => {
+                self.errors.push_help(
+                    Place::of(expr),
+                    "memory is not assigned to",
+                    "write it with `store(y + offsets, value, mask = mask)`",
+                );
+                Pattern::Error
+            }
+            Rust::Field(_) => {
+                self.errors.push_help(
+                    Place::of(expr),
+                    "a part of a tuple is not assigned to",
+                    "take the tuple apart: `let (mut a, mut b) = t;`",
+                );
+                Pattern::Error
+            }
+            other => {
+                self.errors.push_help(Place::of(other), "only variables are assigned to", "write `x = ..` or `(a, b) = ..`");
+                Pattern::Error
+            }
+        }
+    }
+}
+
+/// Expressions that are statements by nature, also at the end of a block.
+fn is_statement(expr: &Rust) -> bool {
+    match expr {
+        Rust::Assign(_) | Rust::ForLoop(_) | Rust::While(_) | Rust::Loop(_) | Rust::Return(_) | Rust::Break(_) | Rust::Continue(_) => true,
+        Rust::Binary(binary) => update_operator(&binary.op).is_some(),
+        Rust::Macro(mac) => mac.mac.path.is_ident("static_assert"),
+        Rust::Verbatim(tokens) => tokens.is_empty(),
+        Rust::Group(group) => is_statement(&group.expr),
+        _ => false,
+    }
+}
+
+/// Tokens as one would write them.
+pub(crate) fn tidy(tokens: &TokenStream) -> String {
+    tokens.to_string().replace(" (", "(").replace("( ", "(").replace(" )", ")").replace(" ,", ",").replace(" . ", ".")
+}

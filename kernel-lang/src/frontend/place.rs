@@ -1,0 +1,137 @@
+//! Where something stands in the user's source, and the mistakes found there.
+
+use std::collections::HashMap;
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, quote_spanned};
+
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::location::Loc;
+
+/// A stretch of the user's source: its first and its last token.
+///
+/// Stable Rust does not join spans inside a macro, so both ends are kept and an error underlines from one to the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) start: Span,
+    pub(crate) end: Span,
+}
+
+impl Place {
+    /// From the first to the last of some tokens.
+    pub(crate) fn of(tokens: &impl ToTokens) -> Place {
+        let mut tokens = tokens.to_token_stream().into_iter();
+        let start = tokens.next().map_or_else(Span::call_site, |token| token.span());
+        let end = tokens.last().map_or(start, |token| token.span());
+        Place { start, end }
+    }
+
+    /// Of one token.
+    pub(crate) fn at(span: Span) -> Place {
+        Place { start: span, end: span }
+    }
+
+    /// From the start of `self` to the end of `last`.
+    pub(crate) fn to(self, last: Place) -> Place {
+        Place { start: self.start, end: last.end }
+    }
+
+    /// Line and column of the start.
+    pub(crate) fn loc(self) -> Loc {
+        let start = self.start.start();
+        Loc::new(u32::try_from(start.line).unwrap_or(0), u32::try_from(start.column + 1).unwrap_or(0))
+    }
+}
+
+impl From<&Ident> for Place {
+    fn from(ident: &Ident) -> Place {
+        Place::at(ident.span())
+    }
+}
+
+/// The mistakes found so far, each with the tokens to underline.
+#[derive(Debug, Default)]
+pub(crate) struct Errors {
+    list: Vec<(Place, Diagnostic)>,
+}
+
+impl Errors {
+    /// Adds a mistake.
+    pub(crate) fn push(&mut self, place: Place, message: impl Into<String>) {
+        self.add(place, Diagnostic::new(place.loc(), message));
+    }
+
+    /// Adds a mistake and how to mend it.
+    pub(crate) fn push_help(&mut self, place: Place, message: impl Into<String>, help: impl Into<String>) {
+        self.add(place, Diagnostic::new(place.loc(), message).help(help));
+    }
+
+    /// Adds a mistake that is already put in words; the same words at the same place are kept once.
+    pub(crate) fn add(&mut self, place: Place, diagnostic: Diagnostic) {
+        if !self.list.iter().any(|(_, known)| *known == diagnostic) {
+            self.list.push((place, diagnostic));
+        }
+    }
+
+    /// Adds what `syn` could not parse.
+    pub(crate) fn push_syn(&mut self, error: &syn::Error) {
+        for error in error.clone() {
+            self.push(Place::at(error.span()), error.to_string());
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Forgets the mistakes after the first `len`: a trial is over.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.list.truncate(len);
+    }
+
+    /// As the compiler's diagnostics, for who shows them as text.
+    pub(crate) fn into_diagnostics(self) -> Diagnostics {
+        let mut diagnostics = Diagnostics::new();
+        self.list.into_iter().for_each(|(_, diagnostic)| diagnostics.push(diagnostic));
+        diagnostics
+    }
+
+    /// As `compile_error!`s on the user's tokens, in the order of the source.
+    pub(crate) fn into_tokens(mut self) -> TokenStream {
+        self.list.sort_by_key(|(_, diagnostic)| diagnostic.loc);
+        self.list
+            .into_iter()
+            .map(|(place, diagnostic)| {
+                let message = diagnostic.to_string();
+                // rustc underlines from the first token of the invocation to its last.
+                let mut tokens = quote_spanned!(place.start=> ::core::compile_error!);
+                tokens.extend(quote_spanned!(place.end=> { #message }));
+                tokens
+            })
+            .collect()
+    }
+}
+
+/// Which tokens stand at a place of the IR: so that a mistake found in the IR is underlined in the source.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    map: HashMap<Loc, Place>,
+}
+
+impl Places {
+    /// Remembers a place; of several that start at one token the first, which is the innermost.
+    pub(crate) fn add(&mut self, place: Place) -> Loc {
+        let loc = place.loc();
+        self.map.entry(loc).or_insert(place);
+        loc
+    }
+
+    /// The tokens at a place of the IR.
+    pub(crate) fn get(&self, loc: Loc) -> Option<Place> {
+        self.map.get(&loc).copied()
+    }
+}

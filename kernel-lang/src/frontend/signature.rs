@@ -1,0 +1,331 @@
+//! A kernel's signature: its generics and its parameters.
+
+use syn::{FnArg, GenericParam, Pat, TypeParamBound};
+
+use crate::diagnostic::did_you_mean;
+use crate::dtype::Dtype;
+use crate::frontend::ast::Name;
+use crate::frontend::parse::plain;
+use crate::frontend::place::{Errors, Place};
+use crate::ir::{Elem, Type};
+
+/// What a bound such as `Float` stands for.
+pub(crate) const BOUNDS: &[(&str, &[Dtype])] =
+    &[("Float", &Dtype::FLOATS), ("Int", &Dtype::INTS), ("Number", &NUMBERS), ("Element", &Dtype::ALL)];
+
+const NUMBERS: [Dtype; 12] = {
+    let mut numbers = [Dtype::F32; 12];
+    let mut index = 0;
+    while index < 12 {
+        // `bool` comes first in `ALL`.
+        numbers[index] = Dtype::ALL[index + 1];
+        index += 1;
+    }
+    numbers
+};
+
+/// A kernel's signature as far as it could be read.
+pub(crate) struct Signature {
+    pub(crate) name: Name,
+    pub(crate) types: Vec<TypeGeneric>,
+    pub(crate) consts: Vec<ConstGeneric>,
+    pub(crate) params: Vec<Param>,
+}
+
+/// `T: Float`
+pub(crate) struct TypeGeneric {
+    pub(crate) name: Name,
+    pub(crate) ident: syn::Ident,
+    /// The bound, a name of [`BOUNDS`].
+    pub(crate) bound: &'static str,
+    pub(crate) choices: &'static [Dtype],
+}
+
+/// `const BLOCK_SIZE: usize`
+pub(crate) struct ConstGeneric {
+    pub(crate) name: Name,
+    pub(crate) ident: syn::Ident,
+    pub(crate) dtype: Dtype,
+    /// The type as it is written.
+    pub(crate) ty: syn::Type,
+}
+
+/// `x: Ptr<T>`
+pub(crate) struct Param {
+    pub(crate) name: Name,
+    pub(crate) ident: syn::Ident,
+    pub(crate) mutable: bool,
+    /// `None` if it has been reported.
+    pub(crate) ty: Option<Type>,
+}
+
+/// The dtype that a name of Rust stands for inside a kernel.
+pub(crate) fn dtype_of(name: &str) -> Option<Dtype> {
+    match name {
+        "usize" | "isize" => Some(Dtype::I64),
+        _ => name.parse().ok(),
+    }
+}
+
+/// Reads a signature and reports what a kernel cannot have.
+pub(crate) fn parse(item: &syn::ItemFn, errors: &mut Errors) -> Signature {
+    let sig = &item.sig;
+    let name = Name { text: plain(&sig.ident), place: Place::from(&sig.ident) };
+    let mut signature = Signature { name, types: Vec::new(), consts: Vec::new(), params: Vec::new() };
+    let foreign: [(Option<Place>, &str, &str); 4] = [
+        (sig.constness.as_ref().map(Place::of), "a kernel cannot be `const`", "remove `const`"),
+        (sig.asyncness.as_ref().map(Place::of), "a kernel cannot be `async`", "launches are asynchronous by themselves"),
+        (sig.abi.as_ref().map(Place::of), "a kernel has no ABI", "remove `extern`"),
+        (sig.variadic.as_ref().map(Place::of), "a kernel has a fixed number of parameters", "remove `...`"),
+    ];
+    for (place, message, help) in foreign {
+        if let Some(place) = place {
+            errors.push_help(place, message, help);
+        }
+    }
+    if let syn::Safety::Unsafe(token) = &sig.safety {
+        errors.push_help(
+            Place::of(token),
+            "a kernel is not declared `unsafe`",
+            "for a kernel without bounds checks write `#[kernel(unchecked)]`",
+        );
+    }
+    if let syn::ReturnType::Type(_, ty) = &sig.output
+        && !matches!(&**ty, syn::Type::Tuple(tuple) if tuple.elems.is_empty())
+    {
+        errors.push_help(Place::of(ty), "a kernel returns nothing", "take a parameter `y: PtrMut<T>` and `store` the result through it");
+    }
+    if let Some(clause) = &sig.generics.where_clause {
+        errors.push_help(Place::of(clause), "`where` clauses are not available in kernels", "write the bound at the parameter: `T: Float`");
+    }
+    for param in &sig.generics.params {
+        generic(param, &mut signature, errors);
+    }
+    for input in &sig.inputs {
+        parameter(input, &mut signature, errors);
+    }
+    unique(&signature, errors);
+    signature
+}
+
+fn generic(param: &GenericParam, signature: &mut Signature, errors: &mut Errors) {
+    match param {
+        GenericParam::Type(param) => {
+            let name = Name { text: plain(&param.ident), place: Place::from(&param.ident) };
+            if let Some((_, default)) = &param.default {
+                errors.push_help(
+                    Place::of(default),
+                    "a type parameter of a kernel has no default",
+                    "name the types at the launch: `kernel::<f32>(..)`",
+                );
+            }
+            let (bound, choices) = bound(param, errors).unwrap_or(("Element", &Dtype::ALL));
+            signature.types.push(TypeGeneric { name, ident: param.ident.clone(), bound, choices });
+        }
+        GenericParam::Const(param) => {
+            let name = Name { text: plain(&param.ident), place: Place::from(&param.ident) };
+            if let Some((_, default)) = &param.default {
+                errors.push_help(
+                    Place::of(default),
+                    "a constant parameter of a kernel has no default",
+                    "list values to compile: `#[kernel(N = [1024])]`",
+                );
+            }
+            let written = ident_of(&param.ty);
+            let dtype = written.as_deref().and_then(dtype_of).filter(|dtype| !dtype.is_float());
+            if dtype.is_none() {
+                errors.push_help(
+                    Place::of(&param.ty),
+                    "a constant parameter is an integer or `bool`",
+                    "use `usize`, `i32`, `u32`, `i64`, `u64` or `bool`; a float is an ordinary parameter",
+                );
+            }
+            let (dtype, ty) = dtype.map_or_else(|| (Dtype::I64, syn::parse_quote!(usize)), |dtype| (dtype, param.ty.clone()));
+            signature.consts.push(ConstGeneric { name, ident: param.ident.clone(), dtype, ty });
+        }
+        GenericParam::Lifetime(param) => {
+            errors.push_help(
+                Place::of(param),
+                "a kernel has no lifetime parameters",
+                "remove it: `Ptr<T>` borrows its tensor for the launch by itself",
+            );
+        }
+    }
+}
+
+fn bound(param: &syn::TypeParam, errors: &mut Errors) -> Option<(&'static str, &'static [Dtype])> {
+    const HELP: &str = "write one of `Float`, `Int`, `Number`, `Element`";
+    let mut bounds = param.bounds.iter();
+    let Some(first) = bounds.next() else {
+        errors.push_help(
+            Place::from(&param.ident),
+            format!("the type parameter `{}` has no bound", param.ident),
+            format!("write `{}: Float`, or `Int`, `Number`, `Element`", param.ident),
+        );
+        return None;
+    };
+    if let Some(extra) = bounds.next() {
+        errors.push_help(Place::of(extra), "a type parameter of a kernel has one bound", HELP);
+    }
+    let name = match first {
+        TypeParamBound::Trait(bound) => bound.path.segments.last().map(|segment| plain(&segment.ident)),
+        _ => None,
+    };
+    let name = name.unwrap_or_default();
+    let found = BOUNDS.iter().find(|(bound, _)| *bound == name).copied();
+    if found.is_none() {
+        let help = match did_you_mean(&name, BOUNDS.iter().map(|(bound, _)| *bound)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => HELP.to_string(),
+        };
+        let message = if name.is_empty() {
+            "a type parameter is bound by a set of element types".to_string()
+        } else {
+            format!("`{name}` is not a set of element types")
+        };
+        errors.push_help(Place::of(first), message, help);
+    }
+    found
+}
+
+fn parameter(input: &FnArg, signature: &mut Signature, errors: &mut Errors) {
+    let typed = match input {
+        FnArg::Typed(typed) => typed,
+        FnArg::Receiver(receiver) => {
+            errors.push_help(Place::of(receiver), "a kernel has no `self`", "make it a function of its own");
+            return;
+        }
+    };
+    for attribute in &typed.attrs {
+        if !attribute.path().is_ident("doc") && !attribute.path().is_ident("allow") {
+            errors.push_help(Place::of(attribute), "a kernel's parameter has no attributes", "remove it");
+        }
+    }
+    let (ident, mutable) = match &*typed.pat {
+        Pat::Ident(pat) if pat.by_ref.is_none() && pat.subpat.is_none() => (pat.ident.clone(), pat.mutability.is_some()),
+        other => {
+            errors.push_help(Place::of(other), "a kernel's parameter is one name", "write `x: Ptr<T>`");
+            (quote::format_ident!("parameter{}", signature.params.len()), false)
+        }
+    };
+    let name = Name { text: plain(&ident), place: Place::from(&ident) };
+    let ty = parameter_type(&typed.ty, signature, errors);
+    signature.params.push(Param { name, ident, mutable, ty });
+}
+
+fn ident_of(ty: &syn::Type) -> Option<String> {
+    match ty {
+        syn::Type::Path(path) if path.qself.is_none() => path.path.get_ident().map(plain),
+        syn::Type::Group(group) => ident_of(&group.elem),
+        syn::Type::Paren(paren) => ident_of(&paren.elem),
+        _ => None,
+    }
+}
+
+const KINDS: &str = "a kernel takes `Ptr<T>`, `PtrMut<T>` and scalars such as `usize` and `f32`";
+
+fn parameter_type(ty: &syn::Type, signature: &Signature, errors: &mut Errors) -> Option<Type> {
+    let place = Place::of(ty);
+    let path = match ty {
+        syn::Type::Group(group) => return parameter_type(&group.elem, signature, errors),
+        syn::Type::Paren(paren) => return parameter_type(&paren.elem, signature, errors),
+        syn::Type::Path(path) if path.qself.is_none() => &path.path,
+        syn::Type::Reference(_) | syn::Type::Slice(_) | syn::Type::Ptr(_) | syn::Type::Array(_) => {
+            errors.push_help(
+                place,
+                "memory is passed to a kernel as a pointer of its own kind",
+                "write `x: Ptr<f32>` to read, `y: PtrMut<f32>` to write",
+            );
+            return None;
+        }
+        _ => {
+            errors.push_help(place, "this type cannot be passed to a kernel", KINDS);
+            return None;
+        }
+    };
+    let last = path.segments.last()?;
+    let name = plain(&last.ident);
+    match name.as_str() {
+        "Ptr" | "PtrMut" => {
+            let mutable = name == "PtrMut";
+            let syn::PathArguments::AngleBracketed(generics) = &last.arguments else {
+                errors.push_help(place, format!("`{name}` needs an element type"), format!("write `{name}<f32>`"));
+                return None;
+            };
+            match (generics.args.len(), generics.args.first()) {
+                (1, Some(syn::GenericArgument::Type(inner))) => {
+                    let elem = element(inner, signature, errors)?;
+                    Some(Type::Pointer { elem, mutable })
+                }
+                _ => {
+                    errors.push_help(place, format!("`{name}` has one element type"), format!("write `{name}<f32>`"));
+                    None
+                }
+            }
+        }
+        "View" | "ViewMut" => {
+            errors.push_help(place, format!("`{name}` is not available yet"), "pass `Ptr<T>` and the sizes as `usize`");
+            None
+        }
+        _ if !last.arguments.is_none() => {
+            let help =
+                did_you_mean(&name, ["Ptr", "PtrMut"]).map_or_else(|| KINDS.to_string(), |near| format!("did you mean `{near}<..>`?"));
+            errors.push_help(place, format!("`{name}` cannot be passed to a kernel"), help);
+            None
+        }
+        _ => element(ty, signature, errors).map(Type::scalar),
+    }
+}
+
+/// The element type that a type is, with errors in the words of a signature.
+fn element(ty: &syn::Type, signature: &Signature, errors: &mut Errors) -> Option<Elem> {
+    let place = Place::of(ty);
+    let name = match ty {
+        syn::Type::Path(path) if path.qself.is_none() => {
+            path.path.segments.last().filter(|last| last.arguments.is_none()).map(|last| plain(&last.ident))
+        }
+        syn::Type::Group(group) => return element(&group.elem, signature, errors),
+        _ => None,
+    };
+    let Some(name) = name else {
+        errors.push_help(place, "this type cannot be passed to a kernel", KINDS);
+        return None;
+    };
+    if let Some(generic) = signature.types.iter().find(|generic| generic.name.text == name) {
+        return Some(Elem::Param(generic.name.text.as_str().into()));
+    }
+    if let Some(dtype) = dtype_of(&name) {
+        return Some(Elem::Dtype(dtype));
+    }
+    let names = Dtype::ALL.iter().map(|dtype| dtype.name()).chain(["usize", "isize", "Ptr", "PtrMut"]);
+    let help = match did_you_mean(&name, names.chain(signature.types.iter().map(|generic| generic.name.text.as_str()))) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if name.len() == 1 => format!("declare it: `fn {}<{name}: Float>(..)`", signature.name.text),
+        None => KINDS.to_string(),
+    };
+    errors.push_help(place, format!("`{name}` is not an element type"), help);
+    None
+}
+
+/// Names that the IR's text or the launcher could not hold apart.
+fn unique(signature: &Signature, errors: &mut Errors) {
+    let types = signature.types.iter().map(|generic| &generic.name);
+    let consts = signature.consts.iter().map(|generic| &generic.name);
+    let generics: Vec<&Name> = types.chain(consts).collect();
+    for (index, name) in generics.iter().enumerate() {
+        if dtype_of(&name.text).is_some() || matches!(name.text.as_str(), "inf" | "nan" | "min" | "max" | "cdiv") {
+            errors.push_help(name.place, format!("`{}` has a meaning of its own in a kernel", name.text), "choose another name");
+        }
+        if generics[..index].iter().any(|earlier| earlier.text == name.text) {
+            errors.push_help(name.place, format!("the generic `{}` is declared twice", name.text), "choose another name");
+        }
+    }
+    for (index, param) in signature.params.iter().enumerate() {
+        if signature.params[..index].iter().any(|earlier| earlier.name.text == param.name.text) {
+            errors.push_help(param.name.place, format!("the parameter `{}` is declared twice", param.name.text), "choose another name");
+        }
+        if generics.iter().any(|name| name.text == param.name.text) {
+            errors.push_help(param.name.place, format!("`{}` is a generic of the kernel", param.name.text), "choose another name");
+        }
+    }
+}

@@ -1,0 +1,439 @@
+//! Makes control flow nest: takes `return`, `break` and `continue` out of a body.
+//!
+//! The IR has structured control flow only, so what follows a statement that may leave early moves under a condition.
+//!
+//! before:  if c { return; }   rest
+//! after:   if c { } else { rest }
+//!
+//! Where the branches do not say by themselves whether the rest runs, a hidden variable does:
+//!
+//! before:  if c { a; if d { return; } }   rest
+//! after:   let live = true; if c { a; if d { live = false } }   if live { rest }
+//!
+//! A loop that can be left has a hidden variable `going` in its condition. Nothing is copied, so a body grows only by a constant.
+
+use crate::frontend::ast::{Block, Call, Expr, ExprKind, If, Name, Pattern, Stmt, StmtKind};
+use crate::frontend::place::{Errors, Place};
+
+/// Rewrites a kernel's body so that nothing leaves early.
+pub(crate) fn run(body: Block, errors: &mut Errors) -> Block {
+    let place = body.place;
+    let mut cx = Structurer { errors, flags: Vec::new(), depth: 0, next: 0 };
+    Block::of(cx.list(body.into_stmts(), place), place)
+}
+
+/// How a statement ends.
+#[derive(Clone, Copy)]
+struct Ends {
+    /// May what follows run?
+    falls_through: bool,
+    /// May it leave what it stands in?
+    leaves: bool,
+}
+
+const PLAIN: Ends = Ends { falls_through: true, leaves: false };
+
+/// A hidden variable that exits set to false.
+struct Flag {
+    name: String,
+    /// How many loops were open when it was made; a loop's own `going` counts that loop.
+    depth: usize,
+    is_going: bool,
+}
+
+struct Structurer<'a> {
+    errors: &'a mut Errors,
+    flags: Vec<Flag>,
+    depth: usize,
+    next: u32,
+}
+
+impl Structurer<'_> {
+    fn list(&mut self, stmts: Vec<Stmt>, place: Place) -> Vec<Stmt> {
+        let mut out = Vec::new();
+        let mut rest = stmts.into_iter();
+        while let Some(stmt) = rest.next() {
+            let ends = ends_of_stmt(&stmt);
+            let place = stmt.place.to(place);
+            match stmt.kind {
+                StmtKind::Return | StmtKind::Break | StmtKind::Continue => {
+                    if self.depth == 0 && !matches!(stmt.kind, StmtKind::Return) {
+                        let word = if matches!(stmt.kind, StmtKind::Break) { "break" } else { "continue" };
+                        self.errors.push_help(stmt.place, format!("`{word}` outside of a loop"), "to end the program early write `return`");
+                    }
+                    out.extend(self.exit(&stmt.kind, stmt.place));
+                    self.dead(rest.collect(), place, &mut out);
+                    return out;
+                }
+                StmtKind::If(inner) if ends.leaves => {
+                    let rest: Vec<Stmt> = rest.collect();
+                    self.leaving_if(inner, stmt.place, rest, place, &mut out);
+                    return out;
+                }
+                StmtKind::Block(block) if ends.leaves && is_scopeless(&block) => {
+                    let mut flat = block.stmts;
+                    flat.extend(rest);
+                    out.extend(self.list(flat, place));
+                    return out;
+                }
+                StmtKind::Let(pattern, ty, Expr { kind: ExprKind::If(inner), place: value_place }) if leaves_on_one_side(&inner) => {
+                    let rest: Vec<Stmt> = rest.collect();
+                    let bind = |block: Block| {
+                        let value = Expr { place: block.place, kind: ExprKind::Block(block) };
+                        let mut stmts = vec![Stmt { kind: StmtKind::Let(pattern, ty, value), place: value_place }];
+                        stmts.extend(rest);
+                        stmts
+                    };
+                    out.push(self.bound_if(*inner, stmt.place, bind, place));
+                    return out;
+                }
+                kind if ends.leaves => {
+                    let rest: Vec<Stmt> = rest.collect();
+                    self.guarded(Stmt { kind, place: stmt.place }, rest, place, &mut out);
+                    return out;
+                }
+                kind => {
+                    let stmt = self.inside(Stmt { kind, place: stmt.place });
+                    out.push(stmt);
+                }
+            }
+        }
+        out
+    }
+
+    /// `if` that may leave: what follows moves into the branch that goes on, if that is known.
+    fn leaving_if(&mut self, inner: If, place: Place, rest: Vec<Stmt>, end: Place, out: &mut Vec<Stmt>) {
+        let If { cond, then_block, else_block, keyword } = inner;
+        let cond = self.expr(cond);
+        let then_falls = ends_of_block(&then_block).falls_through;
+        let else_falls = else_block.as_ref().is_none_or(|block| ends_of_block(block).falls_through);
+        let else_place = else_block.as_ref().map_or(end, |block| block.place);
+        let in_scope = |block: Option<Block>, rest: Vec<Stmt>| {
+            let mut stmts: Vec<Stmt> = block.into_iter().map(|block| Stmt { place: block.place, kind: StmtKind::Block(block) }).collect();
+            stmts.extend(rest);
+            stmts
+        };
+        let (then_stmts, else_stmts, dead) = match (then_falls, else_falls) {
+            (false, false) => (then_block.stmts, else_block.map_or_else(Vec::new, |block| block.stmts), rest),
+            (false, true) => (then_block.stmts, in_scope(else_block, rest), Vec::new()),
+            (true, false) => (in_scope(Some(then_block), rest), else_block.map_or_else(Vec::new, |block| block.stmts), Vec::new()),
+            (true, true) => {
+                let stmt = Stmt { kind: StmtKind::If(If { cond, then_block, else_block, keyword }), place };
+                self.guarded(stmt, rest, end, out);
+                return;
+            }
+        };
+        let then_block = Block::of(self.list(then_stmts, end), end);
+        let else_stmts = self.list(else_stmts, end);
+        let else_block = (!else_stmts.is_empty()).then(|| Block::of(else_stmts, else_place));
+        out.push(Stmt { kind: StmtKind::If(If { cond, then_block, else_block, keyword }), place });
+        self.dead(dead, end, out);
+    }
+
+    /// `let x = if c { a } else { return }; rest`
+    fn bound_if(&mut self, inner: If, place: Place, bind: impl FnOnce(Block) -> Vec<Stmt>, end: Place) -> Stmt {
+        let If { cond, then_block, else_block, keyword } = inner;
+        let cond = self.expr(cond);
+        let then_falls = ends_of_block(&then_block).falls_through;
+        let else_block = else_block.unwrap_or_else(|| Block::of(Vec::new(), end));
+        let (then_stmts, else_stmts) =
+            if then_falls { (bind(then_block), else_block.into_stmts()) } else { (then_block.into_stmts(), bind(else_block)) };
+        let then_block = Block::of(self.list(then_stmts, end), end);
+        let else_block = Some(Block::of(self.list(else_stmts, end), end));
+        Stmt { kind: StmtKind::If(If { cond, then_block, else_block, keyword }), place }
+    }
+
+    /// A statement that may leave, and what follows only if it did not.
+    fn guarded(&mut self, stmt: Stmt, rest: Vec<Stmt>, end: Place, out: &mut Vec<Stmt>) {
+        if rest.is_empty() {
+            let stmt = self.inside(stmt);
+            out.push(stmt);
+            return;
+        }
+        let name = self.hidden("live");
+        out.push(set(&name, true, stmt.place, true));
+        self.flags.push(Flag { name: name.clone(), depth: self.depth, is_going: false });
+        let stmt = self.inside(stmt);
+        self.flags.pop();
+        let place = stmt.place;
+        out.push(stmt);
+        let then_block = Block::of(self.list(rest, end), end);
+        let cond = Expr { kind: ExprKind::Name(name), place };
+        out.push(Stmt { kind: StmtKind::If(If { cond, then_block, else_block: None, keyword: place }), place });
+    }
+
+    /// Rewrites what stands inside a statement.
+    fn inside(&mut self, stmt: Stmt) -> Stmt {
+        let place = stmt.place;
+        let kind = match stmt.kind {
+            StmtKind::If(inner) => {
+                let cond = self.expr(inner.cond);
+                let then_block = self.block(inner.then_block);
+                let else_block = inner.else_block.map(|block| self.block(block));
+                StmtKind::If(If { cond, then_block, else_block, keyword: inner.keyword })
+            }
+            StmtKind::Block(block) => StmtKind::Block(self.block(block)),
+            StmtKind::Dead(block) => StmtKind::Dead(self.block(block)),
+            StmtKind::For(mut inner) => {
+                inner.lower = self.expr(inner.lower);
+                inner.upper = self.expr(inner.upper);
+                inner.step = inner.step.map(|step| self.expr(step));
+                (inner.body, inner.going) = self.loop_body(inner.body);
+                StmtKind::For(inner)
+            }
+            StmtKind::While(mut inner) => {
+                inner.cond = self.expr(inner.cond);
+                (inner.body, inner.going) = self.loop_body(inner.body);
+                StmtKind::While(inner)
+            }
+            StmtKind::Let(pattern, ty, value) => StmtKind::Let(pattern, ty, self.expr(value)),
+            StmtKind::Assign(pattern, value) => StmtKind::Assign(pattern, self.expr(value)),
+            StmtKind::Update(name, operator, value) => StmtKind::Update(name, operator, self.expr(value)),
+            StmtKind::Expr(value) => StmtKind::Expr(self.expr(value)),
+            StmtKind::StaticAssert(value, message) => StmtKind::StaticAssert(self.expr(value), message),
+            kind @ (StmtKind::Return | StmtKind::Break | StmtKind::Continue) => kind,
+        };
+        // A loop that can be left declares its flag beside itself.
+        let going = match &kind {
+            StmtKind::For(inner) => inner.going.clone(),
+            StmtKind::While(inner) => inner.going.clone(),
+            _ => None,
+        };
+        let stmt = Stmt { kind, place };
+        match going {
+            Some(name) => Stmt { kind: StmtKind::Block(Block::of(vec![set(&name, true, place, true), stmt], place)), place },
+            None => stmt,
+        }
+    }
+
+    fn block(&mut self, block: Block) -> Block {
+        let place = block.place;
+        Block::of(self.list(block.into_stmts(), place), place)
+    }
+
+    fn loop_body(&mut self, body: Block) -> (Block, Option<String>) {
+        let going = body.stmts.iter().any(may_end_loop).then(|| self.hidden("going"));
+        self.depth += 1;
+        if let Some(name) = &going {
+            self.flags.push(Flag { name: name.clone(), depth: self.depth, is_going: true });
+        }
+        let body = self.block(body);
+        if going.is_some() {
+            self.flags.pop();
+        }
+        self.depth -= 1;
+        (body, going)
+    }
+
+    /// What an exit becomes: it clears every flag between itself and where it goes.
+    fn exit(&self, kind: &StmtKind, place: Place) -> Vec<Stmt> {
+        let clears = |flag: &&Flag| match kind {
+            StmtKind::Return => true,
+            StmtKind::Break => flag.depth == self.depth,
+            _ => flag.depth == self.depth && !flag.is_going,
+        };
+        self.flags.iter().filter(clears).map(|flag| set(&flag.name, false, place, false)).collect()
+    }
+
+    fn dead(&mut self, stmts: Vec<Stmt>, place: Place, out: &mut Vec<Stmt>) {
+        if !stmts.is_empty() {
+            let stmts = self.list(stmts, place);
+            out.push(Stmt { kind: StmtKind::Dead(Block::of(stmts, place)), place });
+        }
+    }
+
+    fn hidden(&mut self, what: &str) -> String {
+        self.next += 1;
+        // The blank keeps it apart from every name that a user can write.
+        format!("{what} {}", self.next)
+    }
+
+    /// Reports exits inside an expression, which cannot be moved under a condition, and rewrites the blocks in it.
+    fn expr(&mut self, mut expr: Expr) -> Expr {
+        let mut found = Vec::new();
+        exits_in(&expr, &mut found);
+        for place in found {
+            self.errors.push_help(
+                place,
+                "`return`, `break` and `continue` cannot stand inside an expression",
+                "make the `if` a statement that assigns to a variable",
+            );
+        }
+        self.blocks_in(&mut expr);
+        expr
+    }
+
+    fn blocks_in(&mut self, expr: &mut Expr) {
+        match &mut expr.kind {
+            ExprKind::If(inner) => {
+                self.blocks_in(&mut inner.cond);
+                self.value_block(&mut inner.then_block);
+                if let Some(block) = &mut inner.else_block {
+                    self.value_block(block);
+                }
+            }
+            ExprKind::Block(block) => self.value_block(block),
+            kind => operands(kind).into_iter().for_each(|operand| self.blocks_in(operand)),
+        }
+    }
+
+    fn value_block(&mut self, block: &mut Block) {
+        let stmts = std::mem::take(&mut block.stmts);
+        if stmts.iter().any(|stmt| ends_of_stmt(stmt).leaves) {
+            // Reported: what the block would give is open.
+            block.value = Some(Box::new(Expr { kind: ExprKind::Error, place: block.place }));
+        }
+        block.stmts = self.list(stmts, block.place);
+        if let Some(value) = &mut block.value {
+            self.blocks_in(value);
+        }
+    }
+}
+
+/// The expressions that an expression without blocks is made of.
+fn operands(kind: &mut ExprKind) -> Vec<&mut Expr> {
+    match kind {
+        ExprKind::Neg(x) | ExprKind::Not(x) | ExprKind::Cast(x, _) | ExprKind::Field(x, _) => vec![&mut **x],
+        ExprKind::Binary(_, lhs, rhs) => vec![&mut **lhs, &mut **rhs],
+        ExprKind::Call(Call { args, named, .. }) => args.iter_mut().chain(named.iter_mut().map(|(_, value)| value)).collect(),
+        ExprKind::Tuple(list) | ExprKind::Shape(list) => list.iter_mut().collect(),
+        ExprKind::If(_) | ExprKind::Block(_) | ExprKind::Error | ExprKind::Int(..) | ExprKind::Float(..) => Vec::new(),
+        ExprKind::Bool(_) | ExprKind::Text(_) | ExprKind::Name(_) | ExprKind::Path(_) => Vec::new(),
+    }
+}
+
+/// `let name = value;` or `name = value;`
+fn set(name: &str, value: bool, place: Place, declare: bool) -> Stmt {
+    let pattern = Pattern::Name { name: Name { text: name.to_string(), place }, mutable: true };
+    let value = Expr { kind: ExprKind::Bool(value), place };
+    let kind = if declare { StmtKind::Let(pattern, None, value) } else { StmtKind::Assign(pattern, value) };
+    Stmt { kind, place }
+}
+
+/// Can the block's statements stand among others without hiding their names?
+fn is_scopeless(block: &Block) -> bool {
+    !block.stmts.iter().any(|stmt| matches!(stmt.kind, StmtKind::Let(..)))
+}
+
+/// Does exactly one branch of a value's `if` always leave, and the other never?
+fn leaves_on_one_side(inner: &If) -> bool {
+    let Some(else_block) = &inner.else_block else { return false };
+    let (then_ends, else_ends) = (ends_of_block(&inner.then_block), ends_of_block(else_block));
+    (!then_ends.falls_through && !else_ends.leaves) || (!else_ends.falls_through && !then_ends.leaves)
+}
+
+fn ends_of_block(block: &Block) -> Ends {
+    let mut ends = PLAIN;
+    for stmt in &block.stmts {
+        let stmt = ends_of_stmt(stmt);
+        ends.leaves |= stmt.leaves;
+        ends.falls_through &= stmt.falls_through;
+    }
+    match block.value.as_deref() {
+        Some(Expr { kind: ExprKind::If(inner), .. }) => {
+            let value = ends_of_if(inner);
+            Ends { falls_through: ends.falls_through && value.falls_through, leaves: ends.leaves || value.leaves }
+        }
+        Some(Expr { kind: ExprKind::Block(inner), .. }) => {
+            let value = ends_of_block(inner);
+            Ends { falls_through: ends.falls_through && value.falls_through, leaves: ends.leaves || value.leaves }
+        }
+        _ => ends,
+    }
+}
+
+fn ends_of_if(inner: &If) -> Ends {
+    let then_ends = ends_of_block(&inner.then_block);
+    let else_ends = inner.else_block.as_ref().map_or(PLAIN, ends_of_block);
+    Ends { falls_through: then_ends.falls_through || else_ends.falls_through, leaves: then_ends.leaves || else_ends.leaves }
+}
+
+fn ends_of_stmt(stmt: &Stmt) -> Ends {
+    match &stmt.kind {
+        StmtKind::Return | StmtKind::Break | StmtKind::Continue => Ends { falls_through: false, leaves: true },
+        StmtKind::If(inner) => ends_of_if(inner),
+        StmtKind::Block(block) => ends_of_block(block),
+        // A loop keeps `break` and `continue` to itself; only `return` leaves it.
+        StmtKind::For(inner) => Ends { falls_through: true, leaves: inner.body.stmts.iter().any(may_return) },
+        StmtKind::While(inner) => Ends { falls_through: true, leaves: inner.body.stmts.iter().any(may_return) },
+        StmtKind::Let(_, _, Expr { kind: ExprKind::If(inner), .. }) if leaves_on_one_side(inner) => {
+            Ends { falls_through: true, leaves: true }
+        }
+        _ => PLAIN,
+    }
+}
+
+fn may_return(stmt: &Stmt) -> bool {
+    any_exit(stmt, &mut |kind, _| matches!(kind, StmtKind::Return), false)
+}
+
+/// Does the statement hold a `return`, or a `break` of the loop around it?
+fn may_end_loop(stmt: &Stmt) -> bool {
+    any_exit(stmt, &mut |kind, nested| matches!(kind, StmtKind::Return) || (matches!(kind, StmtKind::Break) && !nested), false)
+}
+
+/// Does a statement inside satisfy `test`, which also hears whether it stands in a loop within?
+fn any_exit(stmt: &Stmt, test: &mut dyn FnMut(&StmtKind, bool) -> bool, nested: bool) -> bool {
+    let mut in_block = |block: &Block, nested: bool| {
+        block.stmts.iter().any(|stmt| any_exit(stmt, test, nested))
+            || block.value.as_deref().is_some_and(|value| any_exit(&Stmt::of_expr(value.clone()), test, nested))
+    };
+    match &stmt.kind {
+        StmtKind::If(inner) => {
+            in_block(&inner.then_block, nested) || inner.else_block.as_ref().is_some_and(|block| in_block(block, nested))
+        }
+        StmtKind::Let(_, _, Expr { kind: ExprKind::If(inner), .. }) => {
+            in_block(&inner.then_block, nested) || inner.else_block.as_ref().is_some_and(|block| in_block(block, nested))
+        }
+        StmtKind::Block(block) => in_block(block, nested),
+        StmtKind::For(inner) => in_block(&inner.body, true),
+        StmtKind::While(inner) => in_block(&inner.body, true),
+        kind => test(kind, nested),
+    }
+}
+
+/// The exits inside an expression.
+fn exits_in(expr: &Expr, found: &mut Vec<Place>) {
+    let in_block = |block: &Block, found: &mut Vec<Place>| {
+        for stmt in &block.stmts {
+            exits_in_stmt(stmt, found);
+        }
+        if let Some(value) = &block.value {
+            exits_in(value, found);
+        }
+    };
+    match &expr.kind {
+        ExprKind::If(inner) => {
+            exits_in(&inner.cond, found);
+            in_block(&inner.then_block, found);
+            if let Some(block) = &inner.else_block {
+                in_block(block, found);
+            }
+        }
+        ExprKind::Block(block) => in_block(block, found),
+        ExprKind::Neg(x) | ExprKind::Not(x) | ExprKind::Cast(x, _) | ExprKind::Field(x, _) => exits_in(x, found),
+        ExprKind::Binary(_, lhs, rhs) => [lhs, rhs].into_iter().for_each(|side| exits_in(side, found)),
+        ExprKind::Call(Call { args, named, .. }) => {
+            args.iter().chain(named.iter().map(|(_, value)| value)).for_each(|arg| exits_in(arg, found));
+        }
+        ExprKind::Tuple(list) | ExprKind::Shape(list) => list.iter().for_each(|elem| exits_in(elem, found)),
+        ExprKind::Error | ExprKind::Int(..) | ExprKind::Float(..) | ExprKind::Bool(_) => {}
+        ExprKind::Text(_) | ExprKind::Name(_) | ExprKind::Path(_) => {}
+    }
+}
+
+fn exits_in_stmt(stmt: &Stmt, found: &mut Vec<Place>) {
+    match &stmt.kind {
+        StmtKind::Return | StmtKind::Break | StmtKind::Continue => found.push(stmt.place),
+        StmtKind::If(inner) => {
+            exits_in(&Expr { kind: ExprKind::If(Box::new(inner.clone())), place: stmt.place }, found);
+        }
+        StmtKind::Block(block) => exits_in(&Expr { kind: ExprKind::Block(block.clone()), place: stmt.place }, found),
+        StmtKind::Let(_, _, value) | StmtKind::Assign(_, value) | StmtKind::Update(_, _, value) | StmtKind::Expr(value) => {
+            exits_in(value, found)
+        }
+        // A loop inside an expression's block keeps its `break` and `continue`.
+        StmtKind::For(_) | StmtKind::While(_) if may_return(stmt) => found.push(stmt.place),
+        _ => {}
+    }
+}

@@ -1,0 +1,288 @@
+//! THE WORD TABLE: every word that a kernel can call, how it is called, and the words that are not there (yet).
+//!
+//! The documentation of a word stands in [`crate::dsl`] under the same name; a test compares the two lists.
+
+use crate::diagnostic::did_you_mean;
+use crate::ir::{BinaryOp, UnaryOp};
+
+/// What a word does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Word {
+    ProgramId,
+    NumPrograms,
+    Arange,
+    Cdiv,
+    Zeros,
+    Full,
+    Load,
+    Store,
+    Select,
+    Fma,
+    Clamp,
+    Bitcast,
+    To,
+    Range,
+    Unary(UnaryOp),
+    Binary(BinaryOp),
+}
+
+/// A row: the word, what it does, how it is called, and how many positional arguments it takes.
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
+    pub(crate) word: Word,
+    pub(crate) usage: &'static str,
+    pub(crate) args: usize,
+    /// May it stand behind a value: `x.exp()`?
+    pub(crate) method: bool,
+}
+
+const fn row(name: &'static str, word: Word, usage: &'static str, args: usize, method: bool) -> Row {
+    Row { name, word, usage, args, method }
+}
+
+/// The words of the language.
+pub(crate) const WORDS: &[Row] = &[
+    row("program_id", Word::ProgramId, "program_id(axis)", 1, false),
+    row("num_programs", Word::NumPrograms, "num_programs(axis)", 1, false),
+    row("arange", Word::Arange, "arange(start, end)", 2, false),
+    row("cdiv", Word::Cdiv, "cdiv(a, b)", 2, true),
+    row("zeros", Word::Zeros, "zeros::<f32>([N])", 1, false),
+    row("full", Word::Full, "full([N], value)", 2, false),
+    row("load", Word::Load, "load(pointer, mask = .., other = .., cache = .., evict = .., volatile = ..)", 1, false),
+    row("store", Word::Store, "store(pointer, value, mask = .., cache = .., evict = ..)", 2, false),
+    row("select", Word::Select, "select(cond, a, b)", 3, false),
+    row("min", Word::Binary(BinaryOp::Min), "min(a, b)", 2, true),
+    row("max", Word::Binary(BinaryOp::Max), "max(a, b)", 2, true),
+    row("abs", Word::Unary(UnaryOp::Abs), "abs(x)", 1, true),
+    row("fma", Word::Fma, "fma(a, b, c)", 3, true),
+    row("clamp", Word::Clamp, "clamp(x, low, high)", 3, true),
+    row("exp", Word::Unary(UnaryOp::Exp), "exp(x)", 1, true),
+    row("exp2", Word::Unary(UnaryOp::Exp2), "exp2(x)", 1, true),
+    row("log", Word::Unary(UnaryOp::Log), "log(x)", 1, true),
+    row("log2", Word::Unary(UnaryOp::Log2), "log2(x)", 1, true),
+    row("sqrt", Word::Unary(UnaryOp::Sqrt), "sqrt(x)", 1, true),
+    row("rsqrt", Word::Unary(UnaryOp::Rsqrt), "rsqrt(x)", 1, true),
+    row("sin", Word::Unary(UnaryOp::Sin), "sin(x)", 1, true),
+    row("cos", Word::Unary(UnaryOp::Cos), "cos(x)", 1, true),
+    row("tan", Word::Unary(UnaryOp::Tan), "tan(x)", 1, true),
+    row("tanh", Word::Unary(UnaryOp::Tanh), "tanh(x)", 1, true),
+    row("sigmoid", Word::Unary(UnaryOp::Sigmoid), "sigmoid(x)", 1, true),
+    row("erf", Word::Unary(UnaryOp::Erf), "erf(x)", 1, true),
+    row("floor", Word::Unary(UnaryOp::Floor), "floor(x)", 1, true),
+    row("ceil", Word::Unary(UnaryOp::Ceil), "ceil(x)", 1, true),
+    row("round", Word::Unary(UnaryOp::Round), "round(x)", 1, true),
+    row("rint", Word::Unary(UnaryOp::Rint), "rint(x)", 1, true),
+    row("trunc", Word::Unary(UnaryOp::Trunc), "trunc(x)", 1, true),
+    row("bitcast", Word::Bitcast, "bitcast::<u32>(x)", 1, true),
+    row("to", Word::To, "x.to::<f32>()", 1, true),
+    row("range", Word::Range, "for i in range(a, b, step)", 2, false),
+];
+
+/// Words of the block-level model that this version does not have.
+const LATER: &[&str] = &[
+    "dot",
+    "dot_scaled",
+    "sum",
+    "prod",
+    "argmax",
+    "argmin",
+    "reduce",
+    "cumsum",
+    "cumprod",
+    "associative_scan",
+    "scan",
+    "softmax",
+    "sort",
+    "topk",
+    "histogram",
+    "gather",
+    "xor_sum",
+    "reshape",
+    "trans",
+    "transpose",
+    "permute",
+    "expand_dims",
+    "col",
+    "row",
+    "broadcast_to",
+    "broadcast",
+    "join",
+    "split",
+    "cat",
+    "interleave",
+    "flip",
+    "view",
+    "ravel",
+    "squeeze",
+    "unsqueeze",
+    "zeros_like",
+    "full_like",
+    "ones",
+    "static_range",
+    "atomic_add",
+    "atomic_max",
+    "atomic_min",
+    "atomic_and",
+    "atomic_or",
+    "atomic_xor",
+    "atomic_xchg",
+    "atomic_cas",
+    "debug_barrier",
+    "barrier",
+    "device_print",
+    "device_assert",
+    "static_print",
+    "assume",
+    "multiple_of",
+    "max_contiguous",
+    "philox",
+    "rand",
+    "randn",
+    "randint",
+    "rand4x",
+    "randn4x",
+    "randint4x",
+    "umulhi",
+    "mul_high",
+    "pow",
+    "powf",
+    "powi",
+    "exp10",
+    "expm1",
+    "log1p",
+    "log10",
+    "asin",
+    "acos",
+    "atan",
+    "atan2",
+    "sinh",
+    "cosh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "cbrt",
+    "erfc",
+    "erfinv",
+    "lgamma",
+    "isnan",
+    "isinf",
+    "isfinite",
+    "popc",
+    "clz",
+    "ffs",
+    "swizzle2d",
+    "inline_asm_elementwise",
+    "map_elementwise",
+    "make_tensor_descriptor",
+    "load_tensor_descriptor",
+    "store_tensor_descriptor",
+    "make_block_ptr",
+    "advance",
+    "any",
+    "all",
+    "mean",
+    "var",
+    "count_ones",
+    "leading_zeros",
+    "trailing_zeros",
+    "is_nan",
+    "is_infinite",
+    "is_finite",
+    "copysign",
+    "signum",
+];
+
+/// Words of other languages and how they are said here.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("where", "select(cond, a, b)"),
+    ("where_", "select(cond, a, b)"),
+    ("r#where", "select(cond, a, b)"),
+    ("maximum", "max(a, b)"),
+    ("minimum", "min(a, b)"),
+    ("fmax", "max(a, b)"),
+    ("fmin", "min(a, b)"),
+    ("fabs", "abs(x)"),
+    ("ln", "log(x)"),
+    ("mul_add", "fma(a, b, c)"),
+    ("div_ceil", "cdiv(a, b)"),
+    ("ceil_div", "cdiv(a, b)"),
+    ("round_ties_even", "rint(x)"),
+    ("nearbyint", "rint(x)"),
+    ("logistic", "sigmoid(x)"),
+    ("recip", "1.0 / x"),
+    ("reciprocal", "1.0 / x"),
+    ("cast", "x as f32"),
+    ("to_bits", "bitcast::<u32>(x)"),
+    ("from_bits", "bitcast::<f32>(x)"),
+    ("transmute", "bitcast::<u32>(x)"),
+    ("splat", "full([N], value)"),
+    ("iota", "arange(0, N)"),
+    ("block_idx", "program_id(0)"),
+    ("program_idx", "program_id(0)"),
+    ("pid", "program_id(0)"),
+    ("grid_dim", "num_programs(0)"),
+    ("rsqrtf", "rsqrt(x)"),
+    ("logical_and", "a & b"),
+    ("logical_or", "a | b"),
+    ("wrapping_add", "a + b"),
+    ("wrapping_sub", "a - b"),
+    ("wrapping_mul", "a * b"),
+    ("add", "a + b"),
+    ("sub", "a - b"),
+    ("mul", "a * b"),
+    ("div", "a / b"),
+    ("offset", "pointer + offset"),
+    ("wrapping_shl", "a << b"),
+    ("wrapping_shr", "a >> b"),
+];
+
+/// The row of a word.
+pub(crate) fn find(name: &str) -> Option<&'static Row> {
+    WORDS.iter().find(|row| row.name == name)
+}
+
+/// Is it a word of this or a later version?
+pub(crate) fn is_word(name: &str) -> bool {
+    find(name).is_some() || LATER.contains(&name)
+}
+
+/// What to say of a word that is not in the table: message and help.
+pub(crate) fn unknown(name: &str, is_method: bool) -> (String, String) {
+    if LATER.contains(&name) {
+        return (format!("`{name}` is not available yet"), "the words there are stand in the documentation of `galatea::dsl`".to_string());
+    }
+    if let Some((_, instead)) = ELSEWHERE.iter().find(|(word, _)| *word == name) {
+        return (format!("there is no word `{name}`"), format!("write `{instead}`"));
+    }
+    let candidates = WORDS.iter().filter(|row| row.method || !is_method).map(|row| row.name);
+    let what = if is_method { "method" } else { "word" };
+    match did_you_mean(name, candidates) {
+        Some(near) => (format!("there is no {what} `{name}`"), format!("did you mean `{near}`?")),
+        None => (
+            format!("there is no {what} `{name}`"),
+            "a kernel calls only the words of `galatea::dsl`; helper functions are not available in kernels yet".to_string(),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_there_or_later_or_elsewhere() {
+        for row in WORDS {
+            assert!(!LATER.contains(&row.name), "{}", row.name);
+            assert!(ELSEWHERE.iter().all(|(word, _)| *word != row.name), "{}", row.name);
+        }
+        assert!(ELSEWHERE.iter().all(|(word, _)| !LATER.contains(word)));
+    }
+
+    #[test]
+    fn every_unknown_word_has_a_help() {
+        assert_eq!(unknown("arrange", false).1, "did you mean `arange`?");
+        assert_eq!(unknown("maximum", false).1, "write `max(a, b)`");
+        assert_eq!(unknown("dot", false).0, "`dot` is not available yet");
+        assert!(unknown("frobnicate", false).1.contains("helper functions"));
+    }
+}

@@ -1,0 +1,211 @@
+//! Layouts from descriptions, and layouts of reshaped tiles.
+
+use super::{Layout, LayoutError, Level, check_shape, flatten};
+
+impl Layout {
+    /// Triton's blocked layout. Each thread holds `size_per_thread` elements along each axis, side by side; `threads_per_warp`
+    /// such threads and then `warps` such warps stand side by side; in each of the three, `order[0]` varies fastest.
+    /// A tile that is larger repeats the pattern in more registers, again `order[0]` first; along an axis where the tile is
+    /// smaller, the bits beyond its extent hold copies.
+    ///
+    /// ```
+    /// use kernel_lang::layout::Layout;
+    /// let layout = Layout::blocked(&[128, 64], &[1, 8], &[4, 8], &[8, 1], &[1, 0]).unwrap();
+    /// assert_eq!(layout.registers_per_thread(), 32); // 8 columns of 4 rows
+    /// assert_eq!(layout.apply(8, 9, 1, 0), [1 + 4 + 32, 8]); // the second row; lane 9 = (1, 1); warp 1 = 4 rows down
+    /// ```
+    ///
+    /// # Errors
+    /// If the lists differ in length, an entry is no power of two, `order` does not name each axis once, or the layout
+    /// needs more bits than [`Level::most_bits`].
+    pub fn blocked(
+        shape: &[u32],
+        size_per_thread: &[u32],
+        threads_per_warp: &[u32],
+        warps: &[u32],
+        order: &[usize],
+    ) -> Result<Layout, LayoutError> {
+        check_order(order, shape.len())?;
+        let mut tiler = Tiler::new(shape)?;
+        let counts = [(Level::Register, size_per_thread), (Level::Lane, threads_per_warp), (Level::Warp, warps)];
+        for (level, counts) in counts {
+            if counts.len() != shape.len() {
+                return Err(LayoutError::Rank { expected: shape.len(), found: counts.len() });
+            }
+            for &axis in order {
+                tiler.extend(level, axis, counts[axis])?;
+            }
+        }
+        tiler.finish(order)
+    }
+
+    /// The 1-d blocked layout for memory-bound kernels: `vector` consecutive elements a thread, 32 threads a warp.
+    ///
+    /// ```
+    /// use kernel_lang::layout::Layout;
+    /// assert_eq!(
+    ///     Layout::vectorised_1d(1024, 4, 4).unwrap().to_string(),
+    ///     "layout<[1024], register = [1, 2, 512], lane = [4, 8, 16, 32, 64], warp = [128, 256], block = []>"
+    /// );
+    /// ```
+    ///
+    /// # Errors
+    /// If an argument is no power of two, or there are too many registers or warps.
+    pub fn vectorised_1d(extent: u32, vector: u32, num_warps: u32) -> Result<Layout, LayoutError> {
+        Self::blocked(&[extent], &[vector], &[32], &[num_warps], &[0])
+    }
+
+    /// The identity: bits of the row-major index in order are the registers', then the lanes', the warps', the blocks';
+    /// the counts must add up to the index's bits.
+    ///
+    /// # Errors
+    /// If the counts do not add up ([`LayoutError::ElementCount`]), or `shape` is none.
+    pub fn identity(shape: &[u32], bits: [usize; 4]) -> Result<Layout, LayoutError> {
+        let from = check_shape(shape)?;
+        let total = bits.iter().fold(0usize, |sum, &count| sum.saturating_add(count));
+        if total != from.trailing_zeros() as usize {
+            return Err(LayoutError::ElementCount { from, to: 1u64.checked_shl(total as u32).unwrap_or(0) });
+        }
+        let mut next = 0;
+        Self::from_flat(
+            shape,
+            bits.map(|count| {
+                next += count;
+                (next - count..next).map(|bit| 1 << bit).collect()
+            }),
+        )
+    }
+
+    /// The layout of a tile without `axis`, each thread holding what it held along the others: of a reduction's result
+    /// (Triton's slice layout). Registers that differed only along the axis become copies, which
+    /// [`Layout::without_register_copies`] removes.
+    ///
+    /// # Errors
+    /// [`LayoutError::Axis`].
+    pub fn slice(&self, axis: usize) -> Result<Layout, LayoutError> {
+        self.check_axis(axis, self.rank())?;
+        let mut shape = self.shape().to_vec();
+        shape.remove(axis);
+        self.map_indices(&shape, |mut index| {
+            index.remove(axis);
+            index
+        })
+    }
+
+    /// The layout with a new axis of extent 1 before `axis`.
+    ///
+    /// # Errors
+    /// [`LayoutError::Axis`], if `axis` is beyond the rank.
+    pub fn expand_dims(&self, axis: usize) -> Result<Layout, LayoutError> {
+        self.check_axis(axis, self.rank() + 1)?;
+        let mut shape = self.shape().to_vec();
+        shape.insert(axis, 1);
+        self.reshape(&shape)
+    }
+
+    /// The layout with axis `i` of the result being axis `order[i]` of `self`.
+    ///
+    /// # Errors
+    /// [`LayoutError::NotAPermutation`].
+    pub fn permute(&self, order: &[usize]) -> Result<Layout, LayoutError> {
+        check_order(order, self.rank())?;
+        let pick = |from: &[u32]| order.iter().map(|&axis| from[axis]).collect::<Vec<_>>();
+        self.map_indices(&pick(self.shape()), |index| pick(&index))
+    }
+
+    /// The layout of the transposed tile: the last two axes swapped.
+    ///
+    /// # Errors
+    /// [`LayoutError::Rank`], if there are fewer than two axes.
+    pub fn transpose(&self) -> Result<Layout, LayoutError> {
+        let rank = self.rank();
+        if rank < 2 {
+            return Err(LayoutError::Rank { expected: 2, found: rank });
+        }
+        let mut order: Vec<usize> = (0..rank).collect();
+        order.swap(rank - 2, rank - 1);
+        self.permute(&order)
+    }
+
+    /// The layout of the same elements in row-major order under another shape. No basis changes.
+    ///
+    /// # Errors
+    /// [`LayoutError::ElementCount`], or if `shape` is none.
+    pub fn reshape(&self, shape: &[u32]) -> Result<Layout, LayoutError> {
+        let (from, to) = (self.elements(), check_shape(shape)?);
+        if from != to {
+            return Err(LayoutError::ElementCount { from, to });
+        }
+        Self::from_flat(shape, self.0.bases.clone())
+    }
+
+    fn map_indices(&self, shape: &[u32], map: impl Fn(Vec<u32>) -> Vec<u32>) -> Result<Layout, LayoutError> {
+        let bases = Level::ALL.map(|level| self.flat_bases(level).iter().map(|&flat| flatten(shape, &map(self.unflatten(flat)))).collect());
+        Self::from_flat(shape, bases)
+    }
+
+    fn check_axis(&self, axis: usize, end: usize) -> Result<(), LayoutError> {
+        if axis < end { Ok(()) } else { Err(LayoutError::Axis { axis, rank: self.rank() }) }
+    }
+}
+
+fn check_order(order: &[usize], rank: usize) -> Result<(), LayoutError> {
+    let mut sorted = order.to_vec();
+    sorted.sort_unstable();
+    if sorted.into_iter().eq(0..rank) { Ok(()) } else { Err(LayoutError::NotAPermutation) }
+}
+
+/// Lays bits out along the axes of a tile from the inside out.
+pub(super) struct Tiler {
+    shape: Vec<u32>,
+    /// By axis: how many elements the bits so far span.
+    covered: Vec<u32>,
+    bases: [Vec<u64>; 4],
+}
+
+impl Tiler {
+    pub(super) fn new(shape: &[u32]) -> Result<Self, LayoutError> {
+        check_shape(shape)?;
+        Ok(Self { shape: shape.to_vec(), covered: vec![1; shape.len()], bases: Default::default() })
+    }
+
+    /// Adds one bit that stands for `step` elements along `axis`; beyond the extent it makes a copy.
+    pub(super) fn bit(&mut self, level: Level, axis: usize, step: u32) {
+        let mut index = vec![0; self.shape.len()];
+        if step < self.shape[axis] {
+            index[axis] = step;
+        }
+        self.covered[axis] = self.covered[axis].max(step.saturating_mul(2));
+        self.bases[level as usize].push(flatten(&self.shape, &index));
+    }
+
+    /// Sets `count` of what there is so far side by side along `axis`.
+    pub(super) fn extend(&mut self, level: Level, axis: usize, count: u32) -> Result<(), LayoutError> {
+        if !count.is_power_of_two() {
+            return Err(LayoutError::NotAPowerOfTwo { value: count });
+        }
+        for _ in 0..count.trailing_zeros() {
+            self.bit(level, axis, self.covered[axis]);
+        }
+        Ok(())
+    }
+
+    /// Adds bits that make copies only.
+    pub(super) fn copies(&mut self, level: Level, count: u32) -> Result<(), LayoutError> {
+        if !count.is_power_of_two() {
+            return Err(LayoutError::NotAPowerOfTwo { value: count });
+        }
+        self.bases[level as usize].extend((0..count.trailing_zeros()).map(|_| 0));
+        Ok(())
+    }
+
+    /// Fills the tile with repetitions in registers, `order[0]` varying fastest.
+    pub(super) fn finish(mut self, order: &[usize]) -> Result<Layout, LayoutError> {
+        for &axis in order {
+            while self.covered[axis] < self.shape[axis] {
+                self.bit(Level::Register, axis, self.covered[axis]);
+            }
+        }
+        Layout::from_flat(&self.shape, self.bases)
+    }
+}

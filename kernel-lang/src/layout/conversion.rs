@@ -1,0 +1,151 @@
+//! From one layout to another: which way to go, and the plan as data.
+//!
+//! The matrix dst⁻¹ ∘ src says what has to move. If it mixes registers only, they are renamed; lanes, they are exchanged by
+//! shuffles; warps, through shared memory. Where two ways work the cheaper is taken, by a count of issue slots.
+
+use super::matrix::Span;
+use super::{Layout, LayoutError, Level, SharedPlan, ShufflePlan};
+
+/// How to bring a tile from a source layout to a destination layout: [`conversion`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Conversion {
+    /// The layouts are the same map.
+    None,
+    /// Elements stay in their threads: destination register `i` is source register `from[i]`, in every thread.
+    Registers(Vec<u32>),
+    /// Elements stay in their warps.
+    Shuffle(ShufflePlan),
+    /// Elements stay in their blocks.
+    Shared(SharedPlan),
+}
+
+/// The cheapest way from `src` to `dst` for elements of `element_bits` bits (8, 16, 32 or 64; a bool counts as 8).
+///
+/// Every element that `dst` holds must be held in `src` by some thread of the same block; copies are made and dropped as
+/// needed. Works for any two linear layouts, not only those made of single bits.
+///
+/// ```
+/// use kernel_lang::layout::{Conversion, Layout, conversion};
+/// // The two tables of the module's first example.
+/// let rows: Layout = "layout<[4, 4], register = [(0, 1)], lane = [(0, 2), (1, 0), (2, 0)], warp = [], block = []>".parse()?;
+/// let columns: Layout = "layout<[4, 4], register = [(1, 0)], lane = [(2, 0), (0, 1), (0, 2)], warp = [], block = []>".parse()?;
+/// let Conversion::Shuffle(plan) = conversion(&rows, &columns, 32)? else { panic!() };
+/// assert_eq!(plan.rounds.len(), 2);
+///
+/// let transposed = Layout::blocked(&[64, 64], &[1, 4], &[2, 16], &[4, 1], &[1, 0])?;
+/// let Conversion::Shared(plan) = conversion(&transposed, &transposed.transpose()?, 32)? else { panic!() };
+/// assert_eq!((plan.store.bank_conflicts, plan.load.bank_conflicts), (0, 0));
+/// # Ok::<(), kernel_lang::layout::LayoutError>(())
+/// ```
+///
+/// # Errors
+/// [`LayoutError::ShapesDiffer`], [`LayoutError::ThreadsDiffer`], [`LayoutError::ElementBits`]; [`LayoutError::NotSurjective`]
+/// or [`LayoutError::CrossesBlocks`] if `src` does not hold an element, or not in the block that wants it.
+pub fn conversion(src: &Layout, dst: &Layout, element_bits: u32) -> Result<Conversion, LayoutError> {
+    check(src, dst, element_bits)?;
+    if src == dst {
+        return Ok(Conversion::None);
+    }
+    if let Some(from) = registers(src, dst) {
+        return Ok(Conversion::Registers(from));
+    }
+    let shared = SharedPlan::new(src, dst, element_bits)?;
+    match ShufflePlan::new(src, dst, element_bits)? {
+        Some(shuffle) if shuffle.cost() <= shared.cost() => Ok(Conversion::Shuffle(shuffle)),
+        _ => Ok(Conversion::Shared(shared)),
+    }
+}
+
+/// What every plan requires of its layouts.
+pub(super) fn check(src: &Layout, dst: &Layout, element_bits: u32) -> Result<(), LayoutError> {
+    if ![8, 16, 32, 64].contains(&element_bits) {
+        return Err(LayoutError::ElementBits { bits: element_bits });
+    }
+    if src.shape() != dst.shape() {
+        return Err(LayoutError::ShapesDiffer);
+    }
+    for level in [Level::Lane, Level::Warp, Level::Block] {
+        if src.bits(level) != dst.bits(level) {
+            return Err(LayoutError::ThreadsDiffer { level });
+        }
+    }
+    let mut held = in_block(src);
+    let wanted = wanted_in_block(src, dst);
+    if wanted.iter().all(|&basis| held.contains(basis)) {
+        return Ok(());
+    }
+    held.extend(src.flat_bases(Level::Block).iter().copied());
+    let somewhere = wanted.iter().all(|&basis| held.contains(basis));
+    Err(if somewhere { LayoutError::CrossesBlocks } else { LayoutError::NotSurjective })
+}
+
+/// The elements of block 0.
+fn in_block(layout: &Layout) -> Span {
+    let mut span = Span::default();
+    for level in [Level::Register, Level::Lane, Level::Warp] {
+        span.extend(layout.flat_bases(level).iter().copied());
+    }
+    span
+}
+
+/// What `dst` holds in a block, relative to what `src` holds there.
+fn wanted_in_block(src: &Layout, dst: &Layout) -> Vec<u64> {
+    let mut wanted = Vec::new();
+    for level in [Level::Register, Level::Lane, Level::Warp] {
+        wanted.extend(dst.flat_bases(level));
+    }
+    wanted.extend(differences(src, dst, Level::Block));
+    wanted
+}
+
+/// By bit of `level`: how the element a destination thread holds differs from what the source thread of the same id holds.
+pub(super) fn differences(src: &Layout, dst: &Layout, level: Level) -> Vec<u64> {
+    src.flat_bases(level).iter().zip(dst.flat_bases(level)).map(|(a, b)| a ^ b).collect()
+}
+
+/// The renaming of registers that does the conversion, if one does in every thread.
+fn registers(src: &Layout, dst: &Layout) -> Option<Vec<u32>> {
+    if [Level::Lane, Level::Warp, Level::Block].iter().any(|&level| src.flat_bases(level) != dst.flat_bases(level)) {
+        return None;
+    }
+    let held = Span::of(src.flat_bases(Level::Register));
+    let bits: Vec<u32> = dst.flat_bases(Level::Register).iter().map(|&b| held.solve(b).map(|tag| tag as u32)).collect::<Option<_>>()?;
+    Some((0..dst.registers_per_thread()).map(|register| xor_of(&bits, register)).collect())
+}
+
+/// The xor of the `values` whose bit is set in `mask`.
+pub(super) fn xor_of(values: &[u32], mask: u32) -> u32 {
+    values.iter().enumerate().filter(|(bit, _)| mask >> bit & 1 == 1).fold(0, |sum, (_, &value)| sum ^ value)
+}
+
+/// A number that is linear in the thread: the xor of one value for each bit set in its lane, warp and block.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct XorTable {
+    /// By lane bit.
+    pub lane: Vec<u32>,
+    /// By warp bit.
+    pub warp: Vec<u32>,
+    /// By block bit.
+    pub block: Vec<u32>,
+}
+
+impl XorTable {
+    /// The number for one thread.
+    pub fn at(&self, lane: u32, warp: u32, block: u32) -> u32 {
+        xor_of(&self.lane, lane) ^ xor_of(&self.warp, warp) ^ xor_of(&self.block, block)
+    }
+
+    /// All bits that are set for some thread.
+    pub fn touched(&self) -> u32 {
+        self.values().fold(0, |all, value| all | value)
+    }
+
+    /// How many bits of the thread's id matter.
+    pub fn steps(&self) -> u32 {
+        self.values().filter(|&value| value != 0).count() as u32
+    }
+
+    fn values(&self) -> impl Iterator<Item = u32> {
+        self.lane.iter().chain(&self.warp).chain(&self.block).copied()
+    }
+}

@@ -1,0 +1,99 @@
+//! `f16` and `bf16`: computed in `f32`, rounded once.
+//!
+//! The sum, difference, product, quotient and root of two halves, rounded to `f32` and then to the half, are correctly rounded: 24
+//! digits are at least 2 p + 2 for p = 11 and p = 8 (Figueroa, "When is double rounding innocuous?", 1995). That does not hold of
+//! `fma`: the exact sum may lie so close to the middle of two halves that `f32`, for `bf16` even `f64`, rounds it onto the middle.
+//! So `fma` of halves stays; the targets have it (`fma.rn.f16`, `fma.rn.bf16`, from `sm_80` on).
+//!
+//! `neg` and `abs` only touch the sign bit. Comparisons, `min` and `max` are exact in `f32`.
+//!
+//! Where a half needs fewer digits than `f32` gives, the formula is shorter: 14 digits are enough to be within one ulp of `f16`.
+
+use crate::dtype::Dtype;
+use crate::ir::{BinaryOp, Builder, CompareOp, Op, Type, UnaryOp, Value};
+
+use super::formula::Formula;
+
+const LOG2_E: f64 = 1.4426950216293335;
+const LN_2: f64 = 0.6931471824645996;
+/// ln(1 + r) = r + r^2 p(r) for |r| < 1/16; relative error 2^-20.9.
+const LOG: [f64; 3] = [-0.4999995827674866, 0.33398208022117615, -0.2506924569606781];
+/// log2(1 + r) = r log2(e) + r^2 p(r) for |r| < 1/16; relative error 2^-20.9.
+const LOG2: [f64; 3] = [-0.721346914768219, 0.4818343222141266, -0.36167365312576294];
+
+/// Appends what replaces an op whose first operand is a half, unless it stays.
+pub(super) fn expand(mut build: Builder<'_>, op: &Op, operands: &[Value]) -> Option<Value> {
+    let half = build.func.ty(operands[0]).dtype();
+    match op {
+        Op::Unary { op: UnaryOp::Neg, x } => Some(sign_bit(&mut build, BinaryOp::Xor, 0x8000, *x, half)),
+        Op::Unary { op: UnaryOp::Abs, x } => Some(sign_bit(&mut build, BinaryOp::And, 0x7fff, *x, half)),
+        Op::Unary { op, x } => {
+            let x = build.cast(*x, Dtype::F32);
+            let ty: Type = build.func.ty(x).clone();
+            let mut f = Formula::new(build, ty);
+            let result = match op {
+                UnaryOp::Exp => exp(&mut f, x),
+                UnaryOp::Sigmoid => sigmoid(&mut f, x, half),
+                UnaryOp::Log => log(&mut f, x, LN_2, 1.0, &LOG),
+                UnaryOp::Log2 => log(&mut f, x, 1.0, LOG2_E, &LOG2),
+                op => super::function(&mut f, *op, x).unwrap_or_else(|| f.unary(*op, x)),
+            };
+            Some(f.cast(result, half))
+        }
+        Op::Binary { op, lhs, rhs } => {
+            let (lhs, rhs) = (build.cast(*lhs, Dtype::F32), build.cast(*rhs, Dtype::F32));
+            let result = build.binary(*op, lhs, rhs);
+            Some(build.cast(result, half))
+        }
+        Op::Compare { op, lhs, rhs } => {
+            let (lhs, rhs) = (build.cast(*lhs, Dtype::F32), build.cast(*rhs, Dtype::F32));
+            Some(build.compare(*op, lhs, rhs))
+        }
+        _ => None,
+    }
+}
+
+fn sign_bit(build: &mut Builder<'_>, op: BinaryOp, mask: i128, x: Value, half: Dtype) -> Value {
+    let bits = build.bitcast(x, Dtype::U16);
+    let mask = build.int_like(mask, bits);
+    let bits = build.binary(op, bits, mask);
+    build.bitcast(bits, half)
+}
+
+/// 2^(x log2(e)): where the result is not 0 or inf, |x| < 134, so that the rounding of the exponent costs 2^-17.
+fn exp(f: &mut Formula<'_>, x: Value) -> Value {
+    let t = f.mul_k(x, LOG2_E);
+    f.unary(UnaryOp::ExpApprox2, t)
+}
+
+/// For `f16`, e^-x overflows only where the result is 0. For `bf16`, whose range is that of `f32`, e = exp(-|x|) never overflows, and the
+/// result is e / (1 + e) for x < 0.
+fn sigmoid(f: &mut Formula<'_>, x: Value, half: Dtype) -> Value {
+    let magnitude = if half == Dtype::Bf16 { f.abs(x) } else { x };
+    let t = f.mul_k(magnitude, -LOG2_E);
+    let e = f.unary(UnaryOp::ExpApprox2, t);
+    let sum = f.add_k(e, 1.0);
+    let inverse = f.unary(UnaryOp::RecipApprox, sum);
+    if half == Dtype::F16 {
+        return inverse;
+    }
+    let small = f.mul(e, inverse);
+    let is_negative = f.compare_k(CompareOp::Lt, x, 0.0);
+    f.select(is_negative, small, inverse)
+}
+
+/// The device's `log2` with an absolute error of 2^-22, times `factor`; where the result is near zero, r = x - 1, which is exact, and
+/// r `slope` + r^2 p(r).
+fn log(f: &mut Formula<'_>, x: Value, factor: f64, slope: f64, p: &[f64]) -> Value {
+    let mut far = f.unary(UnaryOp::LogApprox2, x);
+    if factor != 1.0 {
+        far = f.mul_k(far, factor);
+    }
+    let r = f.add_k(x, -1.0);
+    let p = f.polynomial(r, p);
+    let p = f.fma_plus(p, r, slope);
+    let near = f.mul(p, r);
+    let distance = f.abs(r);
+    let is_near = f.compare_k(CompareOp::Lt, distance, 1.0 / 16.0);
+    f.select(is_near, near, far)
+}

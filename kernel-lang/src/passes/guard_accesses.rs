@@ -1,0 +1,49 @@
+//! Makes "out of bounds" impossible: every access that is not proved in bounds gets its bounds as part of its mask.
+//!
+//! before:  %v = load %x, %offsets {mask = %m}
+//! after:   %i = bitcast %offsets : tile<u64, [64]>
+//!          %b = lt %i, (broadcast (bitcast (length %x)))
+//!          %v = load %x, %offsets {mask = (and %m, %b), in_bounds = true}
+//!
+//! Lanes outside read `other`, or 0, and store nothing, exactly as masked-off lanes. A negative offset is a huge one when its bits are
+//! taken as `u64`, so one comparison does. An `unchecked` kernel keeps its accesses as they are.
+
+use crate::dtype::Dtype;
+use crate::ir::rewrite::Changed;
+use crate::ir::{BinaryOp, Builder, CompareOp, Function, Op};
+
+/// Runs the pass.
+pub fn run(func: &mut Function) -> Changed {
+    let mut changed = false;
+    for region in func.regions_under(func.body) {
+        let mut out = Vec::new();
+        for inst in func.region(region).insts.clone() {
+            let data = func.inst(inst);
+            if let Op::Load { base, offset, mask, in_bounds: false, .. } | Op::Store { base, offset, mask, in_bounds: false, .. } = data.op {
+                let loc = data.loc;
+                let guard = if func.unchecked {
+                    mask
+                } else {
+                    let scratch = func.add_region();
+                    let b = &mut Builder::new(func, scratch, loc);
+                    let index = b.bitcast(offset, Dtype::U64);
+                    let length = b.op(Op::Length { base }, &[]);
+                    let length = b.bitcast(length, Dtype::U64);
+                    let shape = b.func.ty(offset).shape().to_vec();
+                    let length = b.broadcast(length, &shape);
+                    let inside = b.compare(CompareOp::Lt, index, length);
+                    let inside = mask.map_or(inside, |mask| b.binary(BinaryOp::And, mask, inside));
+                    out.append(func.insts_mut(scratch));
+                    Some(inside)
+                };
+                if let Op::Load { mask, in_bounds, .. } | Op::Store { mask, in_bounds, .. } = &mut func.inst_mut(inst).op {
+                    (*mask, *in_bounds) = (guard, true);
+                }
+                changed = true;
+            }
+            out.push(inst);
+        }
+        *func.insts_mut(region) = out;
+    }
+    changed
+}

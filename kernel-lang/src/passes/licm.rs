@@ -1,0 +1,70 @@
+//! Moves what a loop computes anew each time, though it never changes, in front of the loop.
+//!
+//! before:  for %zero, %n, %one (%i: i64) {
+//!              %0 = mul %stride, %stride : i64
+//!              %1 = add %0, %i : i64
+//!              yield
+//!          }
+//! after:   %0 = mul %stride, %stride : i64
+//!          for %zero, %n, %one (%i: i64) {
+//!              %1 = add %0, %i : i64
+//!              yield
+//!          }
+//!
+//! Only pure ops move: they cannot fail, so computing one that the loop would have skipped does no harm.
+
+use crate::ir::rewrite::Changed;
+use crate::ir::{Function, Inst, Op, Region, SideTable, Value};
+
+/// Runs the pass.
+pub fn run(func: &mut Function) -> Changed {
+    region(func, func.body)
+}
+
+/// Inner loops first, so that what leaves them may leave the outer one too.
+fn region(func: &mut Function, at: Region) -> Changed {
+    let mut changed = false;
+    let mut insts = Vec::new();
+    for inst in func.region(at).insts.clone() {
+        let mut inner = Vec::new();
+        func.inst(inst).op.for_each_region(&mut |region| inner.push(region));
+        for inner in &inner {
+            changed |= region(func, *inner);
+        }
+        if matches!(func.inst(inst).op, Op::For { .. } | Op::While { .. }) {
+            let moved = hoist(func, &inner);
+            changed |= !moved.is_empty();
+            insts.extend(moved);
+        }
+        insts.push(inst);
+    }
+    *func.insts_mut(at) = insts;
+    changed
+}
+
+/// Takes out of a loop's regions the pure ops that use nothing defined in the loop.
+fn hoist(func: &mut Function, regions: &[Region]) -> Vec<Inst> {
+    let mut varies: SideTable<Value, bool> = SideTable::new();
+    for region in regions {
+        for inner in func.regions_under(*region) {
+            func.region(inner).params.iter().for_each(|param| varies[*param] = true);
+        }
+        func.for_each_inst(*region, &mut |inst| func.inst(inst).results.iter().for_each(|result| varies[*result] = true));
+    }
+    let mut moved = Vec::new();
+    for region in regions {
+        let mut kept = Vec::new();
+        for inst in func.region(*region).insts.clone() {
+            let mut invariant = func.inst(inst).op.is_pure();
+            func.inst(inst).op.for_each_operand(&mut |value| invariant &= !varies[value]);
+            if invariant {
+                func.inst(inst).results.iter().for_each(|result| varies[*result] = false);
+                moved.push(inst);
+            } else {
+                kept.push(inst);
+            }
+        }
+        *func.insts_mut(*region) = kept;
+    }
+    moved
+}

@@ -1,0 +1,71 @@
+//! The passes: each a function that rewrites a kernel, one a file. [`PIPELINE`] is the compiler's order.
+
+pub mod assign_layouts;
+pub mod canonicalize;
+pub mod cse;
+pub mod dce;
+pub mod expand_math;
+pub mod guard_accesses;
+pub mod licm;
+pub mod report_accesses;
+pub mod sink_indices;
+pub mod specialize;
+pub mod split_carried_indices;
+pub mod split_full_tiles;
+
+use crate::ir::rewrite::Changed;
+use crate::ir::{Function, Stage, verify};
+
+/// A row of the pipeline: one pass over a specialised kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct Pass {
+    /// Its name: the file's.
+    pub name: &'static str,
+    /// What it does to a kernel.
+    pub run: fn(&mut Function) -> Changed,
+}
+
+macro_rules! pipeline {
+    ($($pass:ident),* $(,)?) => { &[$(Pass { name: stringify!($pass), run: $pass::run }),*] };
+}
+
+/// What every backend runs first: the kernel as simple as it gets, still without layouts.
+pub const SIMPLIFY: &[Pass] = pipeline![
+    canonicalize,
+    cse,
+    licm, // after cse: an op that is computed once moves once
+    dce,
+];
+
+/// What makes a kernel ready for a GPU, in order; layouts are assigned last.
+pub const PIPELINE: &[Pass] = pipeline![
+    split_carried_indices, // before split_full_tiles, which sees only sums of scalars and lanes
+    split_full_tiles, // before guard_accesses: full tiles need no guards
+    dce,              // the branches have copies of what stands in front of them; drop the originals before cse joins them again
+    report_accesses, // before guard_accesses: it speaks of accesses as the user wrote them
+    guard_accesses,
+    expand_math, // after simplification: an expanded function is opaque to it
+    canonicalize,
+    cse,
+    licm,
+    dce,
+    sink_indices, // last: cse and licm would undo it
+    dce,
+];
+
+/// Runs rows of the table, verifying after each in debug builds. `after` sees the kernel after each pass and whether it changed.
+///
+/// # Panics
+/// In debug builds, if a pass leaves a kernel that breaks the law: a defect of that pass.
+pub fn run(func: &mut Function, rows: &[Pass], after: &mut dyn FnMut(&Pass, &Function, Changed)) {
+    for pass in rows {
+        let changed = (pass.run)(func);
+        if cfg!(debug_assertions)
+            && let Err(violations) = verify(func, Stage::Tile)
+        {
+            let list: Vec<String> = violations.iter().map(ToString::to_string).collect();
+            panic!("`{}` left a broken kernel:\n{}\n{func}", pass.name, list.join("\n"));
+        }
+        after(pass, func, changed);
+    }
+}

@@ -1,0 +1,245 @@
+//! Binds a generic kernel's parameters: types become dtypes, constants numbers; what they decide is decided.
+//!
+//! ```text
+//! before:  kernel @k<T: f32 | f64, const B: i64>(%x: ptr<T>) { %0 = arange {start = 0, end = B} : tile<i64, [B]> .. }
+//! after:   kernel @k(%x: ptr<f32>) { %0 = arange {start = 0, end = 64} : tile<i64, [64]> .. }     with T = f32, B = 64
+//! ```
+//!
+//! `static_if` keeps one region, `static_assert` is checked, and every type rule is checked again: here a mistake shows that only some
+//! values make, such as a tile whose extent is not a power of two.
+
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::dtype::Dtype;
+use crate::ir::{ConstExpr, Elem, Function, Op, Region, SideTable, Type, Value, result_types};
+use crate::location::{Loc, Name};
+
+/// What a specialisation fixes.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Bindings {
+    /// A dtype for each type parameter.
+    pub types: Vec<(Name, Dtype)>,
+    /// A number for each constant parameter; 0 or 1 for a `bool`.
+    pub consts: Vec<(Name, i128)>,
+}
+
+impl Bindings {
+    /// Nothing is bound: for a kernel without generics.
+    pub fn new() -> Bindings {
+        Bindings::default()
+    }
+
+    /// Binds a type parameter.
+    #[must_use]
+    pub fn ty(mut self, name: &str, dtype: Dtype) -> Bindings {
+        self.types.push((name.into(), dtype));
+        self
+    }
+
+    /// Binds a constant parameter.
+    #[must_use]
+    pub fn constant(mut self, name: &str, value: i128) -> Bindings {
+        self.consts.push((name.into(), value));
+        self
+    }
+}
+
+/// The largest number of elements of a tile, as in Triton.
+const MAX_NUMEL: i128 = 1 << 20;
+
+/// The kernel with its parameters bound.
+///
+/// # Errors
+/// A parameter without a value or with one that its bound forbids, a failed `static_assert`, a rule that these values break.
+pub fn run(func: &Function, bindings: &Bindings) -> Result<Function, Diagnostics> {
+    let mut diagnostics = Diagnostics::new();
+    check_bindings(func, bindings, &mut diagnostics);
+    if !diagnostics.is_empty() {
+        return Err(diagnostics);
+    }
+    let mut out = Function::new(func.name.clone());
+    out.files = func.files.clone();
+    out.unchecked = func.unchecked;
+    let mut cx = Specializer { func, bindings, out, map: SideTable::new(), diagnostics, undecided: false };
+    for param in &func.params {
+        let ty = cx.ty(func.ty(param.value), Loc::NONE);
+        let value = cx.out.add_param(param.name.clone(), ty);
+        cx.map[param.value] = Some(value);
+    }
+    let body = cx.out.body;
+    cx.region(func.body, body);
+    cx.diagnostics.finish(cx.out)
+}
+
+fn check_bindings(func: &Function, bindings: &Bindings, diagnostics: &mut Diagnostics) {
+    for param in &func.types {
+        match bindings.types.iter().find(|(name, _)| *name == param.name) {
+            None => diagnostics.push(Diagnostic::new(Loc::NONE, format!("`{}` has no type", param.name))),
+            Some((_, dtype)) if !param.choices.contains(dtype) => {
+                let choices: Vec<String> = param.choices.iter().map(|choice| format!("`{choice}`")).collect();
+                diagnostics.push(
+                    Diagnostic::new(Loc::NONE, format!("`{}` cannot be `{dtype}`", param.name))
+                        .help(format!("its bound allows {}", choices.join(", "))),
+                );
+            }
+            Some(_) => {}
+        }
+    }
+    for param in &func.consts {
+        let found = bindings.consts.iter().find(|(name, _)| *name == param.name);
+        let (low, high) = param.dtype.int_range().unwrap_or((0, 0));
+        match found {
+            None => diagnostics.push(Diagnostic::new(Loc::NONE, format!("`{}` has no value", param.name))),
+            Some((_, value)) if !(low..=high).contains(value) => {
+                diagnostics.push(Diagnostic::new(Loc::NONE, format!("`{}` = {value} does not fit `{}`", param.name, param.dtype)));
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+struct Specializer<'a> {
+    func: &'a Function,
+    bindings: &'a Bindings,
+    out: Function,
+    map: SideTable<Value, Option<Value>>,
+    diagnostics: Diagnostics,
+    /// A `static_if` could not be decided: what follows would have no values.
+    undecided: bool,
+}
+
+impl Specializer<'_> {
+    fn error(&mut self, loc: Loc, message: impl Into<String>) {
+        self.diagnostics.push(Diagnostic::new(loc, message));
+    }
+
+    fn give_up(&mut self, loc: Loc, message: String) {
+        self.error(loc, message);
+        self.undecided = true;
+    }
+
+    fn constant(&self, expr: &ConstExpr) -> Result<ConstExpr, String> {
+        expr.evaluate(&|name| {
+            let (_, value) = self.bindings.consts.iter().find(|(given, _)| **given == *name)?;
+            let is_bool = self.func.consts.iter().any(|param| *param.name == *name && param.dtype == Dtype::Bool);
+            Some(if is_bool { ConstExpr::Bool(*value != 0) } else { ConstExpr::Int(*value) })
+        })
+    }
+
+    fn elem(&self, elem: &Elem) -> Elem {
+        match elem {
+            Elem::Dtype(_) => elem.clone(),
+            Elem::Param(name) => self.bindings.types.iter().find(|(given, _)| given == name).map_or(elem.clone(), |(_, dtype)| (*dtype).into()),
+        }
+    }
+
+    fn ty(&mut self, ty: &Type, loc: Loc) -> Type {
+        let elem = self.elem(ty.elem());
+        match ty {
+            Type::Pointer { mutable, .. } => Type::Pointer { elem, mutable: *mutable },
+            Type::Tile { shape, .. } => {
+                let mut extents = Vec::new();
+                for dim in shape {
+                    let extent = self.constant(dim).unwrap_or_else(|message| {
+                        self.error(loc, message);
+                        ConstExpr::Int(1)
+                    });
+                    extents.push(self.check_extent(extent, loc));
+                }
+                let numel = extents.iter().filter_map(ConstExpr::as_int).fold(1i128, i128::saturating_mul);
+                if numel > MAX_NUMEL {
+                    self.error(loc, format!("a tile of {numel} elements is too large: the limit is {MAX_NUMEL}"));
+                }
+                Type::tile(elem, extents)
+            }
+        }
+    }
+
+    fn check_extent(&mut self, extent: ConstExpr, loc: Loc) -> ConstExpr {
+        match extent.as_int() {
+            Some(int) if int > 0 && int.count_ones() == 1 => return extent,
+            Some(int) if int > 0 => {
+                let (below, above) = (1i128 << int.ilog2(), 1i128 << (int.ilog2() + 1));
+                let message = format!("the extent of a tile is a power of two, not {int}");
+                self.diagnostics.push(Diagnostic::new(loc, message).help(format!("use {below}, or {above} with a mask")));
+            }
+            _ => self.error(loc, format!("the extent of a tile is a power of two, not {extent}")),
+        }
+        ConstExpr::Int(1)
+    }
+
+    fn region(&mut self, from: Region, to: Region) {
+        let func = self.func;
+        for inst in &func.region(from).insts {
+            let data = func.inst(*inst);
+            match &data.op {
+                Op::StaticIf { cond, then_region, else_region } => match self.constant(cond) {
+                    Ok(ConstExpr::Bool(holds)) => self.inline(if holds { *then_region } else { *else_region }, to, &data.results),
+                    Ok(other) => return self.give_up(data.loc, format!("the condition of this `if` is {other}, not `true` or `false`")),
+                    Err(message) => return self.give_up(data.loc, message),
+                },
+                Op::StaticAssert { cond, message } => match self.constant(cond) {
+                    Ok(ConstExpr::Bool(true)) => {}
+                    Ok(_) => self.error(data.loc, if message.is_empty() { format!("`{cond}` does not hold") } else { message.clone() }),
+                    Err(message) => self.error(data.loc, message),
+                },
+                op => self.inst(op.clone(), &data.results, data.loc, to),
+            }
+            if self.undecided {
+                return;
+            }
+        }
+    }
+
+    /// Puts the chosen region of a `static_if` in its place: its results are what that region yields.
+    fn inline(&mut self, from: Region, to: Region, results: &[Value]) {
+        self.region(from, to);
+        let last = self.out.insts_mut(to).pop();
+        let Some(Op::Yield { values }) = last.map(|inst| self.out.inst(inst).op.clone()) else { return };
+        for (result, value) in results.iter().zip(values) {
+            self.map[*result] = Some(value);
+        }
+    }
+
+    fn inst(&mut self, mut op: Op, results: &[Value], loc: Loc, to: Region) {
+        op.map_operands(&mut |value| self.map[value].expect("a verified kernel defines values before their use"));
+        if let Err(message) = op.map_constants(&mut |expr| self.constant(expr)) {
+            self.error(loc, message);
+            op.map_constants(&mut |_| Ok(ConstExpr::Int(1))).ok();
+        }
+        let mistakes = self.diagnostics.len();
+        let given: Vec<Type> = results.iter().map(|value| self.ty(self.func.ty(*value), loc)).collect();
+        let is_new_mistake = self.diagnostics.len() > mistakes;
+        if let Op::Const { value } = &mut op {
+            match value.to_dtype(given[0].dtype()) {
+                Ok(typed) => *value = typed,
+                Err(message) => self.error(loc, message),
+            }
+        }
+        if !is_new_mistake
+            && let Err(message) = result_types(&self.out, &op, &given)
+        {
+            self.error(loc, message);
+        }
+        let mut copies = Vec::new();
+        op.map_regions(&mut |region| {
+            let copy = self.out.add_region();
+            copies.push((region, copy));
+            copy
+        });
+        for (region, copy) in copies {
+            for param in &self.func.region(region).params {
+                let ty = self.ty(self.func.ty(*param), loc);
+                let value = self.out.add_region_param(copy, ty);
+                self.map[*param] = Some(value);
+            }
+            self.region(region, copy);
+            if self.undecided {
+                return;
+            }
+        }
+        let inst = self.out.append(to, op, given, loc);
+        for (old, new) in results.iter().zip(self.out.inst(inst).results.clone()) {
+            self.map[*old] = Some(new);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! A loop that moves a tile of indices by the same step for all lanes carries the distance as a scalar instead of the tile.
+//!
+//! before:  for .. , %offsets (%i: i64, %at: tile<i64, [64]>) {
+//!              %v = load %x, %at
+//!              %next = add %at, (broadcast %stride)
+//!              yield %next
+//!          }
+//! after:   for .. , 0 (%i: i64, %moved: i64) {
+//!              %at = add %offsets, (broadcast %moved)
+//!              %v = load %x, %at
+//!              %next = add %moved, %stride
+//!              yield %next
+//!          }
+//!
+//! This is how Triton kernels walk a row (`pointers += BLOCK`). Carried as a tile, the indices would be registers that nobody can see
+//! through; now they are `uniform + lanes` again, with wide accesses and immediate offsets.
+
+use crate::analysis::affine::{Affine, AffineFacts};
+use crate::dtype::Dtype;
+use crate::ir::rewrite::{Changed, Substitution, substitute};
+use crate::ir::{BinaryOp, Builder, Function, Inst, Op, Region, Type, Value};
+
+/// Runs the pass.
+pub fn run(func: &mut Function) -> Changed {
+    let mut changed = false;
+    // One tile at a time: each rewrite makes the loop anew.
+    while let Some((region, inst, index, step)) = find(func) {
+        rewrite(func, region, inst, index, &step);
+        changed = true;
+    }
+    changed
+}
+
+/// A loop, which of its carried values is such a tile, and the step.
+fn find(func: &Function) -> Option<(Region, Inst, usize, Affine)> {
+    let mut facts = AffineFacts::new();
+    for region in func.regions_under(func.body) {
+        for inst in &func.region(region).insts {
+            let Op::For { init, body, .. } = &func.inst(*inst).op else { continue };
+            for index in 0..init.len() {
+                let param = func.region(*body).params[index + 1];
+                if func.ty(param).is_tile()
+                    && func.ty(param).dtype() == Dtype::I64
+                    && let Some(step) = step(func, &mut facts, param, func.yielded(*body)[index])
+                {
+                    return Some((region, *inst, index, step));
+                }
+            }
+        }
+    }
+    None
+}
+
+/// What is added to `param` to give `next`, if it is the same for all lanes.
+fn step(func: &Function, facts: &mut AffineFacts, param: Value, next: Value) -> Option<Affine> {
+    let mut at = next;
+    let mut total = Affine::constant(0, func.ty(param).shape().len());
+    while at != param {
+        let Some(Op::Binary { op: op @ (BinaryOp::Add | BinaryOp::Sub), lhs, rhs }) = func.def_op(at) else { return None };
+        let mut uniform = |value: Value| facts.get(func, value).filter(Affine::is_uniform);
+        match (uniform(*lhs), uniform(*rhs)) {
+            (None, Some(rhs)) => {
+                total = if *op == BinaryOp::Add { total.plus(&rhs) } else { total.minus(&rhs) };
+                at = *lhs;
+            }
+            (Some(lhs), None) if *op == BinaryOp::Add => {
+                total = total.plus(&lhs);
+                at = *rhs;
+            }
+            _ => return None,
+        }
+    }
+    Some(total)
+}
+
+fn rewrite(func: &mut Function, region: Region, inst: Inst, index: usize, step: &Affine) {
+    let data = func.inst(inst).clone();
+    let Op::For { lower, upper, step: increment, mut init, body } = data.op else { return };
+    let (old_param, start, loc) = (func.region(body).params[index + 1], init[index], data.loc);
+    let shape = func.ty(old_param).shape().to_vec();
+    let scalar = Type::scalar(Dtype::I64);
+
+    // A body with the distance in the tile's place, and the tile made from it.
+    let new_body = func.add_region();
+    let mut map = Substitution::new();
+    for (position, param) in func.region(body).params.clone().into_iter().enumerate() {
+        let ty = if position == index + 1 { scalar.clone() } else { func.ty(param).clone() };
+        let new = func.add_region_param(new_body, ty);
+        map.insert(param, new);
+    }
+    let moved = func.region(new_body).params[index + 1];
+    let b = &mut Builder::new(func, new_body, loc);
+    let wide = b.broadcast(moved, &shape);
+    let tile = b.binary(BinaryOp::Add, start, wide);
+    let mut insts = func.region(body).insts.clone();
+    let terminator = insts.pop();
+    func.insts_mut(new_body).extend(insts);
+    let step = step.uniform_value(&mut Builder::new(func, new_body, loc));
+    let next = Builder::new(func, new_body, loc).binary(BinaryOp::Add, moved, step);
+    func.insts_mut(new_body).extend(terminator);
+    // Not the scalar in its place: the tile stands for the old tile.
+    map.insert(old_param, tile);
+    substitute(func, new_body, &map);
+    if let Some(Op::Yield { values }) = terminator.map(|inst| &mut func.inst_mut(inst).op) {
+        values[index] = next;
+    }
+
+    // The loop anew, and behind it the tile from the last distance.
+    let scratch = func.add_region();
+    init[index] = Builder::new(func, scratch, loc).index(0);
+    let types: Vec<Type> = init.iter().map(|value| func.ty(*value).clone()).collect();
+    let new_loop = func.append(scratch, Op::For { lower, upper, step: increment, init, body: new_body }, types, loc);
+    let results = func.inst(new_loop).results.clone();
+    let b = &mut Builder::new(func, scratch, loc);
+    let wide = b.broadcast(results[index], &shape);
+    let last = b.binary(BinaryOp::Add, start, wide);
+    let mut with = Substitution::new();
+    for (position, (old, new)) in data.results.iter().zip(&results).enumerate() {
+        with.insert(*old, if position == index { last } else { *new });
+    }
+    let replacement = func.region(scratch).insts.clone();
+    let list = func.insts_mut(region);
+    if let Some(place) = list.iter().position(|at| *at == inst) {
+        list.splice(place..=place, replacement);
+    }
+    let body = func.body;
+    substitute(func, body, &with);
+}

@@ -1,0 +1,326 @@
+//! Decides once per tile, not per element, whether a tile needs its masks.
+//!
+//! before:  %m = lt %offsets, (broadcast %n)            offsets = base + arange(0, 1024)
+//!          %v = load %x, %offsets {mask = %m}
+//!          store %y, %offsets, %v {mask = %m}
+//! after:   %full = base < n && n - base > 1023 && ..bounds and alignment of x and y..
+//!          if %full () {
+//!              %v = load %x, %offsets {in_bounds = true, align = 16}
+//!              store %y, %offsets, %v {in_bounds = true, align = 16}
+//!              yield
+//!          } () {
+//!              ..as before..
+//!              yield
+//!          }
+//!
+//! Most tiles are full: they run without masks, with wide accesses; the last one of a tensor, tiles of unaligned slices and tiles that
+//! would leave their tensor take the other branch, where [`super::guard_accesses`] guards every lane.
+//!
+//! The condition never says "full" wrongly, whatever the numbers are: each part compares without overflow, or overflows to false.
+
+use std::collections::HashMap;
+
+use crate::analysis::affine::{Affine, AffineFacts};
+use crate::dtype::Dtype;
+use crate::ir::rewrite::{Changed, Substitution, copy_insts};
+use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value};
+use crate::location::Loc;
+
+/// The widest access of one thread, in bytes.
+const WIDEST: i64 = 16;
+/// Longer stretches of ops are not doubled.
+const MAX_OPS: usize = 4000;
+
+/// Runs the pass.
+pub fn run(func: &mut Function) -> Changed {
+    let mut facts = AffineFacts::new();
+    let regions = func.regions_under(func.body);
+    let mut changed = false;
+    for region in regions {
+        changed |= split_region(func, region, &mut facts);
+    }
+    changed
+}
+
+/// Splits each stretch of ops without regions that accesses tiles.
+fn split_region(func: &mut Function, region: Region, facts: &mut AffineFacts) -> Changed {
+    let insts = func.region(region).insts.clone();
+    let mut out = Vec::new();
+    let mut changed = false;
+    let mut at = 0;
+    while at < insts.len() {
+        let length = insts[at..].iter().take_while(|inst| is_plain(&func.inst(**inst).op)).count();
+        let stretch = &insts[at..at + length];
+        match plan(func, stretch, facts) {
+            Some(plan) if length <= MAX_OPS => {
+                out.extend(split(func, stretch, &insts[at + length..], plan));
+                changed = true;
+            }
+            _ => out.extend(stretch),
+        }
+        at += length;
+        out.extend(insts.get(at));
+        at += 1;
+    }
+    *func.insts_mut(region) = out;
+    changed
+}
+
+fn is_plain(op: &Op) -> bool {
+    let mut plain = !op.is_terminator();
+    op.for_each_region(&mut |_| plain = false);
+    plain
+}
+
+/// What makes a stretch full.
+#[derive(Default)]
+struct Plan {
+    /// Accesses whose lanes are then all in bounds, by base, offset and lane maximum.
+    bounds: Vec<(Value, Affine, i64)>,
+    /// Accesses whose address must be divisible by [`WIDEST`], by base, offset, and bytes of an element.
+    aligned: Vec<(Value, Affine, i64)>,
+    /// Comparisons that then hold for every lane.
+    masks: Vec<(Value, Test)>,
+    /// The accesses: whether each may be wide.
+    accesses: HashMap<Inst, bool>,
+    /// Pure ops that can be computed in front of the branch.
+    before: Vec<Inst>,
+}
+
+/// A comparison of a tile of indices with a number.
+enum Test {
+    /// `uniform + lane < limit` for all lanes up to the maximum.
+    Below { index: Affine, maximum: i64, limit: Affine },
+    /// `uniform + lane >= limit` for all lanes up to the maximum.
+    AtLeast { index: Affine, maximum: i64, limit: Affine },
+    /// A truth value that is the same for every lane.
+    Uniform(Value),
+}
+
+fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts) -> Option<Plan> {
+    let mut plan = Plan::default();
+    // What depends on memory, or on anything that does, cannot be part of the condition.
+    let mut late: SideTable<Value, bool> = SideTable::new();
+    for inst in stretch {
+        let data = func.inst(*inst);
+        let mut early = data.op.is_pure();
+        data.op.for_each_operand(&mut |value| early &= !late[value]);
+        if early {
+            plan.before.push(*inst);
+        } else {
+            data.results.iter().for_each(|result| late[*result] = true);
+        }
+    }
+    let is_early = |affine: &Affine| affine.uniform.iter().all(|(value, _)| !late[*value]);
+    for inst in stretch {
+        let (base, offset, mask) = match &func.inst(*inst).op {
+            Op::Load { base, offset, mask, in_bounds: false, .. } | Op::Store { base, offset, mask, in_bounds: false, .. } => (*base, *offset, *mask),
+            _ => continue,
+        };
+        let ty = func.ty(offset);
+        let Some(affine) = facts.get(func, offset).filter(|affine| ty.is_tile() && is_early(affine)) else { continue };
+        let extents = ty.extents();
+        let Some(maximum) = affine.lane_maximum(&extents) else { continue };
+        let bytes = func.ty(base).dtype().bytes() as i64;
+        let is_wide = affine.lanes.last() == Some(&1) && extents.last().is_some_and(|extent| *extent as i64 * bytes >= WIDEST);
+        plan.accesses.insert(*inst, is_wide);
+        if !func.unchecked {
+            plan.bounds.push((base, affine.clone(), maximum));
+        }
+        if is_wide {
+            plan.aligned.push((base, affine, bytes));
+        }
+        if let Some(mask) = mask {
+            tests(func, mask, facts, &mut plan.masks, &is_early, &|value| !late[value]);
+        }
+    }
+    (!plan.accesses.is_empty()).then_some(plan)
+}
+
+/// The comparisons that a mask is the conjunction of, as far as they can be tested for a whole tile.
+fn tests(
+    func: &Function,
+    mask: Value,
+    facts: &mut AffineFacts,
+    out: &mut Vec<(Value, Test)>,
+    is_early: &dyn Fn(&Affine) -> bool,
+    is_early_value: &dyn Fn(Value) -> bool,
+) {
+    if out.iter().any(|(known, _)| *known == mask) {
+        return;
+    }
+    match func.def_op(mask) {
+        Some(Op::Binary { op: BinaryOp::And, lhs, rhs }) => {
+            let (lhs, rhs) = (*lhs, *rhs);
+            tests(func, lhs, facts, out, is_early, is_early_value);
+            tests(func, rhs, facts, out, is_early, is_early_value);
+        }
+        Some(Op::Broadcast { x }) if func.ty(*x).is_scalar() && is_early_value(*x) => out.push((mask, Test::Uniform(*x))),
+        Some(Op::Compare { op, lhs, rhs }) => {
+            let Some(mut left) = facts.get(func, *lhs).filter(is_early) else { return };
+            let Some(mut right) = facts.get(func, *rhs).filter(is_early) else { return };
+            let mut op = *op;
+            if left.is_uniform() {
+                (left, right, op) = (right, left, op.swapped());
+            }
+            let Some(maximum) = left.lane_maximum(&func.ty(*lhs).extents()).filter(|_| right.is_uniform()) else { return };
+            // `index <= limit` is `index < limit + 1` and `index > limit` is `index >= limit + 1`, but for a limit of i64::MAX.
+            let next = |limit: &Affine| limit.as_constant().and_then(|value| value.checked_add(1)).map(|value| Affine::constant(value, 0));
+            let test = match op {
+                CompareOp::Lt => Some(Test::Below { index: left, maximum, limit: right }),
+                CompareOp::Le => next(&right).map(|limit| Test::Below { index: left, maximum, limit }),
+                CompareOp::Ge => Some(Test::AtLeast { index: left, maximum, limit: right }),
+                CompareOp::Gt => next(&right).map(|limit| Test::AtLeast { index: left, maximum, limit }),
+                CompareOp::Eq | CompareOp::Ne => None,
+            };
+            out.extend(test.map(|test| (mask, test)));
+        }
+        _ => {}
+    }
+}
+
+/// The stretch as a condition and an `if` with both versions.
+fn split(func: &mut Function, stretch: &[Inst], rest: &[Inst], plan: Plan) -> Vec<Inst> {
+    let loc = stretch.iter().map(|inst| func.inst(*inst).loc).find(|loc| loc.is_some()).unwrap_or(Loc::NONE);
+    let mut out = plan.before.clone();
+    let scratch = func.add_region();
+    let cond = condition(&mut Builder::new(func, scratch, loc), &plan);
+    out.append(func.insts_mut(scratch));
+
+    let results = used_after(func, stretch, &plan.before, rest);
+    let body = func.add_region();
+    *func.insts_mut(body) = stretch.to_vec();
+    let [full, guarded] = [true, false].map(|is_full| {
+        let region = func.add_region();
+        let mut map = Substitution::new();
+        copy_insts(func, body, region, &mut map);
+        if is_full {
+            make_full(func, stretch, region, &plan, &mut map);
+        }
+        let values = results.iter().map(|value| map.get(*value)).collect();
+        Builder::new(func, region, loc).yield_values(values);
+        region
+    });
+    let types: Vec<Type> = results.iter().map(|value| func.ty(*value).clone()).collect();
+    let branch = func.make_inst(Op::If { cond, then_region: full, else_region: guarded }, types, loc);
+    let mut with = Substitution::new();
+    for (old, new) in results.iter().zip(func.inst(branch).results.clone()) {
+        with.insert(*old, new);
+    }
+    for inst in rest {
+        func.inst_mut(*inst).op.map_operands(&mut |value| with.get(value));
+        let mut inner = Vec::new();
+        func.inst(*inst).op.for_each_region(&mut |region| inner.push(region));
+        inner.into_iter().for_each(|region| {
+            crate::ir::rewrite::substitute(func, region, &with);
+        });
+    }
+    out.push(branch);
+    out
+}
+
+/// The values that the branch must hand on: used later, and not computed in front of it.
+fn used_after(func: &Function, stretch: &[Inst], before: &[Inst], rest: &[Inst]) -> Vec<Value> {
+    let mut inside: SideTable<Value, bool> = SideTable::new();
+    for inst in stretch.iter().filter(|inst| !before.contains(inst)) {
+        func.inst(*inst).results.iter().for_each(|result| inside[*result] = true);
+    }
+    let mut used = Vec::new();
+    let mut note = |inst: Inst| {
+        func.inst(inst).op.for_each_operand(&mut |value| {
+            if inside[value] && !used.contains(&value) {
+                used.push(value);
+            }
+        });
+    };
+    for inst in rest {
+        note(*inst);
+        func.inst(*inst).op.for_each_region(&mut |region| func.for_each_inst(region, &mut note));
+    }
+    used
+}
+
+/// Drops masks and marks accesses in the copy that runs for full tiles. `region` holds copies of `stretch` in its order.
+fn make_full(func: &mut Function, stretch: &[Inst], region: Region, plan: &Plan, map: &mut Substitution) {
+    let copies = func.region(region).insts.clone();
+    for (original, copy) in stretch.iter().zip(&copies) {
+        if let Some(is_wide) = plan.accesses.get(original)
+            && let Op::Load { in_bounds, align, .. } | Op::Store { in_bounds, align, .. } = &mut func.inst_mut(*copy).op
+        {
+            *in_bounds = true;
+            *align = if *is_wide { WIDEST as u32 } else { 0 };
+        }
+    }
+    // A comparison that holds everywhere becomes a constant in its place.
+    for (mask, _) in &plan.masks {
+        for (original, copy) in stretch.iter().zip(&copies) {
+            if func.inst(*original).results.contains(mask) {
+                func.inst_mut(*copy).op = Op::Const { value: ConstExpr::Bool(true) };
+            }
+        }
+    }
+    // A mask defined before the stretch cannot be replaced at its definition: here a constant stands for it.
+    let mut with = Substitution::new();
+    let mut constants = Vec::new();
+    for (mask, _) in &plan.masks {
+        if !stretch.iter().any(|inst| func.inst(*inst).results.contains(mask)) {
+            let ty = func.ty(*mask).clone();
+            let inst = func.make_inst(Op::Const { value: ConstExpr::Bool(true) }, [ty], Loc::NONE);
+            with.insert(map.get(*mask), func.result(inst));
+            constants.push(inst);
+        }
+    }
+    crate::ir::rewrite::substitute(func, region, &with);
+    func.insts_mut(region).splice(0..0, constants);
+}
+
+fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
+    let mut parts = Vec::new();
+    for (base, index, maximum) in &plan.bounds {
+        // 0 <= index and index < length - maximum: `length` is not negative and `maximum` fits 31 bits.
+        let start = index.uniform_value(b);
+        let zero = b.index(0);
+        parts.push(b.compare(CompareOp::Ge, start, zero));
+        let length = b.op(Op::Length { base: *base }, &[]);
+        let maximum = b.index((*maximum).into());
+        let limit = b.binary(BinaryOp::Sub, length, maximum);
+        parts.push(b.compare(CompareOp::Lt, start, limit));
+    }
+    for (_, test) in &plan.masks {
+        match test {
+            Test::Below { index, maximum, limit } => {
+                // index < limit says that `limit - index` is positive: where that difference overflows, it shows as negative.
+                let (start, limit) = (index.uniform_value(b), limit.uniform_value(b));
+                parts.push(b.compare(CompareOp::Lt, start, limit));
+                let room = b.binary(BinaryOp::Sub, limit, start);
+                let maximum = b.index((*maximum).into());
+                parts.push(b.compare(CompareOp::Gt, room, maximum));
+            }
+            Test::AtLeast { index, maximum, limit } => {
+                // The lanes only add to `index`, which must not wrap.
+                let (start, limit) = (index.uniform_value(b), limit.uniform_value(b));
+                parts.push(b.compare(CompareOp::Ge, start, limit));
+                let last = b.index((i64::MAX - maximum).into());
+                parts.push(b.compare(CompareOp::Le, start, last));
+            }
+            Test::Uniform(value) => parts.push(*value),
+        }
+    }
+    let mut addresses: Option<Value> = None;
+    for (base, index, bytes) in &plan.aligned {
+        let start = index.uniform_value(b);
+        let bytes = b.index((*bytes).into());
+        let offset = b.binary(BinaryOp::Mul, start, bytes);
+        let address = b.op(Op::Address { base: *base }, &[]);
+        let address = b.binary(BinaryOp::Add, address, offset);
+        addresses = Some(addresses.map_or(address, |all| b.binary(BinaryOp::Or, all, address)));
+    }
+    if let Some(addresses) = addresses {
+        let low_bits = b.index((WIDEST - 1).into());
+        let misaligned = b.binary(BinaryOp::And, addresses, low_bits);
+        let zero = b.index(0);
+        parts.push(b.compare(CompareOp::Eq, misaligned, zero));
+    }
+    let always = b.constant(ConstExpr::Bool(true), Type::scalar(Dtype::Bool));
+    parts.into_iter().reduce(|all, part| b.binary(BinaryOp::And, all, part)).unwrap_or(always)
+}

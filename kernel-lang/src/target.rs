@@ -1,0 +1,93 @@
+//! What a GPU has: facts as data. Comparisons of architectures stand here and nowhere else.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A PTX target. Targets are ordered: of two that a device runs, the greater has more instructions.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Target {
+    major: u8,
+    minor: u8,
+    /// Are instructions allowed that only this architecture has (`sm_90a`)?
+    specific: bool,
+}
+
+impl Target {
+    /// Ampere: the baseline. Its PTX runs on everything newer.
+    pub const SM_80: Target = Target { major: 8, minor: 0, specific: false };
+    /// Hopper with its own instructions; such PTX runs on Hopper alone.
+    pub const SM_90A: Target = Target { major: 9, minor: 0, specific: true };
+    /// The targets that are compiled for at build, best last.
+    pub const ALL: [Target; 2] = [Target::SM_80, Target::SM_90A];
+
+    /// The lowest PTX ISA version that knows the target, for `.version`.
+    pub const fn ptx_version(self) -> &'static str {
+        if self.major >= 9 { "8.0" } else { "7.0" }
+    }
+
+    /// Can a device of that compute capability run PTX of this target?
+    pub const fn runs_on(self, major: i32, minor: i32) -> bool {
+        let (own_major, own_minor) = (self.major as i32, self.minor as i32);
+        if self.specific { major == own_major && minor == own_minor } else { major > own_major || (major == own_major && minor >= own_minor) }
+    }
+
+    /// The best target that a device of that compute capability runs; `None` for devices older than every target.
+    ///
+    /// ```
+    /// use kernel_lang::target::Target;
+    /// assert_eq!(Target::best_for(9, 0), Some(Target::SM_90A));
+    /// assert_eq!(Target::best_for(12, 0), Some(Target::SM_80));
+    /// assert_eq!(Target::best_for(7, 5), None);
+    /// ```
+    pub fn best_for(major: i32, minor: i32) -> Option<Target> {
+        Target::ALL.into_iter().filter(|target| target.runs_on(major, minor)).max()
+    }
+
+    /// Threads of a warp.
+    pub const fn warp_size(self) -> u32 {
+        32
+    }
+
+    /// The most warps of one program.
+    pub const fn max_warps(self) -> u32 {
+        32
+    }
+
+    /// The widest access of one thread to global memory, in bytes.
+    pub const fn widest_access(self) -> u32 {
+        16
+    }
+}
+
+/// `sm_80`, `sm_90a`: the name in PTX.
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sm_{}{}{}", self.major, self.minor, if self.specific { "a" } else { "" })
+    }
+}
+
+/// The text is not the name of a target.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UnknownTarget;
+
+impl FromStr for Target {
+    type Err = UnknownTarget;
+
+    fn from_str(text: &str) -> Result<Target, UnknownTarget> {
+        Target::ALL.into_iter().find(|target| target.to_string() == text).ok_or(UnknownTarget)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn baseline_ptx_runs_on_newer_devices_and_specific_ptx_on_its_own() {
+        assert!(Target::SM_80.runs_on(8, 0) && Target::SM_80.runs_on(9, 0) && Target::SM_80.runs_on(12, 0));
+        assert!(!Target::SM_80.runs_on(7, 5));
+        assert!(Target::SM_90A.runs_on(9, 0) && !Target::SM_90A.runs_on(10, 0));
+        assert_eq!("sm_90a".parse(), Ok(Target::SM_90A));
+        assert_eq!("sm_91".parse::<Target>(), Err(UnknownTarget));
+    }
+}

@@ -1,0 +1,4 @@
+#[kernel(N = [SIZE])]
+fn k<const N: usize>(y: PtrMut<f32>) {
+    store(y + N, 1.0);
+}

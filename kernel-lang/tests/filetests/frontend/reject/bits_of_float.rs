@@ -1,0 +1,4 @@
+#[kernel]
+fn k(y: PtrMut<f32>, a: f32, b: f32) {
+    store(y, a & b);
+}

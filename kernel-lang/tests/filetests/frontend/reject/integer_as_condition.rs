@@ -1,0 +1,6 @@
+#[kernel]
+fn k(y: PtrMut<f32>, n: usize) {
+    if n {
+        store(y, 1.0);
+    }
+}

@@ -1,0 +1,4 @@
+#[kernel]
+fn k(y: PtrMut<u8>, a: u8) {
+    store(y, a + 300);
+}

@@ -1,0 +1,4 @@
+#[kernel]
+fn k(y: PtrMut<f32>, n: usize) {
+    store(y, load(n));
+}

@@ -1,0 +1,6 @@
+#[kernel]
+fn k(y: PtrMut<f32>) {
+    loop {
+        store(y, 1.0);
+    }
+}

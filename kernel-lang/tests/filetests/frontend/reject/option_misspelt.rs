@@ -1,0 +1,4 @@
+#[kernel]
+fn k(x: Ptr<f32>, y: PtrMut<f32>, n: usize) {
+    store(y, load(x, msak = n > 0));
+}

@@ -1,0 +1,4 @@
+#[kernel]
+fn k(x: Ptr<f32>) {
+    return load(x);
+}

@@ -1,0 +1,4 @@
+#[kernel]
+async fn k(y: PtrMut<f32>) {
+    store(y, 1.0);
+}

@@ -1,0 +1,7 @@
+#[kernel]
+fn k<T: Float>(y: PtrMut<T>)
+where
+    T: Copy,
+{
+    store(y, 1.0);
+}

@@ -1,0 +1,7 @@
+//! Layouts against brute force: every claim of the algebra is checked element by element.
+
+mod constructors;
+mod conversion;
+mod known;
+mod map;
+mod strategies;

@@ -1,0 +1,389 @@
+//! The arguments of a launch: words on the stack, and the memory that they point to.
+//!
+//! A pointer takes two words, its address and its length in elements; a scalar takes one, its bits zero-extended.
+
+use std::sync::Arc;
+
+use cudarc::driver::{CudaStream, SyncOnDrop};
+
+use crate::element::Scalar;
+use crate::kernel::Kernel;
+use crate::memory::{CudaBuffer, Memory};
+use crate::slice::CudaMemory;
+use crate::stream;
+use crate::view::{TensorView, TensorViewMut};
+use crate::{Device, Element, Error, Result, Tensor};
+
+mod sealed {
+    pub trait Sealed {}
+}
+pub(crate) use sealed::Sealed;
+
+/// What a parameter `Ptr<T>` of a kernel takes: `&Tensor<T>`, a [`TensorView`], or `&CudaSlice<T>` and `&CudaView<T>` of
+/// cudarc's.
+#[diagnostic::on_unimplemented(
+    message = "a kernel cannot read `{Self}` as a tensor of `{T}`",
+    note = "pass `&Tensor<{T}>`, a `TensorView<{T}>`, or a `&CudaSlice<{T}>`"
+)]
+pub trait PtrArg<'a, T: Element>: Sealed {
+    /// The memory that it names.
+    #[doc(hidden)]
+    fn pointer(self) -> Pointer<'a>;
+}
+
+/// What a parameter `PtrMut<T>` of a kernel takes: `&mut Tensor<T>`, `&mut TensorViewMut<T>`, or `&mut CudaSlice<T>` and
+/// `&mut CudaViewMut<T>` of cudarc's.
+#[diagnostic::on_unimplemented(
+    message = "a kernel cannot write `{Self}` as a tensor of `{T}`",
+    note = "pass `&mut Tensor<{T}>`, `&mut TensorViewMut<{T}>`, or `&mut CudaSlice<{T}>`"
+)]
+pub trait PtrMutArg<'a, T: Element>: Sealed {
+    /// The memory that it names.
+    #[doc(hidden)]
+    fn pointer(self) -> Pointer<'a>;
+}
+
+/// Elements in some memory, which stay borrowed for `'a`.
+#[derive(Clone, Copy)]
+pub struct Pointer<'a> {
+    pub(crate) address: u64,
+    pub(crate) len: u64,
+    pub(crate) owner: Owner<'a>,
+}
+
+/// Who keeps the memory, and knows how to order its uses.
+#[derive(Clone, Copy)]
+pub(crate) enum Owner<'a> {
+    Host,
+    Tensor(&'a CudaBuffer),
+    Slice(CudaMemory<'a>),
+}
+
+impl<'a> Pointer<'a> {
+    #[inline]
+    fn new(address: u64, len: usize, memory: &'a Memory) -> Pointer<'a> {
+        let owner = match memory {
+            Memory::Host(_) => Owner::Host,
+            Memory::Cuda(buffer) => Owner::Tensor(buffer),
+        };
+        Pointer { address, len: len as u64, owner }
+    }
+}
+
+impl<T> Sealed for &Tensor<T> {}
+impl<T> Sealed for &mut Tensor<T> {}
+impl<T> Sealed for &&Tensor<T> {}
+impl<T> Sealed for &mut &mut Tensor<T> {}
+impl<T> Sealed for TensorView<'_, T> {}
+impl<T> Sealed for &TensorView<'_, T> {}
+impl<T> Sealed for &TensorViewMut<'_, T> {}
+impl<T> Sealed for &mut TensorViewMut<'_, T> {}
+
+impl<'a, T: Element> PtrArg<'a, T> for &'a Tensor<T> {
+    #[inline]
+    fn pointer(self) -> Pointer<'a> {
+        self.view().pointer()
+    }
+}
+
+/// For a variable that is a reference already.
+impl<'a, T: Element> PtrArg<'a, T> for &'a &Tensor<T> {
+    #[inline]
+    fn pointer(self) -> Pointer<'a> {
+        self.view().pointer()
+    }
+}
+
+impl<'a, T: Element> PtrArg<'a, T> for TensorView<'a, T> {
+    #[inline]
+    fn pointer(self) -> Pointer<'a> {
+        Pointer::new(self.address(), self.len(), self.memory())
+    }
+}
+
+impl<'a, T: Element> PtrArg<'a, T> for &'a TensorView<'_, T> {
+    #[inline]
+    fn pointer(self) -> Pointer<'a> {
+        (*self).pointer()
+    }
+}
+
+impl<'a, T: Element> PtrArg<'a, T> for &'a TensorViewMut<'_, T> {
+    #[inline]
+    fn pointer(self) -> Pointer<'a> {
+        self.as_view().pointer()
+    }
+}
+
+impl<'a, T: Element> PtrMutArg<'a, T> for &'a mut Tensor<T> {
+    #[inline]
+    fn pointer(self) -> Pointer<'a> {
+        self.view().pointer()
+    }
+}
+
+/// For a variable that is a reference already, which passing it as it is would move.
+impl<'a, T: Element> PtrMutArg<'a, T> for &'a mut &mut Tensor<T> {
+    #[inline]
+    fn pointer(self) -> Pointer<'a> {
+        self.view().pointer()
+    }
+}
+
+impl<'a, T: Element> PtrMutArg<'a, T> for &'a mut TensorViewMut<'_, T> {
+    #[inline]
+    fn pointer(self) -> Pointer<'a> {
+        self.as_view().pointer()
+    }
+}
+
+/// The arguments of one launch, filled in the order of the kernel's parameters.
+pub struct Args<'a, const WORDS: usize> {
+    kernel: &'static Kernel,
+    words: [u64; WORDS],
+    filled: usize,
+    /// A pointer takes two words, so half of these are enough; arrays cannot say that.
+    slots: [Option<Slot<'a>>; WORDS],
+    pointers: usize,
+    /// The first mistake, for [`Launch::launch`](crate::Launch) to report.
+    error: Option<Box<Error>>,
+}
+
+/// A pointer argument.
+#[derive(Clone, Copy)]
+struct Slot<'a> {
+    name: &'static str,
+    writes: bool,
+    owner: Owner<'a>,
+}
+
+impl<'a, const WORDS: usize> Args<'a, WORDS> {
+    /// No arguments yet.
+    #[inline]
+    pub fn new(kernel: &'static Kernel) -> Args<'a, WORDS> {
+        Args { kernel, words: [0; WORDS], filled: 0, slots: [None; WORDS], pointers: 0, error: None }
+    }
+
+    /// A tensor to read.
+    #[inline]
+    pub fn pointer<T: Element>(&mut self, name: &'static str, argument: impl PtrArg<'a, T>) {
+        self.push(name, false, argument.pointer());
+    }
+
+    /// A tensor to write.
+    #[inline]
+    pub fn pointer_mut<T: Element>(&mut self, name: &'static str, argument: impl PtrMutArg<'a, T>) {
+        self.push(name, true, argument.pointer());
+    }
+
+    /// A number.
+    #[inline]
+    pub fn scalar(&mut self, argument: impl Scalar) {
+        match argument.word() {
+            Ok(word) => self.word(word),
+            Err(value) => {
+                self.fail(|kernel, position| Error::ScalarTooLarge { kernel, position, value });
+                self.word(value);
+            }
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, name: &'static str, writes: bool, pointer: Pointer<'a>) {
+        if let Some(slot) = self.slots.get_mut(self.pointers) {
+            *slot = Some(Slot { name, writes, owner: pointer.owner });
+            self.pointers += 1;
+        }
+        self.word(pointer.address);
+        self.word(pointer.len);
+    }
+
+    #[inline]
+    fn word(&mut self, word: u64) {
+        if let Some(place) = self.words.get_mut(self.filled) {
+            *place = word;
+        }
+        self.filled += 1;
+    }
+
+    #[cold]
+    fn fail(&mut self, error: impl FnOnce(&'static str, usize) -> Error) {
+        if self.error.is_none() {
+            let position = 1 + self.filled - self.pointers;
+            self.error = Some(Box::new(error(self.kernel.name(), position)));
+        }
+    }
+
+    pub(crate) fn kernel(&self) -> &'static Kernel {
+        self.kernel
+    }
+
+    #[inline]
+    pub(crate) fn words(&self) -> &[u64; WORDS] {
+        &self.words
+    }
+
+    /// The words as CUDA takes them: the address of each. The driver reads as many low bytes as the parameter has.
+    #[inline]
+    pub(crate) fn cuda_params(&self) -> [*mut std::ffi::c_void; WORDS] {
+        std::array::from_fn(|i| (&raw const self.words[i]).cast_mut().cast())
+    }
+
+    fn slots(&self) -> impl Iterator<Item = &Slot<'a>> {
+        self.slots[..self.pointers].iter().flatten()
+    }
+
+    /// Are the arguments what the kernel takes?
+    #[inline]
+    pub(crate) fn check(&mut self) -> Result<()> {
+        if let Some(error) = self.error.take() {
+            return Err(*error);
+        }
+        if self.filled != WORDS {
+            return Err(Error::ArgumentCount { kernel: self.kernel.name(), expected: WORDS, given: self.filled });
+        }
+        Ok(())
+    }
+
+    /// The device and the stream that a launch goes to where nobody names one: home of the first tensor that it writes,
+    /// else of the first that it reads, else the default device's.
+    #[inline]
+    pub(crate) fn home(&self) -> Result<(Device, Option<&'a Arc<CudaStream>>)> {
+        match self.slots().find(|slot| slot.writes).or_else(|| self.slots().next()) {
+            Some(slot) => Ok((slot.owner.device()?, slot.owner.stream())),
+            None => {
+                let device = Device::default()?;
+                Ok((device, device.stream().cuda_stream()))
+            }
+        }
+    }
+
+    /// Do all pointers live on `device`? `stream_is_given` tells who chose it.
+    #[inline]
+    pub(crate) fn check_device(&self, device: Device, stream_is_given: bool) -> Result<()> {
+        for slot in self.slots() {
+            let found = slot.owner.device()?;
+            if found != device {
+                return Err(self.mismatch(slot, found, device, stream_is_given));
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn mismatch(&self, slot: &Slot<'a>, device: Device, expected: Device, stream_is_given: bool) -> Error {
+        let agrees = |other: &&Slot<'a>| other.owner.device().is_ok_and(|device| device == expected);
+        let other = match self.slots().find(agrees) {
+            Some(other) if !stream_is_given => format!("argument `{}` lives", other.name),
+            _ => "the stream of the launch lives".to_owned(),
+        };
+        Error::DeviceMismatch { kernel: self.kernel.name(), argument: slot.name, device, other, expected }
+    }
+
+    /// Makes `stream` wait for what the launch needs. The guards are to be dropped when it is enqueued.
+    #[inline]
+    pub(crate) fn before<'s>(&'s self, stream: &'s Arc<CudaStream>) -> Result<Vec<SyncOnDrop<'s>>> {
+        let mut guards = Vec::new();
+        for slot in self.slots() {
+            match &slot.owner {
+                Owner::Host => {}
+                Owner::Tensor(buffer) if slot.writes => buffer.before_write(stream)?,
+                Owner::Tensor(buffer) => buffer.before_read(stream)?,
+                Owner::Slice(slice) => {
+                    stream::order(stream, slice.stream())?;
+                    // Nothing is pushed, and so nothing allocated, unless cudarc was asked to track its slices.
+                    guards.extend(slice.track(stream));
+                }
+            }
+        }
+        Ok(guards)
+    }
+
+    /// Makes others wait for the launch on `stream`, now enqueued.
+    #[inline]
+    pub(crate) fn after(&self, stream: &Arc<CudaStream>) -> Result<()> {
+        for slot in self.slots() {
+            match &slot.owner {
+                Owner::Host => {}
+                Owner::Tensor(buffer) if slot.writes => buffer.after_write(stream)?,
+                Owner::Tensor(buffer) => buffer.after_read(stream),
+                Owner::Slice(slice) => stream::order(slice.stream(), stream)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Owner<'a> {
+    #[inline]
+    fn device(&self) -> Result<Device> {
+        match self {
+            Owner::Host => Ok(Device::cpu()),
+            Owner::Tensor(buffer) => Ok(buffer.device()),
+            Owner::Slice(slice) => Device::of_context(slice.stream().context(), "a slice"),
+        }
+    }
+
+    #[inline]
+    fn stream(&self) -> Option<&'a Arc<CudaStream>> {
+        match self {
+            Owner::Host => None,
+            Owner::Tensor(buffer) => buffer.home().ok(),
+            Owner::Slice(slice) => Some(slice.stream()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static KERNEL: Kernel = Kernel::new("k", "", 4, &[], &[]);
+
+    #[test]
+    fn words_follow_the_parameters() {
+        let device = Device::cpu();
+        let (x, mut y) = (device.tensor(&[1.0f32; 10]).unwrap(), device.zeros::<f32>(4).unwrap());
+        let (x_address, y_address) = (x.view().address(), y.view().address());
+        let mut part = y.slice_mut(1..3).unwrap();
+        let mut args = Args::<6>::new(&KERNEL);
+        args.pointer::<f32>("x", &x);
+        args.scalar(10usize);
+        args.pointer_mut::<f32>("y", &mut part);
+        args.scalar(-1i32);
+        args.check().unwrap();
+        assert_eq!(*args.words(), [x_address, 10, 10, y_address + 4, 2, 0xffff_ffff]);
+        assert_eq!(args.home().unwrap().0, device);
+        args.check_device(device, false).unwrap();
+    }
+
+    #[test]
+    fn an_index_that_is_too_large_is_named_by_its_place() {
+        let x = Device::cpu().zeros::<i8>(1).unwrap();
+        let mut args = Args::<4>::new(&KERNEL);
+        args.pointer::<i8>("x", &x);
+        args.scalar(1u8);
+        args.scalar(usize::MAX);
+        match args.check() {
+            Err(Error::ScalarTooLarge { position, value, .. }) => assert_eq!((position, value), (3, u64::MAX)),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_wrong_number_of_words_is_an_error() {
+        for words in [0, 2] {
+            let mut args = Args::<1>::new(&KERNEL);
+            (0..words).for_each(|_| args.scalar(1));
+            assert!(matches!(args.check(), Err(Error::ArgumentCount { expected: 1, given, .. }) if given == words));
+        }
+    }
+
+    #[test]
+    fn empty_tensors_have_addresses() {
+        let x = Device::cpu().zeros::<f64>(0).unwrap();
+        let mut args = Args::<2>::new(&KERNEL);
+        args.pointer::<f64>("x", &x);
+        assert!(args.words()[0] != 0 && args.words()[1] == 0);
+    }
+}

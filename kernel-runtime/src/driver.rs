@@ -1,0 +1,171 @@
+//! The CUDA driver: is it there, and what do its error codes mean.
+//!
+//! cudarc loads the driver's library on the first call and panics where there is none, so every road to it
+//! starts at [`load`].
+
+use std::ffi::{CStr, c_void};
+use std::sync::OnceLock;
+
+use cudarc::driver::DriverError;
+use cudarc::driver::sys::{self, CUresult};
+
+use crate::error::{Error, Result};
+
+/// Proof that the driver's library is there and initialised.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Driver {
+    /// How many GPUs it sees.
+    pub(crate) device_count: usize,
+}
+
+/// Loads and initialises the driver, once in a process.
+///
+/// # Errors
+/// [`Error::NoDriver`] where the library is missing, [`Error::Driver`] where it does not start. Without any GPU the
+/// driver starts and counts none.
+pub(crate) fn load() -> Result<Driver> {
+    static DRIVER: OnceLock<Result<Driver, Option<CUresult>>> = OnceLock::new();
+    match DRIVER.get_or_init(start) {
+        Ok(driver) => Ok(*driver),
+        Err(None) => Err(Error::NoDriver),
+        Err(Some(code)) => Err(error(*code, "start the CUDA driver")),
+    }
+}
+
+fn start() -> Result<Driver, Option<CUresult>> {
+    if !library_is_present() {
+        return Err(None);
+    }
+    // SAFETY: `cuInit` may be called at any time, and its flags must be 0.
+    match unsafe { sys::cuInit(0) } {
+        CUresult::CUDA_SUCCESS => {}
+        CUresult::CUDA_ERROR_NO_DEVICE => return Ok(Driver { device_count: 0 }),
+        // The toolkit's link-time stand-in for the driver.
+        CUresult::CUDA_ERROR_STUB_LIBRARY => return Err(None),
+        code => return Err(Some(code)),
+    }
+    let mut count = 0;
+    // SAFETY: `count` is a valid place for the answer.
+    match unsafe { sys::cuDeviceGetCount(&mut count) } {
+        CUresult::CUDA_SUCCESS => Ok(Driver { device_count: usize::try_from(count).unwrap_or(0) }),
+        code => Err(Some(code)),
+    }
+}
+
+/// Is the driver's library on this machine?
+///
+/// A graph of crates may make cudarc link the driver instead of loading it (candle does); `sys` has no
+/// `is_culib_present` then, the glob below brings nothing, and the name means the outer function: a process
+/// linked to the driver could not have started without it.
+fn library_is_present() -> bool {
+    #[allow(unused_imports, reason = "see above")]
+    use cudarc::driver::sys::*;
+    // SAFETY: opens the driver's library and runs its initialisers, which is what using CUDA means.
+    unsafe { is_culib_present() }
+}
+
+#[allow(dead_code, reason = "used where cudarc links the driver, see `library_is_present`")]
+unsafe fn is_culib_present() -> bool {
+    true
+}
+
+/// `Ok` on success, else the error that the code means.
+#[inline]
+pub(crate) fn check(code: CUresult, doing: &'static str) -> Result<()> {
+    match code {
+        CUresult::CUDA_SUCCESS => Ok(()),
+        code => Err(error(code, doing)),
+    }
+}
+
+/// The same for a result of cudarc.
+#[inline]
+pub(crate) fn check_cudarc<T>(result: Result<T, DriverError>, doing: &'static str) -> Result<T> {
+    result.map_err(|DriverError(code)| error(code, doing))
+}
+
+#[cold]
+fn error(code: CUresult, doing: &'static str) -> Error {
+    let (name, description) = (code_name(code), code_description(code));
+    if is_asynchronous(code) {
+        Error::Asynchronous { doing, code: name, description }
+    } else {
+        Error::Driver { doing, code: name, description }
+    }
+}
+
+/// The error of a launch that the driver refused.
+#[cold]
+pub(crate) fn launch_error(code: CUresult, kernel: &'static str, threads: u32, shared_bytes: u32) -> Error {
+    match error(code, "launch a kernel") {
+        Error::Driver { code, description, .. } => Error::LaunchRefused { kernel, threads, shared_bytes, code, description },
+        earlier => earlier,
+    }
+}
+
+/// Codes that a kernel leaves behind for whoever asks next, for good.
+fn is_asynchronous(code: CUresult) -> bool {
+    matches!(
+        code,
+        CUresult::CUDA_ERROR_ILLEGAL_ADDRESS
+            | CUresult::CUDA_ERROR_LAUNCH_TIMEOUT
+            | CUresult::CUDA_ERROR_ASSERT
+            | CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR
+            | CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION
+            | CUresult::CUDA_ERROR_MISALIGNED_ADDRESS
+            | CUresult::CUDA_ERROR_INVALID_ADDRESS_SPACE
+            | CUresult::CUDA_ERROR_INVALID_PC
+            | CUresult::CUDA_ERROR_LAUNCH_FAILED
+            | CUresult::CUDA_ERROR_ECC_UNCORRECTABLE
+    )
+}
+
+/// The driver's name of a code.
+pub(crate) fn code_name(code: CUresult) -> String {
+    format!("{code:?}")
+}
+
+fn code_description(code: CUresult) -> String {
+    let mut text = std::ptr::null();
+    // SAFETY: a code exists only where the driver does, and the text it points us to is static.
+    let known = unsafe { sys::cuGetErrorString(code, &mut text) } == CUresult::CUDA_SUCCESS && !text.is_null();
+    if known {
+        // SAFETY: the driver gave a terminated static string.
+        unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+    } else {
+        "no description".to_owned()
+    }
+}
+
+/// Milliseconds between two recorded events that are complete.
+///
+/// The driver's header renamed this function in CUDA 12.8, and a driver older than that lacks the new name; asking
+/// for the function by its first version finds it everywhere.
+///
+/// # Safety
+/// Both events are alive and of the current context.
+pub(crate) unsafe fn elapsed_ms(start: sys::CUevent, end: sys::CUevent) -> Result<f32> {
+    type Elapsed = unsafe extern "C" fn(*mut f32, sys::CUevent, sys::CUevent) -> CUresult;
+    static ELAPSED: OnceLock<Result<Elapsed, CUresult>> = OnceLock::new();
+    let doing = "read the time between two events";
+    let elapsed = *ELAPSED.get_or_init(|| {
+        let mut function: *mut c_void = std::ptr::null_mut();
+        // SAFETY: the name is terminated and the places for the answers are valid or null, as allowed.
+        let code = unsafe { sys::cuGetProcAddress_v2(c"cuEventElapsedTime".as_ptr(), &mut function, 11_000, 0, std::ptr::null_mut()) };
+        match code {
+            CUresult::CUDA_SUCCESS if !function.is_null() => {
+                // SAFETY: the driver gave the function of that name, which has this signature.
+                Ok(unsafe { std::mem::transmute::<*mut c_void, Elapsed>(function) })
+            }
+            CUresult::CUDA_SUCCESS => Err(CUresult::CUDA_ERROR_NOT_FOUND),
+            code => Err(code),
+        }
+    });
+    let mut milliseconds = 0.0;
+    match elapsed {
+        // SAFETY: as the caller promises.
+        Ok(elapsed) => check(unsafe { elapsed(&mut milliseconds, start, end) }, doing)?,
+        Err(code) => return Err(error(code, doing)),
+    }
+    Ok(milliseconds)
+}

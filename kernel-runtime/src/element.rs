@@ -1,0 +1,154 @@
+//! The Rust types that a tensor can hold and a kernel can take.
+
+use cudarc::driver::{DeviceRepr, ValidAsZeroBits};
+pub use half::{bf16, f16};
+
+use kernel_lang::dtype::Dtype;
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A type of tensor elements: `bool`, the integers and the floats.
+///
+/// `bool` takes one byte in memory, 0 or 1.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a type of tensor elements",
+    note = "tensors hold `bool`, `i8` to `i64`, `u8` to `u64`, `f16`, `bf16`, `f32` and `f64`"
+)]
+pub trait Element:
+    sealed::Sealed + Copy + PartialEq + Send + Sync + std::fmt::Debug + Default + DeviceRepr + ValidAsZeroBits + 'static
+{
+    /// The dtype inside a kernel.
+    const DTYPE: Dtype;
+    /// The number that stands for this type in a kernel's key.
+    const CODE: u64 = Self::DTYPE.code();
+
+    /// The bits of the value, zero-extended.
+    #[doc(hidden)]
+    fn bits(self) -> u64;
+}
+
+/// `f16`, `bf16`, `f32` or `f64`: what the bound `Float` of a kernel's type parameter admits.
+pub trait Float: Number {}
+
+/// An integer of a fixed width: what the bound `Int` of a kernel's type parameter admits.
+pub trait Int: Number {}
+
+/// A [`Float`] or an [`Int`].
+pub trait Number: Element {}
+
+/// What a scalar parameter of a kernel takes: every [`Element`], and `usize` and `isize`, which are `i64` inside a kernel.
+pub trait Scalar: sealed::Sealed + Copy {
+    /// The argument as a word: its bits, zero-extended.
+    ///
+    /// # Errors
+    /// A `usize` above `i64::MAX` has no place in an `i64`; the error is the value.
+    fn word(self) -> Result<u64, u64>;
+}
+
+impl<T: Element> Scalar for T {
+    #[inline]
+    fn word(self) -> Result<u64, u64> {
+        Ok(self.bits())
+    }
+}
+
+macro_rules! elements {
+    ($($name:ident: $($ty:ty = $dtype:ident as |$value:ident| $bits:expr),+;)+) => {$($(
+        impl sealed::Sealed for $ty {}
+
+        impl Element for $ty {
+            const DTYPE: Dtype = Dtype::$dtype;
+
+            #[inline]
+            fn bits(self) -> u64 {
+                let $value = self;
+                $bits
+            }
+        }
+
+        elements!(@$name $ty);
+    )+)+};
+    (@Bool $ty:ty) => {};
+    (@$name:ident $ty:ty) => {
+        impl Number for $ty {}
+        impl $name for $ty {}
+    };
+}
+
+elements! {
+    Bool: bool = Bool as |x| u64::from(x);
+    Int:
+        i8 = I8 as |x| u64::from(x.cast_unsigned()),
+        i16 = I16 as |x| u64::from(x.cast_unsigned()),
+        i32 = I32 as |x| u64::from(x.cast_unsigned()),
+        i64 = I64 as |x| x.cast_unsigned(),
+        u8 = U8 as |x| u64::from(x),
+        u16 = U16 as |x| u64::from(x),
+        u32 = U32 as |x| u64::from(x),
+        u64 = U64 as |x| x;
+    Float:
+        f16 = F16 as |x| u64::from(x.to_bits()),
+        bf16 = Bf16 as |x| u64::from(x.to_bits()),
+        f32 = F32 as |x| u64::from(x.to_bits()),
+        f64 = F64 as |x| x.to_bits();
+}
+
+impl sealed::Sealed for usize {}
+impl Scalar for usize {
+    #[inline]
+    fn word(self) -> Result<u64, u64> {
+        let word = self as u64;
+        if word <= i64::MAX.cast_unsigned() { Ok(word) } else { Err(word) }
+    }
+}
+
+impl sealed::Sealed for isize {}
+impl Scalar for isize {
+    #[inline]
+    fn word(self) -> Result<u64, u64> {
+        Ok((self as i64).cast_unsigned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_zero_extended_bits() {
+        assert_eq!((-1i8).word(), Ok(0xff));
+        assert_eq!((-2i32).word(), Ok(0xffff_fffe));
+        assert_eq!((-1i64).word(), Ok(u64::MAX));
+        assert_eq!((-1isize).word(), Ok(u64::MAX));
+        assert_eq!(true.word(), Ok(1));
+        assert_eq!(1.0f32.word(), Ok(0x3f80_0000));
+        assert_eq!(f16::from_f32(1.0).word(), Ok(0x3c00));
+        assert_eq!(bf16::from_f32(1.0).word(), Ok(0x3f80));
+        assert_eq!((-0.0f64).word(), Ok(1 << 63));
+    }
+
+    #[test]
+    fn an_index_beyond_i64_is_refused() {
+        assert_eq!(7usize.word(), Ok(7));
+        assert_eq!(usize::MAX.word(), Err(u64::MAX));
+        assert_eq!(u64::MAX.word(), Ok(u64::MAX), "a u64 parameter holds every u64");
+    }
+
+    #[test]
+    fn an_element_has_the_size_of_its_dtype() {
+        fn check<T: Element>() {
+            assert_eq!(size_of::<T>(), T::DTYPE.bytes());
+        }
+        check::<bool>();
+        check::<i8>();
+        check::<u16>();
+        check::<i32>();
+        check::<u64>();
+        check::<f16>();
+        check::<bf16>();
+        check::<f32>();
+        check::<f64>();
+    }
+}

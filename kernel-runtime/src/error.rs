@@ -1,0 +1,387 @@
+//! What can go wrong at run time: one enum, each variant with what a user can act on.
+
+use crate::Device;
+
+/// The result of everything in this crate that can fail.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, where, and how to mend it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    // The machine.
+    /// The CUDA driver library is not installed.
+    #[error("no CUDA driver is installed\nhelp: install the NVIDIA driver, or use `Device::cpu()`")]
+    NoDriver,
+    /// There is a driver, and no GPU with this number.
+    #[error("there is no CUDA device {ordinal}: {}\nhelp: `Device::default()` takes the first GPU, or the CPU where there is none", found(*.count))]
+    NoDevice {
+        /// The number asked for.
+        ordinal: usize,
+        /// How many devices the driver sees.
+        count: usize,
+    },
+    /// A call of the CUDA driver failed.
+    #[error("could not {doing}: the CUDA driver reports `{code}` ({description})")]
+    Driver {
+        /// What was being done.
+        doing: &'static str,
+        /// The driver's name of the error, such as `CUDA_ERROR_INVALID_VALUE`.
+        code: String,
+        /// The driver's own words.
+        description: String,
+    },
+    /// A kernel or a copy that was started earlier failed while it ran; the driver says so only now, and the
+    /// process can use this device no more.
+    #[error(
+        "work started earlier on the GPU has failed: `{code}` ({description}), noticed while trying to {doing}\n\
+         help: the device is lost to this process; run the same launches on `Device::cpu()` with `.checked()` to find the one at fault"
+    )]
+    Asynchronous {
+        /// What was being done when the failure came to light.
+        doing: &'static str,
+        /// The driver's name of the error, such as `CUDA_ERROR_ILLEGAL_ADDRESS`.
+        code: String,
+        /// The driver's own words.
+        description: String,
+    },
+
+    // Memory and shapes.
+    /// The device has not enough free memory.
+    #[error("out of memory on `{device}`: {requested} bytes were asked for and {free} are free")]
+    OutOfMemory {
+        /// The device that was asked.
+        device: Device,
+        /// Bytes asked for.
+        requested: usize,
+        /// Bytes that the device had free.
+        free: FreeBytes,
+    },
+    /// The element count of a shape is not the count of the data.
+    #[error("shape {shape:?} holds {} elements but there are {len}", count(.shape))]
+    ShapeMismatch {
+        /// The shape.
+        shape: Vec<usize>,
+        /// The number of elements there are.
+        len: usize,
+    },
+    /// A shape has too many dimensions or more elements than memory can hold.
+    #[error("shape {shape:?} is too large: at most {} dimensions and `isize::MAX` bytes are possible", crate::shape::MAX_RANK)]
+    ShapeTooLarge {
+        /// The shape.
+        shape: Vec<usize>,
+    },
+    /// Source and destination of a copy differ in length.
+    #[error("cannot copy {source_len} elements into {len}: both must have the same length")]
+    LengthMismatch {
+        /// Elements in the source.
+        source_len: usize,
+        /// Elements in the destination.
+        len: usize,
+    },
+    /// A range reaches past the end of the axis that it cuts.
+    #[error("range {start}..{end} does not fit the first axis of shape {shape:?}")]
+    SliceOutOfRange {
+        /// First index.
+        start: usize,
+        /// One past the last index.
+        end: usize,
+        /// The shape of the tensor that was cut.
+        shape: Vec<usize>,
+    },
+    /// A CUDA tensor or stream was needed.
+    #[error("{what} lives on the CPU where CUDA is needed\nhelp: move a tensor with `.to_device(&Device::cuda(0)?)`")]
+    NotCuda {
+        /// What lives on the CPU.
+        what: &'static str,
+    },
+    /// CUDA's per-thread stream means another stream on every thread, so nothing can be ordered with it safely.
+    #[error("the per-thread default stream cannot be shared\nhelp: make a stream with `CudaContext::new_stream` or `Device::new_stream`")]
+    PerThreadStream,
+    /// Memory or a stream of another library was made in a context that is not the device's primary one.
+    #[error(
+        "{what} belongs to a CUDA context that is not the primary one of `cuda:{ordinal}`\nhelp: make it with `CudaContext::new({ordinal})`"
+    )]
+    ForeignContext {
+        /// What belongs elsewhere.
+        what: &'static str,
+        /// The device.
+        ordinal: usize,
+    },
+
+    /// A stream or an event was used with another device than its own.
+    #[error("{what} belongs to `{device}` but is used with `{expected}`\nhelp: make it with the device whose work it is for")]
+    WrongDevice {
+        /// What belongs elsewhere.
+        what: &'static str,
+        /// Where it belongs.
+        device: Device,
+        /// Where it was used.
+        expected: Device,
+    },
+    /// An event was read before it was recorded.
+    #[error("this event has not been recorded\nhelp: call `.record(&stream)` before reading it")]
+    EventNotRecorded,
+
+    // Launches.
+    /// Two arguments of a launch, or an argument and its stream, live on different devices.
+    #[error(
+        "kernel `{kernel}`: argument `{argument}` lives on `{device}` but {other} on `{expected}`\nhelp: move it with `{argument}.to_device(..)`"
+    )]
+    DeviceMismatch {
+        /// The kernel.
+        kernel: &'static str,
+        /// The argument that lives elsewhere.
+        argument: &'static str,
+        /// Where it lives.
+        device: Device,
+        /// What decided where the launch runs, such as "argument `x` lives".
+        other: String,
+        /// Where the launch runs.
+        expected: Device,
+    },
+    /// More programs along one axis than the hardware can count.
+    #[error(
+        "kernel `{kernel}`: a grid of {programs} programs along axis {axis} is not possible: 0 to {limit} are\nhelp: give each program more work, or use another axis"
+    )]
+    GridTooLarge {
+        /// The kernel.
+        kernel: &'static str,
+        /// 0, 1 or 2.
+        axis: usize,
+        /// Programs asked for.
+        programs: i64,
+        /// The most that are possible along this axis.
+        limit: i64,
+    },
+    /// A scalar argument has no place in the kernel's type: an index is a signed 64-bit number.
+    #[error("kernel `{kernel}`: argument {position} is {value}, which is more than `i64::MAX`, the largest index of a kernel")]
+    ScalarTooLarge {
+        /// The kernel.
+        kernel: &'static str,
+        /// Which argument, counted from 1.
+        position: usize,
+        /// Its value.
+        value: u64,
+    },
+    /// The arguments do not fill the kernel's parameters: the launcher was not made by `#[kernel]`.
+    #[error("kernel `{kernel}` takes {expected} argument words but {given} were given\nhelp: call the function that `#[kernel]` made")]
+    ArgumentCount {
+        /// The kernel.
+        kernel: &'static str,
+        /// Words that the kernel takes.
+        expected: usize,
+        /// Words that were given.
+        given: usize,
+    },
+    /// The driver's compiler refused the kernel's PTX.
+    #[error("kernel `{kernel}`: the driver of `{device}` cannot load its PTX (`{code}`)\n{}", log_or_hint(.log))]
+    Jit {
+        /// The kernel.
+        kernel: &'static str,
+        /// The device.
+        device: Device,
+        /// The driver's name of the error.
+        code: String,
+        /// What the driver's compiler wrote.
+        log: String,
+    },
+    /// The kernel cannot be compiled for these type and constant parameters.
+    #[error("kernel `{kernel}` does not compile for {parameters}\n{diagnostics}")]
+    Compile {
+        /// The kernel.
+        kernel: &'static str,
+        /// The parameters, as in `T = f32, BLOCK_SIZE = 100`.
+        parameters: String,
+        /// The compiler's errors, rendered.
+        diagnostics: String,
+    },
+    /// The GPU is older than every target that the compiler knows.
+    #[error("kernel `{kernel}`: `{device}` has compute capability {}.{}, which is too old: 8.0 is the oldest that runs kernels\nhelp: use `Device::cpu()`", .capability.0, .capability.1)]
+    TooOld {
+        /// The kernel.
+        kernel: &'static str,
+        /// The device.
+        device: Device,
+        /// Its compute capability.
+        capability: (i32, i32),
+    },
+    /// A kernel needs more of a resource than the device has.
+    #[error(
+        "kernel `{kernel}` needs {requested} bytes of shared memory a program but `{device}` has {limit}\nhelp: use smaller blocks or fewer stages"
+    )]
+    SharedMemory {
+        /// The kernel.
+        kernel: &'static str,
+        /// The device.
+        device: Device,
+        /// Bytes that a program needs.
+        requested: u32,
+        /// Bytes that a program can have.
+        limit: u32,
+    },
+    /// The driver refused to start a kernel.
+    #[error(
+        "kernel `{kernel}` cannot start with {threads} threads and {shared_bytes} bytes of shared memory a program: \
+             the CUDA driver reports `{code}` ({description})\nhelp: use fewer warps, smaller blocks or fewer stages"
+    )]
+    LaunchRefused {
+        /// The kernel.
+        kernel: &'static str,
+        /// Threads of a program.
+        threads: u32,
+        /// Dynamic shared memory of a program.
+        shared_bytes: u32,
+        /// The driver's name of the error, such as `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`.
+        code: String,
+        /// The driver's own words.
+        description: String,
+    },
+    /// A `.checked()` launch met an access outside its tensor.
+    #[error("{0}")]
+    OutOfBounds(Box<OutOfBounds>),
+    // Tuning.
+    /// No configuration of an autotuned kernel runs.
+    #[error("kernel `{kernel}`: none of its {} configurations runs on `{device}`\n{}", .failures.len(), .failures.join("\n"))]
+    NoConfig {
+        /// The kernel.
+        kernel: &'static str,
+        /// The device.
+        device: Device,
+        /// Each configuration with the reason why it does not run.
+        failures: Vec<String>,
+    },
+}
+
+/// Where a `.checked()` launch left its tensor.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "out of bounds in kernel `{kernel}`: {op} at index {index} of `{parameter}`, which has {length} elements\n  \
+     --> {file}:{line}:{column}\n   \
+     = program id ({}, {}, {})\n\
+     help: mask the access, as in `mask = offsets < n`", .program_id[0], .program_id[1], .program_id[2]
+)]
+pub struct OutOfBounds {
+    /// The kernel.
+    pub kernel: &'static str,
+    /// `load` or `store`.
+    pub op: &'static str,
+    /// The source file of the kernel.
+    pub file: String,
+    /// The line of the access.
+    pub line: u32,
+    /// The column of the access.
+    pub column: u32,
+    /// The program that made it.
+    pub program_id: [u32; 3],
+    /// The element that it asked for.
+    pub index: i64,
+    /// How many elements the tensor has.
+    pub length: u64,
+    /// The pointer parameter that it went through.
+    pub parameter: String,
+}
+
+/// A number of free bytes, where the device could tell it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FreeBytes(pub Option<usize>);
+
+impl std::fmt::Display for FreeBytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Some(bytes) => write!(f, "{bytes}"),
+            None => f.write_str("an unknown number"),
+        }
+    }
+}
+
+fn found(count: usize) -> String {
+    match count {
+        0 => "the driver sees no GPU".to_owned(),
+        1 => "the driver sees one GPU, number 0".to_owned(),
+        n => format!("the driver sees {n} GPUs, numbers 0 to {}", n - 1),
+    }
+}
+
+fn count(shape: &[usize]) -> String {
+    match shape.iter().try_fold(1usize, |len, &dim| len.checked_mul(dim)) {
+        Some(len) => len.to_string(),
+        None => "too many".to_owned(),
+    }
+}
+
+fn log_or_hint(log: &str) -> String {
+    match log.trim() {
+        "" => "help: a newer driver may know this PTX version or this device".to_owned(),
+        log => log.lines().map(|line| format!("  | {line}")).collect::<Vec<_>>().join("\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device() -> Device {
+        Device::cpu()
+    }
+
+    /// One of each, as a user would meet it.
+    fn errors() -> Vec<Error> {
+        let text = |text: &str| text.to_owned();
+        let (kernel, argument) = ("silu", "x");
+        let (code, description) = (text("CUDA_ERROR_LAUNCH_FAILED"), text("unspecified launch failure"));
+        vec![
+            Error::NoDriver,
+            Error::NoDevice { ordinal: 3, count: 0 },
+            Error::NoDevice { ordinal: 3, count: 2 },
+            Error::Driver { doing: "make a stream", code: code.clone(), description: description.clone() },
+            Error::Asynchronous { doing: "wait for a stream", code: code.clone(), description: description.clone() },
+            Error::OutOfMemory { device: device(), requested: 1 << 40, free: FreeBytes(Some(1 << 30)) },
+            Error::OutOfMemory { device: device(), requested: 1 << 40, free: FreeBytes(None) },
+            Error::ShapeMismatch { shape: vec![2, 2], len: 3 },
+            Error::ShapeTooLarge { shape: vec![usize::MAX, 2] },
+            Error::LengthMismatch { source_len: 2, len: 3 },
+            Error::SliceOutOfRange { start: 2, end: 9, shape: vec![4, 3] },
+            Error::NotCuda { what: "this tensor" },
+            Error::PerThreadStream,
+            Error::ForeignContext { what: "this slice", ordinal: 0 },
+            Error::WrongDevice { what: "this event", device: device(), expected: device() },
+            Error::EventNotRecorded,
+            Error::DeviceMismatch { kernel, argument, device: device(), other: text("argument `y` lives"), expected: device() },
+            Error::GridTooLarge { kernel, axis: 1, programs: 70_000, limit: 65_535 },
+            Error::ScalarTooLarge { kernel, position: 3, value: u64::MAX },
+            Error::ArgumentCount { kernel, expected: 5, given: 4 },
+            Error::Jit { kernel, device: device(), code: code.clone(), log: text("line 5: unknown\nline 6: worse") },
+            Error::Jit { kernel, device: device(), code: code.clone(), log: text("") },
+            Error::Compile { kernel, parameters: text("`B = 3`"), diagnostics: text("error: not a power of two") },
+            Error::TooOld { kernel, device: device(), capability: (7, 5) },
+            Error::SharedMemory { kernel, device: device(), requested: 300_000, limit: 232_448 },
+            Error::LaunchRefused { kernel, threads: 1024, shared_bytes: 0, code, description },
+            Error::NoConfig { kernel, device: device(), failures: vec![text("  Config { B: 3 }: no")] },
+        ]
+    }
+
+    #[test]
+    fn messages_are_in_the_house_style() {
+        for error in errors() {
+            let text = error.to_string();
+            for line in text.lines() {
+                assert!(!line.ends_with('.') && !line.ends_with(' '), "{text}");
+                assert!(!line.trim_start().starts_with(char::is_uppercase) || line.contains("Config"), "{text}");
+            }
+            assert_eq!(text.matches('`').count() % 2, 0, "{text}");
+            assert!(!text.contains("  ") || text.contains("\n  "), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_result_is_small_where_nothing_fails() {
+        assert!(size_of::<Error>() <= 128, "{}", size_of::<Error>());
+    }
+
+    #[test]
+    fn the_log_of_the_driver_is_set_apart() {
+        let error = Error::Jit { kernel: "k", device: device(), code: "CODE".into(), log: "first\nsecond\n".into() };
+        assert_eq!(error.to_string(), "kernel `k`: the driver of `cpu` cannot load its PTX (`CODE`)\n  | first\n  | second");
+    }
+}

@@ -1,0 +1,168 @@
+//! Events: points in a stream's work, to wait for and to take the time between.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use cudarc::driver::{CudaEvent, sys};
+
+use crate::driver::{check, check_cudarc, elapsed_ms};
+use crate::{Device, Error, Result, Stream};
+
+/// A point in the work of a stream. It happens when all work queued before it is done.
+///
+/// ```
+/// # use kernel_runtime::{Device, Result};
+/// # fn main() -> Result<()> {
+/// let device = Device::default()?;
+/// let start = device.stream().record()?;
+/// let zeros = device.zeros::<f32>(1 << 20)?;
+/// let end = device.stream().record()?;
+/// println!("{:.3} ms for {} zeros", start.elapsed_ms(&end)?, zeros.len());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Event {
+    device: Device,
+    mark: Mark,
+}
+
+#[derive(Debug)]
+enum Mark {
+    /// The CPU is done with everything queued before when it records.
+    Cpu(Mutex<Option<Instant>>),
+    Cuda {
+        event: CudaEvent,
+        recorded: AtomicBool,
+    },
+}
+
+impl Event {
+    /// An event of this device, not recorded yet.
+    ///
+    /// # Errors
+    /// What the driver says.
+    pub fn new(device: Device) -> Result<Event> {
+        let mark = match device.cuda_info() {
+            Some(cuda) => {
+                let flags = sys::CUevent_flags::CU_EVENT_DEFAULT;
+                let event = check_cudarc(cuda.context.new_event(Some(flags)), "make an event")?;
+                Mark::Cuda { event, recorded: AtomicBool::new(false) }
+            }
+            None => Mark::Cpu(Mutex::new(None)),
+        };
+        Ok(Event { device, mark })
+    }
+
+    /// Moves the event to after the work queued on `stream` so far.
+    ///
+    /// # Errors
+    /// [`Error::WrongDevice`] for a stream of another device, or what the driver says.
+    pub fn record(&self, stream: &Stream) -> Result<()> {
+        if stream.device() != self.device {
+            return Err(Error::WrongDevice { what: "this event", device: self.device, expected: stream.device() });
+        }
+        match (&self.mark, stream.cuda_stream()) {
+            (Mark::Cuda { event, recorded }, Some(stream)) => {
+                check_cudarc(event.record(stream), "record an event")?;
+                recorded.store(true, Ordering::Release);
+            }
+            (Mark::Cpu(time), _) => *time.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now()),
+            (Mark::Cuda { .. }, None) => {}
+        }
+        Ok(())
+    }
+
+    /// Waits on the host until it has happened.
+    ///
+    /// # Errors
+    /// [`Error::EventNotRecorded`], or a failure of the work before it: [`Error::Asynchronous`].
+    pub fn synchronize(&self) -> Result<()> {
+        match (self.cuda_event()?, self.device.cuda_info()) {
+            (Some(event), Some(cuda)) => {
+                cuda.bind()?;
+                // SAFETY: the event is alive and its context current.
+                check(unsafe { sys::cuEventSynchronize(event.cu_event()) }, "wait for an event")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Milliseconds from this event to `end`, after waiting for both.
+    ///
+    /// The clock of a GPU ticks about every half microsecond.
+    ///
+    /// # Errors
+    /// [`Error::EventNotRecorded`], [`Error::WrongDevice`] for events of two devices, or what the driver says.
+    pub fn elapsed_ms(&self, end: &Event) -> Result<f32> {
+        if self.device != end.device {
+            return Err(Error::WrongDevice { what: "this event", device: end.device, expected: self.device });
+        }
+        self.synchronize()?;
+        end.synchronize()?;
+        if let (Mark::Cpu(start), Mark::Cpu(end)) = (&self.mark, &end.mark) {
+            let time = |mark: &Mutex<Option<Instant>>| *mark.lock().unwrap_or_else(PoisonError::into_inner);
+            let (Some(start), Some(end)) = (time(start), time(end)) else { return Err(Error::EventNotRecorded) };
+            let (sign, span) = match end.checked_duration_since(start) {
+                Some(span) => (1.0, span),
+                None => (-1.0, start.duration_since(end)),
+            };
+            return Ok(sign * span.as_secs_f32() * 1e3);
+        }
+        match (self.cuda_event()?, end.cuda_event()?, self.device.cuda_info()) {
+            (Some(start), Some(end), Some(cuda)) => {
+                cuda.bind()?;
+                // SAFETY: both events are alive, and of this context.
+                unsafe { elapsed_ms(start.cu_event(), end.cu_event()) }
+            }
+            _ => Err(Error::EventNotRecorded),
+        }
+    }
+
+    /// Makes work queued on `stream` from now on wait for this event.
+    pub(crate) fn hold_back(&self, stream: &Stream) -> Result<()> {
+        match (self.cuda_event()?, stream.cuda_stream()) {
+            (Some(event), Some(stream)) => check_cudarc(stream.wait(event), "make a stream wait for an event"),
+            // The CPU cannot be held back, so it waits here.
+            (Some(_), None) => self.synchronize(),
+            (None, _) => Ok(()),
+        }
+    }
+
+    /// The event of a GPU; none on the CPU.
+    fn cuda_event(&self) -> Result<Option<&CudaEvent>> {
+        match &self.mark {
+            Mark::Cpu(time) => match *time.lock().unwrap_or_else(PoisonError::into_inner) {
+                Some(_) => Ok(None),
+                None => Err(Error::EventNotRecorded),
+            },
+            Mark::Cuda { event, recorded } if recorded.load(Ordering::Acquire) => Ok(Some(event)),
+            Mark::Cuda { .. } => Err(Error::EventNotRecorded),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_between_two_events_has_a_sign() {
+        let stream = Device::cpu().stream();
+        let start = stream.record().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        let end = stream.record().unwrap();
+        assert!(start.elapsed_ms(&end).unwrap() >= 2.0);
+        assert!(end.elapsed_ms(&start).unwrap() <= -2.0);
+    }
+
+    #[test]
+    fn an_event_that_was_not_recorded_says_so() {
+        let event = Event::new(Device::cpu()).unwrap();
+        let recorded = Device::cpu().stream().record().unwrap();
+        for result in [event.synchronize(), event.elapsed_ms(&recorded).map(drop), Device::cpu().stream().wait(&event)] {
+            assert!(matches!(result, Err(Error::EventNotRecorded)));
+        }
+    }
+}

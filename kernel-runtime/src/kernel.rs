@@ -1,0 +1,338 @@
+//! A kernel: its IR, the PTX that was compiled with the program, and what has been loaded or compiled since.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, RwLock};
+
+use crate::device::{Cuda, Gpu};
+use kernel_lang::backend::cpu::Program;
+use kernel_lang::backend::ptx::Site;
+use kernel_lang::dtype::Dtype;
+use kernel_lang::target::Target;
+use kernel_lang::{Bindings, Options, ir};
+
+use crate::module::{self, Loaded};
+use crate::{Device, Error, Result};
+
+/// What `#[kernel]` makes of a function: a static that every launch of it shares.
+pub struct Kernel {
+    name: &'static str,
+    ir: &'static str,
+    num_warps: u32,
+    params: &'static [Param],
+    variants: &'static [Variant],
+    parsed: OnceLock<ir::Function>,
+    /// One table for each GPU.
+    tables: OnceLock<Box<[OnceLock<Table>]>>,
+    programs: LazyLock<RwLock<ByKey<Arc<Program>>>>,
+    /// Held while something is compiled or loaded, so that each thing is once.
+    loading: Mutex<()>,
+}
+
+/// A parameter of a kernel, in the order of its signature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Param {
+    /// The name in the source.
+    pub name: &'static str,
+    /// What it takes.
+    pub kind: ParamKind,
+}
+
+/// What a parameter takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParamKind {
+    /// A tensor that the kernel reads.
+    Pointer,
+    /// A tensor that the kernel writes.
+    PointerMut,
+    /// A number.
+    Scalar,
+}
+
+/// PTX of a kernel for some types, constants and schedule.
+#[derive(Clone, Copy, Debug)]
+pub struct Variant {
+    /// A word for each type parameter, then one for each constant parameter.
+    pub key: &'static [u64],
+    /// Warps that share one program.
+    pub num_warps: u32,
+    /// Depth of the pipelines.
+    pub num_stages: u32,
+    /// The architecture, such as `sm_80` or `sm_90a`.
+    pub target: &'static str,
+    /// The name of the function in the PTX.
+    pub entry: &'static str,
+    /// Dynamic shared memory of one program.
+    pub shared_bytes: u32,
+    /// The text.
+    pub ptx: &'static str,
+}
+
+/// Warps and pipeline depth, where a configuration fixes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Schedule {
+    pub(crate) num_warps: u32,
+    pub(crate) num_stages: u32,
+}
+
+/// The depth of pipelines where nobody says otherwise, as in Triton.
+const NUM_STAGES: u32 = 3;
+
+/// Found by a borrowed key, so that looking allocates nothing.
+type ByKey<T> = HashMap<Box<[u64]>, T>;
+
+/// What of a kernel one GPU can run.
+struct Table {
+    /// The variants for this GPU, the best target first.
+    embedded: Box<[(&'static Variant, OnceLock<Loaded>)]>,
+    compiled: RwLock<HashMap<Option<Schedule>, ByKey<Loaded>>>,
+    checked: RwLock<ByKey<Arc<Checked>>>,
+}
+
+/// A function that reports accesses outside tensors: it takes one parameter more.
+pub(crate) struct Checked {
+    pub(crate) loaded: Loaded,
+    /// What the numbers in a report stand for.
+    pub(crate) sites: Vec<Site>,
+}
+
+impl Kernel {
+    /// The kernel of this name, with its IR text and the variants that were compiled with the program.
+    pub const fn new(
+        name: &'static str,
+        ir: &'static str,
+        num_warps: u32,
+        params: &'static [Param],
+        variants: &'static [Variant],
+    ) -> Kernel {
+        Kernel {
+            name,
+            ir,
+            num_warps,
+            params,
+            variants,
+            parsed: OnceLock::new(),
+            tables: OnceLock::new(),
+            programs: LazyLock::new(RwLock::default),
+            loading: Mutex::new(()),
+        }
+    }
+
+    /// The name in the source.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The IR, generic over types and constants.
+    pub fn ir(&self) -> &'static str {
+        self.ir
+    }
+
+    /// The parameters.
+    pub fn params(&self) -> &'static [Param] {
+        self.params
+    }
+
+    /// The variants that were compiled with the program.
+    pub fn variants(&self) -> &'static [Variant] {
+        self.variants
+    }
+
+    /// The function that a GPU runs for this key: an embedded variant, or one compiled now.
+    pub(crate) fn on_cuda(&self, gpu: Gpu, key: &[u64], schedule: Option<Schedule>) -> Result<Loaded> {
+        let table = self.table(gpu.cuda);
+        let matches = |variant: &Variant| {
+            variant.key == key && schedule.is_none_or(|s| (s.num_warps, s.num_stages) == (variant.num_warps, variant.num_stages))
+        };
+        match table.embedded.iter().find(|(variant, _)| matches(variant)) {
+            Some((variant, cell)) => match cell.get() {
+                Some(loaded) => Ok(*loaded),
+                None => self.load(gpu, variant, cell),
+            },
+            None => match table.compiled(key, schedule) {
+                Some(loaded) => Ok(loaded),
+                None => self.compile(gpu, table, key, schedule),
+            },
+        }
+    }
+
+    /// The function that reports accesses outside tensors, compiled at the first checked launch.
+    pub(crate) fn checked_on_cuda(&self, gpu: Gpu, key: &[u64]) -> Result<Arc<Checked>> {
+        let table = self.table(gpu.cuda);
+        let _guard = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(checked) = read(&table.checked).get(key) {
+            return Ok(checked.clone());
+        }
+        let (loaded, sites) = self.build(gpu, key, None, true)?;
+        let checked = Arc::new(Checked { loaded, sites });
+        table.checked.write().unwrap_or_else(PoisonError::into_inner).insert(key.into(), checked.clone());
+        Ok(checked)
+    }
+
+    fn table(&self, cuda: &Cuda) -> &Table {
+        let tables = self.tables.get_or_init(|| (0..Device::cuda_count()).map(|_| OnceLock::new()).collect());
+        tables[cuda.ordinal].get_or_init(|| {
+            let target = |variant: &'static Variant| Some((variant.target.parse::<Target>().ok()?, variant));
+            let mut usable: Vec<_> = self.variants.iter().filter_map(target).filter(|(target, _)| runs_on(*target, cuda)).collect();
+            usable.sort_by_key(|(target, _)| std::cmp::Reverse(*target));
+            Table {
+                embedded: usable.into_iter().map(|(_, variant)| (variant, OnceLock::new())).collect(),
+                compiled: RwLock::default(),
+                checked: RwLock::default(),
+            }
+        })
+    }
+
+    #[cold]
+    fn load(&self, gpu: Gpu, variant: &Variant, cell: &OnceLock<Loaded>) -> Result<Loaded> {
+        let _guard = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(loaded) = cell.get() {
+            return Ok(*loaded);
+        }
+        let image = module::Image {
+            kernel: self.name,
+            entry: variant.entry,
+            ptx: variant.ptx,
+            num_warps: variant.num_warps,
+            shared_bytes: variant.shared_bytes,
+        };
+        let loaded = module::load(gpu, &image)?;
+        Ok(*cell.get_or_init(|| loaded))
+    }
+
+    #[cold]
+    fn compile(&self, gpu: Gpu, table: &Table, key: &[u64], schedule: Option<Schedule>) -> Result<Loaded> {
+        let _guard = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(loaded) = table.compiled(key, schedule) {
+            return Ok(loaded);
+        }
+        let (loaded, _) = self.build(gpu, key, schedule, false)?;
+        let mut map = table.compiled.write().unwrap_or_else(PoisonError::into_inner);
+        map.entry(schedule).or_default().insert(key.into(), loaded);
+        Ok(loaded)
+    }
+
+    /// Compiles and loads.
+    fn build(&self, gpu: Gpu, key: &[u64], schedule: Option<Schedule>, checked: bool) -> Result<(Loaded, Vec<Site>)> {
+        let func = self.parsed()?;
+        let Schedule { num_warps, num_stages } = schedule.unwrap_or(Schedule { num_warps: self.num_warps, num_stages: NUM_STAGES });
+        let target = Target::ALL.into_iter().rev().find(|target| runs_on(*target, gpu.cuda));
+        let capability = gpu.cuda.compute_capability;
+        let target = target.ok_or(Error::TooOld { kernel: self.name, device: gpu.device, capability })?;
+        let options = Options { num_warps, num_stages, checked, ..Options::new(bindings(func, key), target) };
+        let compiled =
+            kernel_lang::compile(func, &options).map_err(|diagnostics| self.compile_error(key, diagnostics.render(&func.files)))?;
+        let image = module::Image {
+            kernel: self.name,
+            entry: &compiled.entry,
+            ptx: &compiled.ptx,
+            num_warps: compiled.num_warps,
+            shared_bytes: compiled.shared_bytes,
+        };
+        Ok((module::load(gpu, &image)?, compiled.sites))
+    }
+
+    /// The program that the CPU runs for this key.
+    pub(crate) fn on_cpu(&self, key: &[u64]) -> Result<Arc<Program>> {
+        if let Some(program) = read(&self.programs).get(key) {
+            return Ok(program.clone());
+        }
+        self.compile_for_cpu(key)
+    }
+
+    #[cold]
+    fn compile_for_cpu(&self, key: &[u64]) -> Result<Arc<Program>> {
+        let _guard = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(program) = read(&self.programs).get(key) {
+            return Ok(program.clone());
+        }
+        let func = self.parsed()?;
+        let program = kernel_lang::compile_cpu(func, &bindings(func, key))
+            .map_err(|diagnostics| self.compile_error(key, diagnostics.render(&func.files)))?;
+        let program = Arc::new(program);
+        self.programs.write().unwrap_or_else(PoisonError::into_inner).insert(key.into(), program.clone());
+        Ok(program)
+    }
+
+    fn parsed(&self) -> Result<&ir::Function> {
+        if let Some(func) = self.parsed.get() {
+            return Ok(func);
+        }
+        let func = ir::parse(self.ir).map_err(|error| Error::Compile {
+            kernel: self.name,
+            parameters: "any parameters".to_owned(),
+            diagnostics: format!("error: its embedded IR cannot be read: {error}"),
+        })?;
+        Ok(self.parsed.get_or_init(|| func))
+    }
+
+    fn compile_error(&self, key: &[u64], diagnostics: String) -> Error {
+        let parameters = self.parsed().map_or_else(|_| String::new(), |func| parameters(func, key));
+        Error::Compile { kernel: self.name, parameters, diagnostics: diagnostics.trim_end().to_owned() }
+    }
+}
+
+impl Table {
+    /// What was compiled for this key; the lock is free again when this returns.
+    fn compiled(&self, key: &[u64], schedule: Option<Schedule>) -> Option<Loaded> {
+        read(&self.compiled).get(&schedule)?.get(key).copied()
+    }
+}
+
+/// `T = f32, BLOCK_SIZE = 1024`, or `these arguments` for a kernel without parameters.
+fn parameters(func: &ir::Function, key: &[u64]) -> String {
+    let Bindings { types, consts, .. } = bindings(func, key);
+    let types = types.iter().map(|(name, dtype)| format!("{name} = {dtype}"));
+    let consts = consts.iter().map(|(name, value)| format!("{name} = {value}"));
+    let list: Vec<_> = types.chain(consts).collect();
+    if list.is_empty() { "these arguments".to_owned() } else { format!("`{}`", list.join(", ")) }
+}
+
+/// What the words of a key fix: type parameters first, then constants.
+fn bindings(func: &ir::Function, key: &[u64]) -> Bindings {
+    let (types, consts) = key.split_at(func.types.len().min(key.len()));
+    let mut bindings = Bindings::default();
+    for (param, &word) in func.types.iter().zip(types) {
+        // A word that is no dtype stays unbound, and the compiler says so.
+        if let Some(dtype) = Dtype::from_code(word) {
+            bindings.types.push((param.name.clone(), dtype));
+        }
+    }
+    for (param, &word) in func.consts.iter().zip(consts) {
+        let value = if param.dtype.is_signed_int() { i128::from(word.cast_signed()) } else { i128::from(word) };
+        bindings.consts.push((param.name.clone(), value));
+    }
+    bindings
+}
+
+fn runs_on(target: Target, cuda: &Cuda) -> bool {
+    let (major, minor) = cuda.compute_capability;
+    target.runs_on(major, minor)
+}
+
+fn read<T>(lock: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
+    lock.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl std::fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let variants = self.variants.len();
+        f.debug_struct("Kernel").field("name", &self.name).field("variants", &variants).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn key_words_bind_types_then_constants() {
+        let mut func = ir::Function::new("k");
+        func.types.push(ir::TypeParam { name: "T".into(), choices: Dtype::FLOATS.to_vec() });
+        func.consts.push(ir::ConstParam { name: "N".into(), dtype: Dtype::I64 });
+        func.consts.push(ir::ConstParam { name: "FAST".into(), dtype: Dtype::Bool });
+        let key = [Dtype::Bf16.code(), (-3i64).cast_unsigned(), 1];
+        assert_eq!(parameters(&func, &key), "`T = bf16, N = -3, FAST = 1`");
+        assert_eq!(bindings(&func, &key[..1]).consts, []);
+        assert_eq!(parameters(&ir::Function::new("k"), &[]), "these arguments");
+    }
+}

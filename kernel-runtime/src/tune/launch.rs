@@ -1,0 +1,220 @@
+//! A call of an autotuned kernel: the fastest configuration for its key, found at the first launch.
+
+use std::sync::Arc;
+
+use cudarc::driver::CudaStream;
+
+use super::race::{median, race, winner};
+use super::{Outcome, Report, Trial, TuneConfig, Tuner, alone, with_key};
+use crate::args::Args;
+use crate::bench::Timer;
+use crate::device::{Cuda, Gpu};
+use crate::grid::IntoGrid;
+use crate::kernel::Schedule;
+use crate::launch::{NoGrid, Place, run_on_cpu, run_on_cuda};
+use crate::{Device, Error, Result, Stream, checked};
+
+/// A call of an autotuned kernel, not run yet. Like a [`Launch`](crate::Launch), but [`AutotunedLaunch::grid`] takes a
+/// function of the configuration.
+///
+/// The first launch for a key runs the kernel many times, see [`tune`](crate::tune).
+#[must_use = "a launch does nothing until `.grid(..).launch()`"]
+pub struct AutotunedLaunch<'a, const WORDS: usize, const KEY: usize, C: TuneConfig, G = NoGrid> {
+    args: Args<'a, WORDS>,
+    /// The kernel's key; the places of tuned constants are free.
+    key: [u64; KEY],
+    tuner: &'static Tuner<C>,
+    grid: G,
+    stream: Option<&'a Stream>,
+    checked: bool,
+}
+
+impl<'a, const WORDS: usize, const KEY: usize, C: TuneConfig> AutotunedLaunch<'a, WORDS, KEY, C> {
+    /// A call of the kernel with these arguments; the words of `key` that configurations write may be anything, always the same.
+    #[doc(hidden)]
+    #[inline]
+    pub fn new(args: Args<'a, WORDS>, key: [u64; KEY], tuner: &'static Tuner<C>) -> Self {
+        AutotunedLaunch { args, key, tuner, grid: NoGrid, stream: None, checked: false }
+    }
+
+    /// How many programs run with a configuration, as in `.grid(|config| cdiv(n, config.BLOCK_SIZE))`.
+    #[inline]
+    pub fn grid<G: IntoGrid, F: Fn(C) -> G>(self, grid: F) -> AutotunedLaunch<'a, WORDS, KEY, C, F> {
+        let AutotunedLaunch { args, key, tuner, grid: NoGrid, stream, checked } = self;
+        AutotunedLaunch { args, key, tuner, grid, stream, checked }
+    }
+}
+
+impl<'a, const WORDS: usize, const KEY: usize, C: TuneConfig, G> AutotunedLaunch<'a, WORDS, KEY, C, G> {
+    /// Runs on this stream, see [`Launch::on`](crate::Launch::on).
+    #[inline]
+    pub fn on(mut self, stream: &'a Stream) -> Self {
+        self.stream = Some(stream);
+        self
+    }
+
+    /// Reports the first access outside a tensor, see [`Launch::checked`](crate::Launch::checked).
+    #[inline]
+    pub fn checked(mut self) -> Self {
+        self.checked = true;
+        self
+    }
+}
+
+impl<'a, const WORDS: usize, const KEY: usize, C, F, G> AutotunedLaunch<'a, WORDS, KEY, C, F>
+where
+    C: TuneConfig,
+    F: Fn(C) -> G,
+    G: IntoGrid,
+{
+    /// Runs it, and tunes first where this key is new.
+    ///
+    /// # Errors
+    /// As [`Launch::launch`](crate::Launch::launch), and [`Error::NoConfig`] if no configuration runs.
+    #[inline]
+    pub fn launch(mut self) -> Result<()> {
+        match Place::of(&mut self.args, self.stream)? {
+            Place::Cpu => {
+                let first = self.first(Device::cpu())?;
+                let grid = self.grid_of(first)?;
+                if grid.contains(&0) { Ok(()) } else { run_on_cpu(&self.args, &self.key_of(first), grid, self.checked) }
+            }
+            // Looking for a mistake needs no tuning.
+            Place::Cuda(gpu, stream) if self.checked => {
+                let first = self.first(gpu.device)?;
+                let grid = self.grid_of(first)?;
+                if grid.contains(&0) { Ok(()) } else { checked::run(&self.args, &self.key_of(first), grid, gpu, stream) }
+            }
+            // One configuration has no rivals.
+            Place::Cuda(gpu, stream) if self.tuner.configs().len() == 1 => {
+                let only = self.first(gpu.device)?;
+                self.run(only, self.grid_of(only)?, gpu, stream)
+            }
+            Place::Cuda(gpu, stream) => {
+                let first = self.first(gpu.device)?;
+                let report = self.with_tuning_key(gpu.cuda, |key| match self.tuner.find(key) {
+                    Some(report) => Ok(Some(report)),
+                    // Nothing to do is nothing to tune.
+                    None if self.grid_of(first)?.contains(&0) => Ok(None),
+                    None => self.tune(key, gpu, stream).map(Some),
+                })?;
+                let Some(report) = report else { return Ok(()) };
+                let config = report.chosen().map_or(first, |trial| trial.config);
+                self.run(config, self.grid_of(config)?, gpu, stream)
+            }
+        }
+    }
+
+    /// What was tried for this key and what was chosen; tunes first where it is new.
+    ///
+    /// # Errors
+    /// As [`AutotunedLaunch::launch`].
+    pub fn report(mut self) -> Result<Arc<Report<C>>> {
+        match Place::of(&mut self.args, self.stream)? {
+            Place::Cuda(gpu, stream) if self.tuner.configs().len() > 1 => {
+                self.with_tuning_key(gpu.cuda, |key| match self.tuner.find(key) {
+                    Some(report) => Ok(report),
+                    None => self.tune(key, gpu, stream),
+                })
+            }
+            Place::Cuda(gpu, _) => Ok(Arc::new(self.untimed(gpu.device))),
+            Place::Cpu => Ok(Arc::new(self.untimed(Device::cpu()))),
+        }
+    }
+
+    /// The first configuration is chosen without a race.
+    fn untimed(&self, device: Device) -> Report<C> {
+        let trials = self.tuner.configs().iter().enumerate();
+        let trials = trials.map(|(i, &config)| Trial { config, outcome: Outcome::Untimed, chosen: i == 0 });
+        Report { kernel: self.args.kernel().name(), device, trials: trials.collect() }
+    }
+
+    fn first(&self, device: Device) -> Result<C> {
+        let none = || Error::NoConfig { kernel: self.args.kernel().name(), device, failures: Vec::new() };
+        self.tuner.configs().first().copied().ok_or_else(none)
+    }
+
+    fn key_of(&self, config: C) -> [u64; KEY] {
+        let mut key = self.key;
+        config.write_key(&mut key);
+        key
+    }
+
+    fn grid_of(&self, config: C) -> Result<[u32; 3]> {
+        (self.grid)(config).into_grid().check(self.args.kernel().name())
+    }
+
+    fn run(&self, config: C, grid: [u32; 3], gpu: Gpu, stream: &Arc<CudaStream>) -> Result<()> {
+        if grid.contains(&0) {
+            return Ok(());
+        }
+        let schedule = Schedule { num_warps: config.num_warps(), num_stages: config.num_stages() };
+        run_on_cuda(&self.args, &self.key_of(config), Some(schedule), grid, gpu, stream)
+    }
+
+    /// The tuning key: the device, the key arguments, and the kernel's key without the tuned constants.
+    #[inline]
+    fn with_tuning_key<R>(&self, cuda: &Cuda, look: impl FnOnce(&[u64]) -> R) -> R {
+        let mut words = [0; WORDS];
+        let mut count = 0;
+        for &word in self.tuner.key_words {
+            if let (Some(place), Some(&value)) = (words.get_mut(count), self.args.words().get(word)) {
+                *place = value;
+                count += 1;
+            }
+        }
+        with_key(&[&[cuda.ordinal as u64], &words[..count], &self.key], look)
+    }
+
+    #[cold]
+    fn tune(&self, key: &[u64], gpu: Gpu, stream: &Arc<CudaStream>) -> Result<Arc<Report<C>>> {
+        let configs = self.tuner.configs();
+        let kernel = self.args.kernel().name();
+        // The user's function is asked first: it may do anything, tuning another kernel included.
+        let grids: Vec<_> = configs.iter().map(|&config| self.grid_of(config)).collect();
+        let run = |i: usize, grid: [u32; 3]| self.run(configs[i], grid, gpu, stream);
+        let _guard = alone();
+        if let Some(report) = self.tuner.find(key) {
+            return Ok(report);
+        }
+        // One run of each, untimed: it loads the code, and shows who runs at all. What one leaves undone on the GPU no
+        // other can outlive, so that ends the tuning.
+        let outcomes = grids.into_iter().enumerate().map(|(i, grid)| grid.and_then(|grid| run(i, grid).map(|()| grid)));
+        let outcomes: Vec<_> = outcomes.collect();
+        crate::stream::synchronize(stream)?;
+        let able: Vec<_> = outcomes.iter().enumerate().filter_map(|(i, outcome)| Some((i, *outcome.as_ref().ok()?))).collect();
+
+        // Twice the cache, so that nothing of it is left.
+        let mut timer = Timer::new(&Stream::from_launch(gpu.device, stream), 2 * gpu.cuda.l2_bytes)?;
+        let times = race(able.len(), |alive| {
+            for (n, &candidate) in alive.iter().enumerate() {
+                let (i, grid) = able[candidate];
+                timer.run(n, &mut || run(i, grid))?;
+            }
+            crate::stream::synchronize(stream)?;
+            (0..alive.len()).map(|n| timer.elapsed_us(n)).collect()
+        })?;
+
+        let fastest = winner(&times).map(|candidate| able[candidate].0);
+        let mut times = times.iter();
+        let trials = configs.iter().zip(outcomes).enumerate().map(|(i, (&config, outcome))| {
+            let outcome = match (outcome, &mut times) {
+                (Err(error), _) => Outcome::Failed(error.to_string()),
+                (Ok(_), times) => {
+                    let times = times.next().map_or(&[][..], |times| times);
+                    Outcome::Measured { median_us: median(times), samples: times.len() }
+                }
+            };
+            Trial { config, outcome, chosen: fastest == Some(i) }
+        });
+        let report = Report { kernel, device: gpu.device, trials: trials.collect() };
+        if fastest.is_none() {
+            let failures = report.trials.iter().map(|trial| match &trial.outcome {
+                Outcome::Failed(reason) => format!("  {:?}: {reason}", trial.config),
+                _ => format!("  {:?}: not timed", trial.config),
+            });
+            return Err(Error::NoConfig { kernel, device: gpu.device, failures: failures.collect() });
+        }
+        Ok(self.tuner.remember(key, report))
+    }
+}

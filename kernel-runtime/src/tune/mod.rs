@@ -1,0 +1,94 @@
+//! Autotuning: the first launch of a key times every configuration, later ones use the fastest.
+//!
+//! A *key* is the device, the key arguments' values, and the types. While a key is tuned the kernel runs many times on the
+//! launch's own arguments, so what it leaves in memory is right if it does not read what it writes (a kernel that adds
+//! to its output adds many times). A configuration that does not compile, load or launch is a record with its reason.
+//! On the CPU the first configuration runs, untimed; so does one that has no rivals.
+
+mod launch;
+mod race;
+mod report;
+
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, RwLock};
+
+pub use launch::AutotunedLaunch;
+pub use report::{Outcome, Report, Trial};
+
+/// One configuration of an autotuned kernel: values of its tuned constants, and a schedule. `#[autotune]` implements it.
+pub trait TuneConfig: Copy + Debug + Send + Sync + 'static {
+    /// Writes the tuned constants to their places in the kernel's key; the others stay.
+    fn write_key(&self, key: &mut [u64]);
+
+    /// Warps that share one program.
+    fn num_warps(&self) -> u32;
+
+    /// Depth of the pipelines.
+    fn num_stages(&self) -> u32;
+}
+
+/// The configurations of a kernel, and what was chosen so far: a static that every launch shares.
+#[derive(Debug)]
+pub struct Tuner<C: 'static> {
+    configs: &'static [C],
+    /// Which argument words are part of the tuning key.
+    key_words: &'static [usize],
+    tuned: Tuned<C>,
+}
+
+type Tuned<C> = LazyLock<RwLock<HashMap<Box<[u64]>, Arc<Report<C>>>>>;
+
+impl<C: TuneConfig> Tuner<C> {
+    /// A tuner over these configurations, whose key has these argument words (a pointer takes two words, a scalar one).
+    pub const fn new(configs: &'static [C], key_words: &'static [usize]) -> Tuner<C> {
+        Tuner { configs, key_words, tuned: LazyLock::new(RwLock::default) }
+    }
+
+    /// The configurations.
+    pub fn configs(&self) -> &'static [C] {
+        self.configs
+    }
+
+    fn find(&self, key: &[u64]) -> Option<Arc<Report<C>>> {
+        self.tuned.read().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+    }
+
+    fn remember(&self, key: &[u64], report: Report<C>) -> Arc<Report<C>> {
+        let report = Arc::new(report);
+        self.tuned.write().unwrap_or_else(PoisonError::into_inner).insert(key.into(), report.clone());
+        report
+    }
+}
+
+/// Measurements must not disturb each other, so one key is tuned at a time in a process.
+fn alone() -> MutexGuard<'static, ()> {
+    static TUNING: Mutex<()> = Mutex::new(());
+    TUNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Gives `look` the key of a launch as one slice, on the stack where it is of a usual size.
+fn with_key<R>(parts: &[&[u64]], look: impl FnOnce(&[u64]) -> R) -> R {
+    let mut room = [0; 48];
+    let len = parts.iter().map(|part| part.len()).sum();
+    let Some(key) = room.get_mut(..len) else { return look(&parts.concat()) };
+    let mut rest = &mut key[..];
+    for part in parts {
+        let (place, after) = std::mem::take(&mut rest).split_at_mut(part.len());
+        place.copy_from_slice(part);
+        rest = after;
+    }
+    look(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_its_parts_in_order_however_long() {
+        with_key(&[&[1], &[2, 3], &[]], |key| assert_eq!(key, [1, 2, 3]));
+        let long = [7; 100];
+        with_key(&[&[1], &long], |key| assert_eq!((key.len(), key[0], key[100]), (101, 1, 7)));
+    }
+}

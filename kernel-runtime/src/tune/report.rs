@@ -1,0 +1,71 @@
+//! What tuning tried and what it chose.
+
+use std::fmt;
+
+use super::TuneConfig;
+use crate::Device;
+
+/// What tuning one key of a kernel tried, in the order of the configurations. Printed, it is a table.
+#[derive(Clone, Debug)]
+pub struct Report<C> {
+    /// The kernel.
+    pub kernel: &'static str,
+    /// Where it was tuned.
+    pub device: Device,
+    /// One for each configuration.
+    pub trials: Vec<Trial<C>>,
+}
+
+/// What became of one configuration.
+#[derive(Clone, Debug)]
+pub struct Trial<C> {
+    /// The configuration.
+    pub config: C,
+    /// How long it took, or why it did not run.
+    pub outcome: Outcome,
+    /// Is it the one that launches use?
+    pub chosen: bool,
+}
+
+/// How long a configuration took, or why it did not run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// It ran that often, and the median took that long. Few samples mean that it fell far behind.
+    Measured {
+        /// Microseconds.
+        median_us: f64,
+        /// Timed runs.
+        samples: usize,
+    },
+    /// It does not compile, load or launch.
+    Failed(String),
+    /// It was not timed: it has no rivals, or runs on the CPU, where the first configuration is taken.
+    Untimed,
+}
+
+impl<C: TuneConfig> Report<C> {
+    /// The configuration that launches use.
+    pub fn chosen(&self) -> Option<&Trial<C>> {
+        self.trials.iter().find(|trial| trial.chosen)
+    }
+}
+
+impl<C: fmt::Debug> fmt::Display for Report<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} on {} ({})", self.kernel, self.device, self.device.name())?;
+        for Trial { config, outcome, chosen } in &self.trials {
+            let mark = if *chosen { '*' } else { ' ' };
+            match outcome {
+                Outcome::Measured { median_us, samples } => {
+                    writeln!(f, "{mark} {median_us:>10.1} us  {samples:>3} runs  {config:?}")?;
+                }
+                Outcome::Failed(reason) => {
+                    let reason = reason.lines().next().unwrap_or_default();
+                    writeln!(f, "{mark} {:>10}               {config:?}: {reason}", "failed")?;
+                }
+                Outcome::Untimed => writeln!(f, "{mark} {:>10}               {config:?}", "untimed")?,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,205 @@
+//! Launches on the CPU, through launchers as `#[kernel]` makes them, and what can be counted without a GPU.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+mod axpy;
+
+use axpy::{AXPY, axpy};
+use kernel_runtime::prelude::*;
+use kernel_runtime::private::{Args, AutotunedLaunch, Kernel, Launch, TuneConfig, Tuner};
+use kernel_runtime::tune::Outcome;
+
+fn cpu() -> Device {
+    Device::cpu()
+}
+
+#[test]
+fn ragged_lengths_and_grids_are_right() {
+    for n in [0, 1, 63, 64, 65, 1000, 300_000] {
+        let x = cpu().tensor(&(0..n).map(|i| i as f32).collect::<Vec<_>>()).unwrap();
+        let mut y = cpu().full(n, 0.5f32).unwrap();
+        axpy::<f32, 64>(2.0, &x, &mut y, n).grid(cdiv(n, 64)).launch().unwrap();
+        let expected = (0..n).map(|i| 2.0 * i as f32 + 0.5);
+        assert!(y.to_vec().unwrap().into_iter().eq(expected), "n = {n}");
+    }
+}
+
+#[test]
+fn types_and_constants_are_chosen_by_the_launch() {
+    fn check<T: Float, const BLOCK_SIZE: usize>(two: T, three: T, eight: T) {
+        let (x, mut y) = (cpu().full(100, three).unwrap(), cpu().full(100, two).unwrap());
+        // Variables that are references already are arguments too.
+        let (x, mut y) = (&x, &mut y);
+        axpy::<T, BLOCK_SIZE>(two, &x, &mut y, 100).grid(cdiv(100, BLOCK_SIZE)).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [eight; 100]);
+    }
+    check::<f32, 16>(2.0, 3.0, 8.0);
+    check::<f64, 128>(2.0, 3.0, 8.0);
+    check::<f16, 32>(f16::from_f32(2.0), f16::from_f32(3.0), f16::from_f32(8.0));
+    check::<bf16, 32>(bf16::from_f32(2.0), bf16::from_f32(3.0), bf16::from_f32(8.0));
+}
+
+#[test]
+fn slices_stay_inside_their_part() {
+    let x = cpu().full(10, 1.0f32).unwrap();
+    let mut y = cpu().zeros::<f32>(10).unwrap();
+    // The kernel is told of more elements than the slice has: those outside are not touched.
+    axpy::<f32, 16>(1.0, x.slice(2..).unwrap(), &mut y.slice_mut(4..7).unwrap(), 10).grid(1).launch().unwrap();
+    assert_eq!(y.to_vec().unwrap(), [0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0]);
+}
+
+#[test]
+fn a_checked_launch_reports_the_first_access_outside() {
+    let (x, mut y) = (cpu().full(100, 1.0f32).unwrap(), cpu().zeros::<f32>(300).unwrap());
+    axpy::<f32, 64>(1.0, &x, &mut y, 100).grid(2).checked().launch().unwrap();
+    let error = axpy::<f32, 64>(1.0, &x, &mut y, 300).grid(5).checked().launch().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "out of bounds in kernel `axpy`: load at index 100 of `x`, which has 100 elements\n  \
+         --> src/axpy.rs:5:13\n   = program id (1, 0, 0)\nhelp: mask the access, as in `mask = offsets < n`"
+    );
+    // Found by whichever thread, it is the first in the order of programs.
+    let mut y = cpu().zeros::<f32>(1 << 20).unwrap();
+    match axpy::<f32, 64>(1.0, &x, &mut y, 1 << 20).grid(1 << 14).checked().launch() {
+        Err(Error::OutOfBounds(violation)) => assert_eq!(violation.program_id, [1, 0, 0]),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn constants_that_do_not_compile_are_told() {
+    let (x, mut y) = (cpu().zeros::<f32>(1).unwrap(), cpu().zeros::<f32>(1).unwrap());
+    for _ in 0..2 {
+        let error = axpy::<f32, 100>(1.0, &x, &mut y, 1).grid(1).launch().unwrap_err();
+        let text = error.to_string();
+        assert!(text.starts_with("kernel `axpy` does not compile for `T = f32, BLOCK_SIZE = 100`\nerror: "), "{text}");
+        assert!(text.contains("power of two") && text.contains("src/axpy.rs:3:40"), "{text}");
+    }
+}
+
+#[test]
+fn broken_ir_is_an_error() {
+    static BROKEN: Kernel = Kernel::new("broken", "kernel @broken(", 4, &[], &[]);
+    let error = Launch::<0, 0>::new(Args::new(&BROKEN), []).on(cpu().stream()).grid(1).launch().unwrap_err();
+    assert!(matches!(&error, Error::Compile { diagnostics, .. } if diagnostics.contains("embedded IR")), "{error}");
+}
+
+#[test]
+fn a_wrong_launcher_is_an_error() {
+    let mut args = Args::<1>::new(&AXPY);
+    args.scalar(1);
+    let error = Launch::<1, 2>::new(args, [f32::CODE, 64]).on(cpu().stream()).grid(1).launch().unwrap_err();
+    assert!(matches!(error, Error::ArgumentCount { expected: 6, given: 1, .. }), "{error}");
+}
+
+#[test]
+fn mistakes_of_a_launch_come_before_its_work() {
+    let (x, mut y) = (cpu().zeros::<f32>(4).unwrap(), cpu().zeros::<f32>(4).unwrap());
+    let error = axpy::<f32, 64>(1.0, &x, &mut y, usize::MAX).grid(0).launch().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "kernel `axpy`: argument 4 is 18446744073709551615, which is more than `i64::MAX`, the largest index of a kernel"
+    );
+    let error = axpy::<f32, 64>(1.0, &x, &mut y, 4).grid((1, 65_536)).launch().unwrap_err();
+    assert!(matches!(error, Error::GridTooLarge { axis: 1, limit: 65_535, .. }));
+    axpy::<f32, 64>(1.0, &x, &mut y, 4).grid([1, 0, 1]).launch().unwrap();
+}
+
+#[test]
+fn launches_nest_in_threads_of_rayon() {
+    use rayon::prelude::*;
+    let sums: Vec<f32> = (0..64)
+        .into_par_iter()
+        .map(|i| {
+            let (x, mut y) = (cpu().full(5000, i as f32).unwrap(), cpu().zeros::<f32>(5000).unwrap());
+            axpy::<f32, 64>(1.0, &x, &mut y, 5000).grid(cdiv(5000, 64)).launch().unwrap();
+            y.to_vec().unwrap().into_iter().sum()
+        })
+        .collect();
+    assert!(sums.into_iter().enumerate().all(|(i, sum)| sum == 5000.0 * i as f32));
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Config {
+    block_size: usize,
+}
+
+impl TuneConfig for Config {
+    fn write_key(&self, key: &mut [u64]) {
+        key[1] = self.block_size as u64;
+    }
+
+    fn num_warps(&self) -> u32 {
+        4
+    }
+
+    fn num_stages(&self) -> u32 {
+        3
+    }
+}
+
+fn tuned<'a>(x: &'a Tensor<f32>, y: &'a mut Tensor<f32>) -> AutotunedLaunch<'a, 6, 2, Config> {
+    static TUNER: Tuner<Config> = Tuner::new(&[Config { block_size: 32 }, Config { block_size: 64 }], &[5]);
+    let n = x.len();
+    let mut args = Args::new(&AXPY);
+    args.scalar(1.0f32);
+    args.pointer("x", x);
+    args.pointer_mut("y", y);
+    args.scalar(n);
+    AutotunedLaunch::new(args, [f32::CODE, 0], &TUNER)
+}
+
+#[test]
+fn the_cpu_runs_the_first_configuration() {
+    let (x, mut y) = (cpu().full(1000, 3.0f32).unwrap(), cpu().zeros::<f32>(1000).unwrap());
+    let grid = |config: Config| cdiv(1000, config.block_size);
+    tuned(&x, &mut y).grid(grid).launch().unwrap();
+    assert_eq!(y.to_vec().unwrap(), [3.0; 1000]);
+    let report = tuned(&x, &mut y).grid(grid).report().unwrap();
+    assert_eq!(report.chosen().unwrap().config, Config { block_size: 32 });
+    assert!(report.trials.iter().all(|trial| trial.outcome == Outcome::Untimed));
+    assert_eq!(
+        report.to_string(),
+        "axpy on cpu (CPU)\n*    untimed               Config { block_size: 32 }\n     untimed               Config { block_size: 64 }\n"
+    );
+    let empty = cpu().zeros::<f32>(0).unwrap();
+    let mut none = cpu().zeros::<f32>(0).unwrap();
+    tuned(&empty, &mut none).grid(|config| cdiv(0, config.block_size)).launch().unwrap();
+}
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: everything is passed on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(start, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+#[test]
+fn a_launch_that_fits_one_thread_allocates_nothing() {
+    let (x, mut y) = (cpu().zeros::<f32>(64).unwrap(), cpu().zeros::<f32>(64).unwrap());
+    let mut launch = || {
+        axpy::<f32, 64>(1.0, x.slice(..).unwrap(), &mut y.slice_mut(..).unwrap(), 64).grid(1).launch().unwrap();
+        tuned(&x, &mut y).grid(|config| cdiv(64, config.block_size)).launch().unwrap();
+    };
+    launch();
+    let before = ALLOCATIONS.get();
+    (0..10).for_each(|_| launch());
+    assert_eq!(ALLOCATIONS.get() - before, 0);
+}

@@ -1,0 +1,73 @@
+//! What only a GPU can show. Without one every test is reported as ignored, with the reason as its kind.
+
+#[path = "../axpy/mod.rs"]
+mod axpy;
+mod interop;
+mod kernels;
+mod launches;
+mod overhead;
+mod streams;
+mod tuning;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use kernel_runtime::{Device, Error};
+use libtest_mimic::{Arguments, Trial};
+
+/// Counts the allocations of a thread.
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Allocations of this thread so far.
+fn allocations() -> usize {
+    ALLOCATIONS.get()
+}
+
+// SAFETY: everything is passed on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // A thread that is ending has no counter any more.
+        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(start, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+type Test = (&'static str, fn(Device));
+
+fn main() {
+    if std::env::var_os(launches::CRASH).is_some() {
+        return launches::crash();
+    }
+    let device = Device::cuda(0);
+    let reason = match &device {
+        Ok(_) => "cuda".to_owned(),
+        Err(Error::NoDriver) => "skipped: no CUDA driver".to_owned(),
+        Err(Error::NoDevice { .. }) => "skipped: no GPU".to_owned(),
+        Err(error) => panic!("{error}"),
+    };
+    let device = device.ok();
+    let tests = [launches::TESTS, streams::TESTS, interop::TESTS, tuning::TESTS, overhead::TESTS].concat();
+    let trials = tests.into_iter().map(|(name, test)| {
+        let run = move || {
+            device.into_iter().for_each(test);
+            Ok(())
+        };
+        Trial::test(name, run).with_ignored_flag(device.is_none()).with_kind(reason.clone())
+    });
+    // One after the other: several of them take times.
+    let arguments = Arguments { test_threads: Some(1), ..Arguments::from_args() };
+    libtest_mimic::run(&arguments, trials.collect()).exit();
+}

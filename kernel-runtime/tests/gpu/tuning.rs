@@ -1,0 +1,125 @@
+//! Tuning: the fast configuration is found, broken ones are records, and a key is tuned once.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use kernel_runtime::prelude::*;
+use kernel_runtime::private::{Args, AutotunedLaunch, Kernel, TuneConfig, Tuner, Variant};
+use kernel_runtime::tune::Outcome;
+
+use crate::Test;
+use crate::kernels::{ADD, BLOCK};
+
+pub(crate) const TESTS: &[Test] = &[
+    ("the_fastest_configuration_is_chosen", the_fastest_configuration_is_chosen),
+    ("threads_tune_a_key_once", threads_tune_a_key_once),
+    ("if_nothing_runs_every_reason_is_told", if_nothing_runs_every_reason_is_told),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Config {
+    /// How often the launch covers the data: more is slower, and right all the same.
+    repeat: usize,
+    num_warps: u32,
+}
+
+impl TuneConfig for Config {
+    fn write_key(&self, key: &mut [u64]) {
+        key[0] = self.repeat as u64;
+    }
+
+    fn num_warps(&self) -> u32 {
+        self.num_warps
+    }
+
+    fn num_stages(&self) -> u32 {
+        3
+    }
+}
+
+const fn variant(key: &'static [u64], ptx: &'static str) -> Variant {
+    Variant { key, num_warps: 4, num_stages: 3, target: "sm_80", entry: "add", shared_bytes: 0, ptx }
+}
+
+const VARIANTS: &[Variant] = &[variant(&[1], ADD), variant(&[8], ADD), variant(&[64], ADD), variant(&[3], "this is no PTX")];
+
+type Add<'a, F = kernel_runtime::NoGrid> = AutotunedLaunch<'a, 7, 1, Config, F>;
+
+fn add<'a>(x: &'a Tensor<f32>, out: &'a mut Tensor<f32>, tuner: &'static Tuner<Config>) -> Add<'a> {
+    static KERNEL: Kernel = Kernel::new("add", "", 4, &[], VARIANTS);
+    let n = x.len();
+    let mut args = Args::new(&KERNEL);
+    args.pointer("x", x);
+    args.pointer("y", x);
+    args.pointer_mut("out", out);
+    args.scalar(n);
+    AutotunedLaunch::new(args, [0], tuner)
+}
+
+fn grid(n: usize) -> impl Fn(Config) -> usize {
+    // Programs beyond the data do nothing.
+    move |config| cdiv(n, BLOCK) * config.repeat
+}
+
+fn the_fastest_configuration_is_chosen(device: Device) {
+    const CONFIGS: &[Config] = &[
+        Config { repeat: 64, num_warps: 4 },
+        Config { repeat: 1, num_warps: 4 },
+        Config { repeat: 3, num_warps: 4 },
+        Config { repeat: 8, num_warps: 4 },
+    ];
+    static TUNER: Tuner<Config> = Tuner::new(CONFIGS, &[6]);
+    let n = (1 << 22) + 5;
+    let x = device.full(n, 2.0f32).unwrap();
+    let mut out = device.zeros::<f32>(n).unwrap();
+    add(&x, &mut out, &TUNER).grid(grid(n)).launch().unwrap();
+    assert!(out.to_vec().unwrap().iter().all(|&value| value == 4.0));
+    let report = add(&x, &mut out, &TUNER).grid(grid(n)).report().unwrap();
+    println!("{report}");
+    assert_eq!(report.chosen().unwrap().config, CONFIGS[1]);
+    assert!(matches!(&report.trials[2].outcome, Outcome::Failed(reason) if reason.contains("PTX")));
+    assert!(matches!(report.trials[0].outcome, Outcome::Measured { samples: 1, .. }));
+
+    // Nothing to do is nothing to tune.
+    let (empty, mut none) = (device.zeros::<f32>(0).unwrap(), device.zeros::<f32>(0).unwrap());
+    add(&empty, &mut none, &TUNER).grid(grid(0)).launch().unwrap();
+}
+
+fn threads_tune_a_key_once(device: Device) {
+    static TUNER: Tuner<Config> = Tuner::new(&[Config { repeat: 1, num_warps: 4 }, Config { repeat: 8, num_warps: 4 }], &[6]);
+    static GRIDS: AtomicUsize = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(move || {
+                let x = device.full(1000, 2.0f32).unwrap();
+                let mut out = device.zeros::<f32>(1000).unwrap();
+                let counted = |config| {
+                    GRIDS.fetch_add(1, Ordering::Relaxed);
+                    grid(1000)(config)
+                };
+                add(&x, &mut out, &TUNER).grid(counted).launch().unwrap();
+            });
+        }
+    });
+    let tuned = GRIDS.load(Ordering::Relaxed);
+    assert!(tuned < 4 * 30, "{tuned} runs for one key");
+    let x = device.full(1000, 2.0f32).unwrap();
+    let (mut a, mut b) = (device.zeros::<f32>(1000).unwrap(), device.zeros::<f32>(1000).unwrap());
+    let (first, second) =
+        (add(&x, &mut a, &TUNER).grid(grid(1000)).report().unwrap(), add(&x, &mut b, &TUNER).grid(grid(1000)).report().unwrap());
+    assert!(std::sync::Arc::ptr_eq(&first, &second));
+}
+
+fn if_nothing_runs_every_reason_is_told(device: Device) {
+    static TUNER: Tuner<Config> = Tuner::new(&[Config { repeat: 3, num_warps: 4 }, Config { repeat: 4, num_warps: 4 }], &[]);
+    let x = device.zeros::<f32>(10).unwrap();
+    let mut out = device.zeros::<f32>(10).unwrap();
+    let error = add(&x, &mut out, &TUNER).grid(grid(10)).launch().unwrap_err();
+    println!("{error}");
+    assert!(matches!(&error, Error::NoConfig { failures, .. } if failures.len() == 2 && failures[0].contains("repeat: 3")));
+    assert!(error.to_string().contains("Config { repeat: 4, num_warps: 4 }: kernel `add` does not compile"), "{error}");
+
+    // One alone is run as it is, and fails as it is.
+    static ALONE: Tuner<Config> = Tuner::new(&[Config { repeat: 3, num_warps: 4 }], &[]);
+    assert!(matches!(add(&x, &mut out, &ALONE).grid(grid(10)).launch(), Err(Error::Jit { .. })));
+    assert_eq!(add(&x, &mut out, &ALONE).grid(grid(10)).report().unwrap().trials[0].outcome, Outcome::Untimed);
+}

@@ -1,0 +1,305 @@
+//! The house rules of STYLE.md that a machine can check: one rule, one test.
+//!
+//! A failure names file and line, and the mend. Each test first shows its rule a planted mistake,
+//! so a rule that no longer sees anything fails as well.
+
+mod source;
+
+use std::fmt::Write;
+
+use source::{Finding, Source, before_tests, is_word, line_of, paths_after, project, words};
+
+type Rule = fn(&Source) -> Vec<Finding>;
+
+#[test]
+fn every_module_says_what_it_holds() {
+    enforce(module_doc, &[("kernel-lang/src/a.rs", "use std::fmt;\n"), ("tests/run/a.rs", "// Adds.\nfn run() {}\n")]);
+}
+
+fn module_doc(source: &Source) -> Vec<Finding> {
+    let documented = source.text.lines().find(|line| !line.trim().is_empty()).is_some_and(|line| line.starts_with("//!"));
+    if !source.is_rust() || source.is_test_case() || documented {
+        return Vec::new();
+    }
+    vec![source.finding(1, "begin the file with a `//!` line that says what lives in it")]
+}
+
+#[test]
+fn files_fit_in_the_head() {
+    enforce(file_length, &[("kernel-lang/src/a.rs", &"//! Long.\n".repeat(701))]);
+}
+
+fn file_length(source: &Source) -> Vec<Finding> {
+    const LIMIT: usize = 700;
+    // The op table is one table, and reads as one.
+    const WHOLE: &str = "kernel-lang/src/ir/ops.rs";
+    let lines = source.text.lines().count();
+    if !source.is_rust() || lines <= LIMIT || source.path == WHOLE {
+        return Vec::new();
+    }
+    vec![source.finding(LIMIT + 1, format!("{lines} lines are too many to keep in mind: split the file by concept"))]
+}
+
+#[test]
+fn files_are_named_for_what_is_in_them() {
+    enforce(file_name, &[("kernel-lang/src/utils.rs", ""), ("tests/common/mod.rs", ""), ("kernel-lang/src/ir/misc/a.rs", "")]);
+}
+
+fn file_name(source: &Source) -> Vec<Finding> {
+    const EMPTY_WORDS: &[&str] = &["util", "utils", "common", "helper", "helpers", "misc"];
+    let says_nothing = |part: &str| EMPTY_WORDS.contains(&part.split('.').next().unwrap_or(part));
+    if !source.path.split('/').any(says_nothing) {
+        return Vec::new();
+    }
+    vec![source.finding(1, "the name says nothing: move each item to the room whose idea it is")]
+}
+
+/// Which rooms of kernel-lang each room may import, besides itself.
+const ROOMS: &[(&str, &[&str])] = &[
+    ("diagnostic", &["location"]),
+    ("dtype", &["diagnostic", "location"]),
+    ("location", &["diagnostic"]),
+    ("target", &["diagnostic", "dtype", "location"]),
+    ("ir", &["diagnostic", "dtype", "layout", "location", "target"]),
+    ("layout", &["diagnostic", "dtype", "location", "target"]),
+    // What an elementwise op means on one element: constant folding and the CPU backend share it.
+    ("scalar", &["diagnostic", "dtype", "ir", "location"]),
+    ("analysis", &["diagnostic", "dtype", "ir", "layout", "location", "scalar", "target"]),
+    ("passes", &["analysis", "diagnostic", "dtype", "ir", "layout", "location", "scalar", "target"]),
+    ("backend", &["analysis", "diagnostic", "dtype", "ir", "layout", "location", "passes", "scalar", "target"]),
+    // The one door: it knows the passes and the backends, so that nobody else has to.
+    ("compile", &["analysis", "backend", "diagnostic", "dtype", "ir", "layout", "location", "passes", "scalar", "target"]),
+    ("dsl", &["dtype"]),
+    // Past the IR, the macros' side goes through the door as everybody does.
+    ("frontend", &["compile", "diagnostic", "dsl", "dtype", "ir", "location", "target"]),
+];
+
+#[test]
+fn imports_between_rooms_run_one_way() {
+    enforce(
+        room_imports,
+        &[
+            ("kernel-lang/src/ir/print.rs", "use crate::passes::fold;"),
+            ("kernel-lang/src/dtype.rs", "use crate::{ir::Function, target};"),
+            ("kernel-lang/src/frontend/lower.rs", "fn f() { crate::analysis::uses::compute(); }"),
+            ("kernel-lang/src/analysis/uses.rs", "use super::super::backend::ptx;"),
+            ("kernel-lang/src/backend/cpu/run.rs", "use crate::backend::ptx;"),
+            ("kernel-lang/src/pantry.rs", "fn f() {}"),
+        ],
+    );
+}
+
+fn room_imports(source: &Source) -> Vec<Finding> {
+    let Some(inside) = source.path.strip_prefix("kernel-lang/src/") else { return Vec::new() };
+    let module: Vec<&str> = inside.trim_end_matches(".rs").trim_end_matches("/mod").split('/').collect();
+    let room = module[0];
+    if room == "lib" {
+        return Vec::new();
+    }
+    let Some((_, allowed)) = ROOMS.iter().find(|(name, _)| *name == room) else {
+        return vec![source.finding(1, format!("the room `{room}` is new: say in ROOMS of tests/tidy.rs what it may import"))];
+    };
+    let mut findings = Vec::new();
+    let from_root = ["crate::".to_owned(), "super::".repeat(module.len())];
+    for (line, path) in from_root.iter().flat_map(|prefix| paths_after(&source.code, prefix)) {
+        let mut parts = path.split("::");
+        let other = parts.next().unwrap_or_default();
+        let known = ROOMS.iter().any(|(name, _)| *name == other);
+        if known && other != room && !allowed.contains(&other) {
+            let rooms = allowed.join(", ");
+            findings.push(source.finding(line, format!("`{room}` may not use `{other}` (it may use {rooms}): move what both need")));
+        }
+        // The two backends do not know each other: what both mean belongs to the IR.
+        if let (["backend", mine, ..], "backend", Some(theirs)) = (module.as_slice(), other, parts.next())
+            && ["cpu", "ptx"].contains(&theirs)
+            && *mine != theirs
+        {
+            findings.push(source.finding(line, format!("`backend::{mine}` may not use `backend::{theirs}`: move what both need")));
+        }
+    }
+    findings
+}
+
+#[test]
+fn the_compiler_touches_nothing_outside_itself() {
+    enforce(no_io, &[("kernel-lang/src/a.rs", "let home = std::env::var(\"HOME\");"), ("kernel-lang/src/b.rs", "use std::{fmt, fs};")]);
+}
+
+fn no_io(source: &Source) -> Vec<Finding> {
+    const OUTSIDE: &[&str] = &["env", "fs", "io", "net", "process"];
+    if !source.path.starts_with("kernel-lang/src/") {
+        return Vec::new();
+    }
+    let mend = "kernel-lang does no I/O and reads no environment: take the value as an argument";
+    let paths = paths_after(before_tests(&source.code), "std::");
+    let outside = paths.into_iter().filter(|(_, path)| OUTSIDE.contains(&path.split("::").next().unwrap_or_default()));
+    outside.map(|(line, _)| source.finding(line, mend)).collect()
+}
+
+#[test]
+fn only_the_runtime_knows_the_driver() {
+    enforce(driver_crate, &[("src/lib.rs", "pub use cudarc;"), ("kernel-lang/Cargo.toml", "[dependencies]\ncudarc = \"0.19\"\n")]);
+}
+
+fn driver_crate(source: &Source) -> Vec<Finding> {
+    // The workspace's manifest pins the version of whatever any member uses.
+    if source.path.starts_with("kernel-runtime/") || source.path == "Cargo.toml" {
+        return Vec::new();
+    }
+    let mend = "only kernel-runtime names cudarc: use or add what the runtime offers";
+    lines_with(source, &source.code, &["cudarc"], mend)
+}
+
+#[test]
+fn the_doorway_holds_no_logic() {
+    let long = "fn f() {}\n".repeat(101);
+    enforce(doorway, &[("kernel-macros/src/lib.rs", "use syn::ItemFn;"), ("kernel-macros/src/a.rs", &long)]);
+}
+
+fn doorway(source: &Source) -> Vec<Finding> {
+    const LIMIT: usize = 100;
+    if !source.path.starts_with("kernel-macros/src/") {
+        return Vec::new();
+    }
+    let mend = "kernel-macros only calls kernel-lang: what reads or writes syntax lives in kernel_lang::frontend";
+    let mut findings = lines_with(source, &source.code, &["syn", "quote"], mend);
+    let lines = source.code.lines().filter(|line| !line.trim().is_empty()).count();
+    if lines > LIMIT {
+        findings
+            .push(source.finding(1, format!("{lines} lines of code are more than a doorway needs: move them to kernel_lang::frontend")));
+    }
+    findings
+}
+
+#[test]
+fn nothing_is_left_for_later() {
+    let planted = "fn f() { dbg!(1) }\nfn g() { todo!() }\nfn h() { unimplemented!(\"later\") }\n";
+    enforce(leftovers, &[("kernel-lang/src/a.rs", planted)]);
+    assert_eq!(leftovers(&Source::new("kernel-lang/src/a.rs", planted)).len(), 3);
+}
+
+fn leftovers(source: &Source) -> Vec<Finding> {
+    let mend = "finish it, or return an error that says what cannot be done";
+    lines_with(source, &source.code, &["dbg!", "todo!", "unimplemented!"], mend)
+}
+
+#[test]
+fn lines_end_where_their_text_ends() {
+    enforce(trailing_space, &[("README.md", "# Galatea \n"), ("kernel-lang/src/a.rs", "fn f() {\t\n}\n")]);
+}
+
+fn trailing_space(source: &Source) -> Vec<Finding> {
+    let padded = |line: &str| line.ends_with([' ', '\t']);
+    let lines = source.text.lines().enumerate().filter(|(_, line)| padded(line));
+    lines.map(|(index, _)| source.finding(index + 1, "remove the spaces at the end of the line")).collect()
+}
+
+#[test]
+fn architectures_are_compared_in_one_place() {
+    enforce(
+        architectures,
+        &[
+            ("kernel-lang/src/backend/ptx/a.rs", "let target = \"sm_90a\";"),
+            ("kernel-runtime/src/a.rs", "if device.arch() >= 90 {}"),
+            ("kernel-lang/src/passes/a.rs", "if target.arch == 80 {}"),
+        ],
+    );
+    let in_tests = "#[cfg(test)]\nmod tests { const TARGET: &str = \"sm_90a\"; }";
+    assert!(architectures(&Source::new("kernel-lang/src/a.rs", in_tests)).is_empty());
+}
+
+fn architectures(source: &Source) -> Vec<Finding> {
+    let in_sources = source.path.starts_with("src/") || source.path.contains("/src/");
+    if !source.is_rust() || !in_sources || source.path == "kernel-lang/src/target.rs" {
+        return Vec::new();
+    }
+    let mend = "ask `Target` for the fact that matters here (target.rs): the next architecture will differ elsewhere";
+    let mut findings = Vec::new();
+    for (index, line) in before_tests(&source.without_comments).lines().enumerate() {
+        let names_one = line.match_indices("sm_").any(|(at, _)| {
+            let free = !line[..at].ends_with(is_word);
+            free && line[at + 3..].starts_with(|c: char| c.is_ascii_digit())
+        });
+        if names_one || ["arch", "capability", "compute_capability"].iter().any(|word| is_compared(line, word)) {
+            findings.push(source.finding(index + 1, mend));
+        }
+    }
+    findings
+}
+
+/// Whether `word`, `word()` or `word.0` stands before a comparison operator.
+fn is_compared(line: &str, word: &str) -> bool {
+    words(line, word).any(|at| {
+        let rest = line[at + word.len()..].trim_start_matches(['(', ')', '.', '0']);
+        [" >= ", " <= ", " == ", " != ", " > ", " < "].iter().any(|operator| rest.starts_with(operator))
+    })
+}
+
+#[test]
+fn silenced_lints_say_why() {
+    let planted = "#[allow(dead_code)]\nfn f() {}\n#![expect(\n    unused,\n    clippy::all\n)]\n";
+    enforce(silenced_lints, &[("kernel-lang/src/a.rs", planted)]);
+    assert_eq!(silenced_lints(&Source::new("kernel-lang/src/a.rs", planted)).len(), 2);
+    let fine = "#[allow(dead_code, reason = \"the table names every field\")]\nfn f() {}\n";
+    assert!(silenced_lints(&Source::new("kernel-lang/src/a.rs", fine)).is_empty());
+}
+
+fn silenced_lints(source: &Source) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for start in ["[allow(", "[expect("].iter().flat_map(|start| source.code.match_indices(start)) {
+        let attribute = source.code[start.0..].split(']').next().unwrap_or_default();
+        if source.is_rust() && source.code[..start.0].ends_with(['#', '!']) && !attribute.contains("reason =") {
+            findings
+                .push(source.finding(line_of(&source.code, start.0), "add `reason = \"..\"` to the attribute, or mend what the lint saw"));
+        }
+    }
+    findings
+}
+
+#[test]
+fn texts_name_no_machine() {
+    // The planted paths are put together here, so that this file names none.
+    let planted = ["home", "root", "tmp"].map(|folder| format!("see `/{folder}/x`\n"));
+    enforce(machine_paths, &[("README.md", &planted[0]), ("xtask/src/a.rs", &planted[1]), (".ci/run", &planted[2])]);
+    assert!(machine_paths(&Source::new("README.md", "target/tmp/x and https://example.org/home/x\n")).is_empty());
+}
+
+fn machine_paths(source: &Source) -> Vec<Finding> {
+    const FOLDERS: &[&str] = &["home", "mnt", "root", "tmp", "Users", "work", "workspace"];
+    let mut findings = Vec::new();
+    for folder in FOLDERS {
+        let path = format!("/{folder}/");
+        for (at, _) in source.text.match_indices(&path) {
+            // A part of a longer path or address is no absolute path.
+            let part_of_more = |c: char| is_word(c) || ".-}/~*".contains(c);
+            if !source.text[..at].ends_with(part_of_more) {
+                let mend = "name a path of the project, or ask the system for a temporary folder";
+                findings.push(source.finding(line_of(&source.text, at), mend));
+            }
+        }
+    }
+    findings
+}
+
+/// One finding for each line of a Rust file or manifest that has one of the words.
+fn lines_with(source: &Source, text: &str, any_of: &[&str], mend: &str) -> Vec<Finding> {
+    if !source.is_rust() && !source.path.ends_with("Cargo.toml") {
+        return Vec::new();
+    }
+    let has = |line: &str| any_of.iter().any(|word| words(line, word).next().is_some());
+    let lines = text.lines().enumerate().filter(|(_, line)| has(line));
+    lines.map(|(index, _)| source.finding(index + 1, mend)).collect()
+}
+
+/// Fails unless the rule finds something in each planted text and nothing in the project.
+fn enforce(rule: Rule, planted: &[(&str, &str)]) {
+    for (path, text) in planted {
+        let found = rule(&Source::new(path, text));
+        assert!(!found.is_empty(), "the rule has gone blind: it finds nothing in the planted {path}:\n{text}");
+    }
+    let mut report = String::new();
+    for finding in project().iter().flat_map(rule) {
+        let _ = writeln!(report, "{}:{}: {}", finding.path, finding.line, finding.mend);
+    }
+    assert!(report.is_empty(), "\n{report}");
+}

@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# Runs what lies beside this script on a machine that has an NVIDIA driver and no Rust.
+#
+#   ./run.sh                    every test, then every example on the GPU
+#   ./run.sh tests [FILTER]     the test executables; FILTER goes to each of them
+#   ./run.sh examples [ARG..]   the examples, with `--device cuda ARG..`
+#   ./run.sh bench [ARG..]      the benchmarks; their Python peers need torch and triton
+#   ./run.sh sanitize [FILTER]  the GPU run tests under compute-sanitizer: memcheck, then initcheck
+#
+# Ends with `N passed, N failed, N skipped`; the exit status is 1 if anything failed.
+# Whole outputs are kept in logs/. TIMEOUT (seconds, 600 by default) limits each executable.
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")" || exit 2
+mkdir -p logs
+passed=0 failed=0 skipped=0
+
+# The number before a word in a log's `test result:` lines, summed up.
+sum() {
+    awk -v word="$2" '/test result: /{ gsub(/;/, ""); for (i = 2; i <= NF; i++) if ($i == word) s += $(i - 1) } END { print s + 0 }' "$1"
+}
+
+# line NAME VERDICT SECONDS DETAIL
+line() {
+    printf '%-32s %-6s %5ss  %s\n' "$1" "$2" "$3" "$4"
+}
+
+# run_tests NAME COMMAND..: one test executable, its sums added to the total.
+run_tests() {
+    local name=$1 log=logs/$1.log start=$SECONDS status ok bad ignored verdict=ok
+    shift
+    timeout "${TIMEOUT:-600}" "$@" >"$log" 2>&1 </dev/null
+    status=$?
+    ok=$(sum "$log" passed) bad=$(sum "$log" failed) ignored=$(sum "$log" ignored)
+    # A crash, a timeout or a sanitizer's finding shows in the status alone.
+    if [ "$status" -ne 0 ] && [ "$bad" -eq 0 ]; then bad=1; fi
+    passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + ignored))
+    if [ "$bad" -ne 0 ]; then verdict=FAILED; fi
+    line "$name" "$verdict" $((SECONDS - start)) "$ok passed, $bad failed, $ignored skipped"
+    if [ "$bad" -ne 0 ]; then
+        echo "--- exit status $status; the end of $log:"
+        tail -n 40 "$log"
+        echo "---"
+    fi
+}
+
+# run_program NAME COMMAND..: a program that checks itself counts as one test.
+run_program() {
+    local name=$1 log=logs/$1.log start=$SECONDS
+    shift
+    if timeout "${TIMEOUT:-600}" "$@" >"$log" 2>&1 </dev/null; then
+        passed=$((passed + 1))
+        line "$name" ok $((SECONDS - start)) "$*"
+        sed 's/^/    /' "$log"
+    else
+        failed=$((failed + 1))
+        line "$name" FAILED $((SECONDS - start)) "$*"
+        tail -n 40 "$log"
+    fi
+}
+
+tests() {
+    for file in tests/*; do
+        [ -f "$file" ] && [ -x "$file" ] && run_tests "$(basename "$file")" "./$file" "$@"
+    done
+}
+
+examples() {
+    for file in examples/*; do
+        [ -x "$file" ] && run_program "$(basename "$file")" "./$file" --device cuda "$@"
+    done
+}
+
+bench() {
+    for file in benches/*; do
+        case $file in *.py) continue ;; esac
+        [ -x "$file" ] || continue
+        # Not through a log alone: a benchmark is long, and is watched.
+        if "./$file" "$@" 2>&1 | tee "logs/$(basename "$file").log"; [ "${PIPESTATUS[0]}" -eq 0 ]; then
+            passed=$((passed + 1))
+        else
+            failed=$((failed + 1))
+        fi
+    done
+}
+
+sanitize() {
+    local sanitizer tool file
+    sanitizer=${COMPUTE_SANITIZER:-$(PATH=$PATH:/usr/local/cuda/bin command -v compute-sanitizer)}
+    if [ -z "$sanitizer" ]; then
+        echo "compute-sanitizer is neither in PATH nor named by COMPUTE_SANITIZER" >&2
+        exit 2
+    fi
+    for tool in memcheck initcheck; do
+        while read -r file; do
+            # Some tests of an executable may find nothing to do on the GPU: no error by itself.
+            run_tests "$tool-$file" "$sanitizer" --tool "$tool" --error-exitcode 99 --require-cuda-init no \
+                "./tests/$file" --test-threads 1 "$@"
+        done <gpu-tests.txt
+    done
+}
+
+case ${1:-all} in
+    all) tests; examples ;;
+    tests | examples | bench | sanitize) "$@" ;;
+    *) sed -n '2,/^set/s/^# \{0,1\}//p' run.sh; exit 2 ;;
+esac
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ] && [ $((passed + skipped)) -gt 0 ]

@@ -1,0 +1,138 @@
+//! `cargo xtask bundle`: a folder of stripped test, example and bench executables with a runner script.
+//!
+//! A machine with a GPU needs nothing but an NVIDIA driver and bash to run it: `./run.sh`.
+//! The folder mirrors the workspace, so a program finds `benches/peers.py` or `tests/data` where it does at home.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use indicatif::ProgressIterator;
+
+use crate::artifacts::{self, Executable};
+use crate::process;
+
+const RUNNER: &str = include_str!("../bundle/run.sh");
+/// What is carried to a GPU machine must stay light.
+const LIMIT_MIB: f64 = 40.0;
+
+/// Test targets that only make sense beside the sources: `(package, target)`, `*` for all of a package.
+const LEFT_OUT: &[(&str, &str)] = &[
+    ("galatea", "ui"),            // compiles its cases with rustc
+    ("galatea", "tidy"),          // reads the sources
+    ("kernel-lang", "filetests"), // reads its cases from the sources, and asks for no GPU
+    ("kernel-macros", "*"),       // runs inside rustc
+    ("xtask", "*"),               // is for the machine at home
+];
+/// Packages whose integration tests launch kernels: `run.sh sanitize` runs these.
+const ON_THE_GPU: &[&str] = &["galatea", "kernel-runtime"];
+/// Folders and files that go along as they are, if they exist.
+const DATA: &[&str] = &["tests/data", "kernel-runtime/tests/data", "benches/peers.py"];
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The folder to make; what it held is replaced
+    #[arg(long, value_name = "DIR", default_value = ".bundle")]
+    out: PathBuf,
+}
+
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let out = process::root().join(&args.out);
+    clear(&out)?;
+
+    println!("building tests, examples and benches");
+    let json = "--message-format=json-render-diagnostics";
+    let tests = format!("cargo test --workspace --release --no-run --quiet {json}");
+    let others = format!("cargo build --release --examples --benches --quiet {json}");
+    let mut built = artifacts::executables(&mut process::command(&tests))?;
+    built.retain(|exe| exe.is_test && !is_left_out(exe));
+    built.extend(
+        artifacts::executables(&mut process::command(&others))?.into_iter().filter(|exe| exe.kind == "example" || exe.kind == "bench"),
+    );
+
+    let mut gpu_tests = String::new();
+    for exe in built.iter().progress() {
+        let (folder, name) = place(exe);
+        strip(&exe.path, &out.join(folder).join(&name))?;
+        if exe.kind == "test" && ON_THE_GPU.contains(&exe.package.as_str()) {
+            gpu_tests.push_str(&name);
+            gpu_tests.push('\n');
+        }
+    }
+    std::fs::write(out.join("gpu-tests.txt"), gpu_tests)?;
+    for path in DATA.iter().map(Path::new) {
+        copy(&process::root().join(path), &out.join(path))?;
+    }
+    let runner = out.join("run.sh");
+    std::fs::write(&runner, RUNNER)?;
+    process::run(process::command("chmod +x").arg(&runner))?;
+
+    let mib = report(&out, &out)? as f64 / (1024.0 * 1024.0);
+    println!("{mib:.1} MiB in {}; run it with ./run.sh there", args.out.display());
+    ensure!(mib <= LIMIT_MIB, "the bundle is {mib:.1} MiB, over the limit of {LIMIT_MIB} MiB");
+    Ok(())
+}
+
+/// Empties the folder, but only one that an earlier bundle made: `--out` may be mistyped.
+fn clear(out: &Path) -> Result<()> {
+    if out.exists() && out.read_dir()?.next().is_some() {
+        ensure!(out.join("gpu-tests.txt").exists(), "{} is not empty and not a bundle; remove it or name another folder", out.display());
+        std::fs::remove_dir_all(out)?;
+    }
+    for folder in ["tests", "examples", "benches"] {
+        std::fs::create_dir_all(out.join(folder))?;
+    }
+    Ok(())
+}
+
+fn is_left_out(exe: &Executable) -> bool {
+    let matches = |&(package, target): &(&str, &str)| package == exe.package && (target == "*" || target == exe.target);
+    LEFT_OUT.iter().any(matches)
+}
+
+/// Folder and file name of an executable inside the bundle.
+fn place(exe: &Executable) -> (&'static str, String) {
+    match exe.kind.as_str() {
+        "example" => ("examples", exe.target.clone()),
+        "bench" => ("benches", exe.target.clone()),
+        "test" => ("tests", format!("{}-{}", exe.package, exe.target)),
+        kind => ("tests", format!("{}-{kind}", exe.package)),
+    }
+}
+
+fn strip(from: &Path, to: &Path) -> Result<()> {
+    process::run(process::command("strip --strip-all -o").arg(to).arg(from)).context("`strip` comes with the binutils package")
+}
+
+/// Copies a file or a whole folder; what does not exist is no loss.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    if from.is_dir() {
+        for entry in from.read_dir()? {
+            let entry = entry?;
+            copy(&entry.path(), &to.join(entry.file_name()))?;
+        }
+    } else if from.exists() {
+        if let Some(folder) = to.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        std::fs::copy(from, to)?;
+    }
+    Ok(())
+}
+
+/// Prints the size of each file under `folder`, named from `out` on, and returns the sum in bytes.
+fn report(out: &Path, folder: &Path) -> Result<u64> {
+    let mut sum = 0;
+    let mut entries = folder.read_dir()?.collect::<std::io::Result<Vec<_>>>()?;
+    entries.sort_by_key(std::fs::DirEntry::path);
+    for entry in entries {
+        if entry.path().is_dir() {
+            sum += report(out, &entry.path())?;
+        } else {
+            let bytes = entry.metadata()?.len();
+            let path = entry.path();
+            println!("{:>9.1} KiB  {}", bytes as f64 / 1024.0, path.strip_prefix(out).unwrap_or(&path).display());
+            sum += bytes;
+        }
+    }
+    Ok(sum)
+}

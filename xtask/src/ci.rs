@@ -1,0 +1,224 @@
+//! `cargo xtask ci`: every check a change must pass, in one table.
+//!
+//! All steps run even when one fails, so that one run shows everything there is to mend.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::{process, ptxas};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Only these steps, in the table's order (all of them by default)
+    #[arg(value_parser = STEPS.iter().map(|step| step.name).collect::<Vec<_>>())]
+    steps: Vec<String>,
+}
+
+struct Step {
+    name: &'static str,
+    what: &'static str,
+    run: fn(&mut Tests) -> Result<()>,
+}
+
+const STEPS: &[Step] = &[
+    Step { name: "fmt", what: "the sources are formatted", run: fmt },
+    Step { name: "clippy", what: "no lint fires", run: clippy },
+    Step { name: "test", what: "the tests pass: cargo test --workspace", run: test },
+    Step { name: "examples", what: "every example checks itself on the CPU", run: examples },
+    Step { name: "ptxas", what: "all PTX assembles without warning, spill or local memory", run: ptx },
+    Step { name: "docs", what: "the documentation builds without warning", run: docs },
+    Step { name: "alone", what: "each crate builds alone and with each of its features", run: alone },
+    Step { name: "no-syn", what: "running kernels needs no syn", run: no_syn },
+];
+
+/// The sums of every `test result:` line.
+#[derive(Default)]
+struct Tests {
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+}
+
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let chosen = |step: &&Step| args.steps.is_empty() || args.steps.iter().any(|s| s == step.name);
+    let steps: Vec<&Step> = STEPS.iter().filter(chosen).collect();
+    let before = working_tree()?;
+    let mut tests = Tests::default();
+    let mut ended: Vec<(&str, Duration, Result<()>)> = Vec::new();
+    for (number, step) in steps.iter().enumerate() {
+        println!("\n==> [{}/{}] {}: {}", number + 1, steps.len(), step.name, step.what);
+        let start = Instant::now();
+        let result = (step.run)(&mut tests);
+        let took = start.elapsed();
+        match &result {
+            Ok(()) => println!("    {} passed in {:.1} s", step.name, took.as_secs_f64()),
+            Err(error) => println!("    {} FAILED in {:.1} s: {error:#}", step.name, took.as_secs_f64()),
+        }
+        ended.push((step.name, took, result));
+    }
+    // Last: whatever a step blessed or generated must already be committed.
+    ended.push(("unchanged", Duration::ZERO, unchanged(&before)));
+
+    println!("\n==> summary");
+    for (name, took, result) in &ended {
+        let verdict = if result.is_ok() { "passed" } else { "FAILED" };
+        println!("    {name:<10} {verdict} {:>7.1} s", took.as_secs_f64());
+    }
+    let failed: Vec<_> = ended.iter().filter_map(|(name, _, r)| r.is_err().then_some(*name)).collect();
+    for (name, _, result) in &ended {
+        if let Err(error) = result {
+            println!("    {name}: {error:#}");
+        }
+    }
+    if steps.iter().any(|step| step.name == "test") {
+        println!("tests: {} passed, {} failed, {} skipped", tests.passed, tests.failed, tests.skipped);
+    }
+    ensure!(failed.is_empty(), "failed: {}", failed.join(", "));
+    Ok(())
+}
+
+fn fmt(_: &mut Tests) -> Result<()> {
+    process::run(&mut process::command("cargo fmt --all --check"))
+}
+
+fn clippy(_: &mut Tests) -> Result<()> {
+    process::run(&mut process::command("cargo clippy --workspace --all-targets --quiet -- -D warnings"))
+}
+
+fn test(tests: &mut Tests) -> Result<()> {
+    let mut command = process::command("cargo test --workspace --no-fail-fast");
+    // An executable that dies prints no sum, but then Cargo's exit status tells.
+    process::each_line(&mut command, |line| {
+        println!("{line}");
+        tests.count(line);
+    })?;
+    ensure!(tests.failed == 0, "{} tests failed", tests.failed);
+    ensure!(tests.passed > 0, "no test ran");
+    Ok(())
+}
+
+fn examples(_: &mut Tests) -> Result<()> {
+    let names = example_names()?;
+    ensure!(!names.is_empty(), "examples/ holds no example");
+    process::run(&mut process::command("cargo build --release --examples --quiet"))?;
+    let mut failed = Vec::new();
+    for name in names {
+        println!("--- {name}");
+        let mut command = process::command("cargo run --release --quiet --example");
+        if process::run(command.arg(&name).args(["--", "--device", "cpu"])).is_err() {
+            failed.push(name);
+        }
+    }
+    ensure!(failed.is_empty(), "examples failed on the CPU: {}", failed.join(", "));
+    Ok(())
+}
+
+/// `examples/silu.rs` and `examples/silu/main.rs` are both called `silu`.
+fn example_names() -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in process::root().join("examples").read_dir().context("cannot read examples/")? {
+        let path = entry?.path();
+        let is_example = path.extension().is_some_and(|e| e == "rs") || path.join("main.rs").exists();
+        if let (true, Some(stem)) = (is_example, path.file_stem()) {
+            names.push(stem.to_string_lossy().into_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn ptx(_: &mut Tests) -> Result<()> {
+    ptxas::run(&ptxas::Args::default())
+}
+
+fn docs(_: &mut Tests) -> Result<()> {
+    let mut command = process::command("cargo doc --no-deps --workspace --quiet");
+    process::run(command.env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+fn alone(_: &mut Tests) -> Result<()> {
+    let mut failed = Vec::new();
+    for package in [
+        "kernel-lang --no-default-features",
+        "kernel-lang --no-default-features --features frontend",
+        "kernel-lang --no-default-features --features codegen",
+        "kernel-runtime",
+        "kernel-macros",
+    ] {
+        // Clippy is `cargo check` that can refuse warnings (dead code under one feature, above all)
+        // without RUSTFLAGS, which would check every dependency anew.
+        println!("    {package}");
+        if process::run(&mut process::command(&format!("cargo clippy --quiet -p {package} -- -D warnings"))).is_err() {
+            failed.push(package);
+        }
+    }
+    ensure!(failed.is_empty(), "these do not build alone without a warning: {}", failed.join("; "));
+    Ok(())
+}
+
+fn no_syn(_: &mut Tests) -> Result<()> {
+    // Listing the tree and looking is surer than `cargo tree -i syn`, which prints nothing to standard
+    // output also when it fails: for instance because two versions of syn are in the lock file.
+    let line = "cargo tree -p kernel-runtime -e normal,no-proc-macro --prefix none";
+    let tree = process::output(&mut process::command(line))?;
+    ensure!(tree.starts_with("kernel-runtime "), "`{line}` printed no tree");
+    let syn: Vec<_> = tree.lines().filter(|line| line.starts_with("syn ")).collect();
+    ensure!(
+        syn.is_empty(),
+        "kernel-runtime depends on {}; see `cargo tree -p kernel-runtime -e normal,no-proc-macro -i syn`",
+        syn.join(", ")
+    );
+    Ok(())
+}
+
+/// What Git sees: changes to tracked files, and the names of untracked ones.
+fn working_tree() -> Result<String> {
+    let diff = process::output(&mut process::command("git diff HEAD"))?;
+    let status = process::output(&mut process::command("git status --porcelain --untracked-files=all"))?;
+    Ok(format!("{status}{diff}"))
+}
+
+/// `git diff --exit-code` for a clean checkout; with work in progress, nothing beyond that work may change.
+fn unchanged(before: &str) -> Result<()> {
+    let after = working_tree()?;
+    if before == after {
+        return Ok(());
+    }
+    let news: Vec<_> = after.lines().filter(|line| !before.lines().any(|old| old == *line)).collect();
+    bail!("the checks changed the working tree; commit what they write:\n{}", news.join("\n"));
+}
+
+impl Tests {
+    /// Adds a line such as `test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; ..`.
+    fn count(&mut self, line: &str) {
+        let Some((_, sums)) = line.split_once("test result: ") else {
+            return;
+        };
+        let sums = sums.split_once(". ").map_or(sums, |(_verdict, sums)| sums);
+        for sum in sums.split(';') {
+            let mut words = sum.split_whitespace();
+            let number = words.next().and_then(|n| n.parse::<usize>().ok()).unwrap_or(0);
+            match words.next() {
+                Some("passed") => self.passed += number,
+                Some("failed") => self.failed += number,
+                Some("ignored") => self.skipped += number,
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_of_all_executables_add_up() {
+        let mut tests = Tests::default();
+        tests.count("running 3 tests");
+        tests.count("test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out");
+        tests.count("test result: FAILED. 2 passed; 4 failed; 0 ignored; 0 measured; 0 filtered out");
+        assert_eq!((tests.passed, tests.failed, tests.skipped), (5, 4, 1));
+    }
+}

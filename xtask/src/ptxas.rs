@@ -1,0 +1,331 @@
+//! `cargo xtask ptxas`: assembles every PTX text of the project with NVIDIA's assembler.
+//!
+//! Two sources: the goldens `kernel-lang/tests/filetests/ptx/<target>/*.ptx`, and the variants embedded by
+//! `#[kernel]`, which the macro also writes to `$GALATEA_PTX_DIR` as `<kernel>-<key>-w<warps>-<target>.ptx`
+//! while the workspace builds. The assembler comes from a Python package, so no CUDA toolkit is needed.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::{Context, Result, bail, ensure};
+use comfy_table::{CellAlignment, Table, presets};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::process;
+
+/// The Python package that holds the assembler, and the version all checks agree on.
+const PACKAGE: &str = "nvidia-cuda-nvcc";
+const VERSION: &str = "13.0.88";
+/// Where the package keeps it.
+const INSIDE: &str = "nvidia/cu13/bin/ptxas";
+
+const GOLDENS: &str = "kernel-lang/tests/filetests/ptx";
+/// One thread mostly waits for its ptxas, so two a core keep the cores busy.
+const JOBS_PER_CORE: usize = 2;
+
+#[derive(clap::Args, Default)]
+pub(crate) struct Args {
+    /// Only the goldens: skips the build that yields the embedded variants
+    #[arg(long)]
+    goldens: bool,
+    /// Use this assembler instead of fetching the pinned one
+    #[arg(long, value_name = "PATH")]
+    ptxas: Option<PathBuf>,
+}
+
+/// A PTX file and the architecture it must assemble for.
+struct Source {
+    path: PathBuf,
+    target: String,
+}
+
+/// What `ptxas -v` says of one function.
+#[derive(Debug, Default, PartialEq)]
+struct Usage {
+    function: String,
+    registers: u32,
+    barriers: u32,
+    shared_bytes: u32,
+    local_bytes: u32,
+    spill_bytes: u32,
+}
+
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let ptxas = match &args.ptxas {
+        Some(path) => path.clone(),
+        None => fetch()?,
+    };
+    let mut sources = goldens()?;
+    ensure!(!sources.is_empty(), "{GOLDENS}/<target>/ holds no .ptx file: there is nothing to check");
+    if !args.goldens {
+        let variants = embedded()?;
+        ensure!(!variants.is_empty(), "the build wrote no embedded variant to GALATEA_PTX_DIR: does any example have a `#[kernel]`?");
+        sources.extend(variants);
+    }
+
+    let outcomes = assemble_all(&ptxas, &sources)?;
+    let mut table = table();
+    let mut failures = Vec::new();
+    for (source, outcome) in sources.iter().zip(outcomes) {
+        let name = source.path.strip_prefix(process::root()).unwrap_or(&source.path).display();
+        match outcome {
+            Err(error) => failures.push(format!("{name}: {error:#}")),
+            Ok(usages) => {
+                for usage in usages {
+                    if let Some(complaint) = complaint(&usage) {
+                        failures.push(format!("{name}: {complaint}"));
+                    }
+                    add_row(&mut table, source, &usage);
+                }
+            }
+        }
+    }
+    println!("{table}");
+    println!("assembled {} with {}, complaints: {}", sources.len(), ptxas.display(), failures.len());
+    ensure!(failures.is_empty(), "PTX that must be mended:\n{}", failures.join("\n"));
+    Ok(())
+}
+
+/// Fetches the pinned assembler into the target directory, once.
+fn fetch() -> Result<PathBuf> {
+    let folder = process::target_dir().join("ptxas").join(VERSION);
+    let ptxas = folder.join(INSIDE);
+    if ptxas.exists() {
+        return Ok(ptxas);
+    }
+    println!("    fetching {PACKAGE} {VERSION}");
+    let partial = folder.with_extension("partial");
+    if partial.exists() {
+        std::fs::remove_dir_all(&partial).context("cannot remove a half-fetched assembler")?;
+    }
+    // `--target` unpacks into that folder alone: no Python environment is changed.
+    let mut pip = process::command(process::python()?);
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-compile"]);
+    pip.args(["--only-binary=:all:", "--target"]).arg(&partial).arg(format!("{PACKAGE}=={VERSION}"));
+    // pip warns root off changing the system's packages, which this does not.
+    pip.env("PIP_ROOT_USER_ACTION", "ignore");
+    process::run(&mut pip).context("cannot fetch the assembler; `--ptxas PATH` uses one you have")?;
+    make_executable(&partial.join(INSIDE)).context("the package holds no assembler where it should")?;
+    // Renamed last, so that an interrupted fetch never looks complete.
+    std::fs::rename(&partial, &folder)?;
+    Ok(ptxas)
+}
+
+#[cfg(unix)]
+fn make_executable(path: &Path) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    Ok(std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))?)
+}
+
+#[cfg(not(unix))]
+fn make_executable(path: &Path) -> Result<()> {
+    ensure!(path.exists(), "{} is missing", path.display());
+    Ok(())
+}
+
+/// Every golden; the folder names the target.
+fn goldens() -> Result<Vec<Source>> {
+    let mut sources = Vec::new();
+    for path in ptx_files(&process::root().join(GOLDENS))? {
+        let folder = path.parent().and_then(Path::file_name).unwrap_or_default();
+        sources.push(Source { target: folder.to_string_lossy().into_owned(), path });
+    }
+    Ok(sources)
+}
+
+/// Builds everything that may hold a kernel with `GALATEA_PTX_DIR` set, and lists what the macro wrote.
+fn embedded() -> Result<Vec<Source>> {
+    let target_dir = process::target_dir().join("ptxas-build");
+    let written = target_dir.join("ptx");
+    if written.exists() {
+        std::fs::remove_dir_all(&written)?;
+    }
+    std::fs::create_dir_all(&written)?;
+    // Cargo does not know that the macro writes files: only crates compiled anew write theirs,
+    // so the workspace's own crates are dropped and their dependencies kept.
+    let mut clean = process::command("cargo clean --quiet --workspace --target-dir");
+    process::run(clean.arg(&target_dir))?;
+    println!("    building the workspace with GALATEA_PTX_DIR set");
+    let mut build = process::command("cargo build --quiet --workspace --all-targets --target-dir");
+    process::run(build.arg(&target_dir).env("GALATEA_PTX_DIR", &written))?;
+
+    let mut sources = Vec::new();
+    for path in ptx_files(&written)? {
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let Some((_, target)) = stem.rsplit_once('-') else {
+            bail!("{} is not named `<kernel>-<key>-w<warps>-<target>.ptx`", path.display());
+        };
+        sources.push(Source { target: target.to_owned(), path });
+    }
+    Ok(sources)
+}
+
+/// Every `.ptx` file under a folder, sorted; a folder that is not there holds none.
+fn ptx_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    if folder.exists() {
+        for entry in folder.read_dir()? {
+            let path = entry?.path();
+            if path.is_dir() {
+                files.extend(ptx_files(&path)?);
+            } else if path.extension().is_some_and(|extension| extension == "ptx") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Assembles the sources in parallel; the results stand in the order of the sources.
+fn assemble_all(ptxas: &Path, sources: &[Source]) -> Result<Vec<Result<Vec<Usage>>>> {
+    let objects = process::target_dir().join("ptxas").join("cubin");
+    std::fs::create_dir_all(&objects)?;
+    let style = ProgressStyle::with_template("    assembling {wide_bar} {pos}/{len}")?;
+    let bar = ProgressBar::new(sources.len() as u64).with_style(style);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let next = AtomicUsize::new(0);
+    let outcomes = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..(JOBS_PER_CORE * cores).min(sources.len()) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(source) = sources.get(index) else {
+                        break;
+                    };
+                    let outcome = assemble(ptxas, source, &objects.join(format!("{index}.cubin")));
+                    outcomes.lock().expect("no worker panics").push((index, outcome));
+                    bar.inc(1);
+                }
+            });
+        }
+    });
+    bar.finish_and_clear();
+    let mut outcomes = outcomes.into_inner().expect("no worker panics");
+    outcomes.sort_by_key(|(index, _)| *index);
+    Ok(outcomes.into_iter().map(|(_, outcome)| outcome).collect())
+}
+
+fn assemble(ptxas: &Path, source: &Source, object: &Path) -> Result<Vec<Usage>> {
+    let text = std::fs::read_to_string(&source.path)?;
+    let stated = stated_target(&text).context("there is no `.target` line")?;
+    ensure!(stated == source.target, "the file is kept for {} but says `.target {stated}`", source.target);
+    let mut command = Command::new(ptxas);
+    command.args(["--verbose", "--warning-as-error", "--gpu-name", &source.target]);
+    command.arg("--output-file").arg(object).arg(&source.path);
+    let output = command.output().with_context(|| format!("cannot start {}", ptxas.display()))?;
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    let complaints: Vec<_> = said.lines().filter(|line| is_complaint(line)).collect();
+    ensure!(complaints.is_empty(), "{}", complaints.join("\n"));
+    ensure!(output.status.success(), "ptxas ended with {}: {said}", output.status);
+    let usages = parse_usage(&said);
+    ensure!(!usages.is_empty(), "ptxas found no function in it");
+    Ok(usages)
+}
+
+/// `sm_90a` of `.target sm_90a, texmode_independent`.
+fn stated_target(ptx: &str) -> Option<&str> {
+    let rest = ptx.lines().find_map(|line| line.trim_start().strip_prefix(".target"))?;
+    rest.split([',', ' ', '\t', '/']).find(|word| !word.is_empty())
+}
+
+/// With `--verbose`, ptxas also says much that is no complaint.
+fn is_complaint(line: &str) -> bool {
+    !line.trim().is_empty() && !line.starts_with("ptxas info") && !line.starts_with([' ', '\t'])
+}
+
+/// Reads `ptxas --verbose`, which speaks of each function in up to three lines.
+fn parse_usage(said: &str) -> Vec<Usage> {
+    let mut usages: Vec<Usage> = Vec::new();
+    for line in said.lines() {
+        if let Some((_, rest)) = line.split_once("Compiling entry function '") {
+            let function = rest.split('\'').next().unwrap_or_default().to_owned();
+            usages.push(Usage { function, ..Usage::default() });
+        }
+        let Some(usage) = usages.last_mut() else {
+            continue;
+        };
+        let line = line.rsplit(" : ").next().unwrap_or(line).trim();
+        for part in line.split(", ") {
+            let number = part.split_whitespace().find_map(|word| word.parse::<u32>().ok()).unwrap_or(0);
+            if part.ends_with("registers") {
+                usage.registers = number;
+            } else if part.ends_with("barriers") {
+                usage.barriers = number;
+            } else if part.ends_with("bytes smem") {
+                usage.shared_bytes = number;
+            } else if part.ends_with("bytes lmem") || part.ends_with("bytes stack frame") {
+                usage.local_bytes = usage.local_bytes.max(number);
+            } else if part.ends_with("spill stores") || part.ends_with("spill loads") {
+                usage.spill_bytes += number;
+            }
+        }
+    }
+    usages
+}
+
+fn complaint(usage: &Usage) -> Option<String> {
+    let Usage { function, spill_bytes, local_bytes, .. } = usage;
+    match (spill_bytes, local_bytes) {
+        (0, 0) => None,
+        (0, _) => Some(format!("`{function}` keeps {local_bytes} bytes a thread in local memory")),
+        _ => Some(format!("`{function}` spills {spill_bytes} bytes a thread")),
+    }
+}
+
+fn table() -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_MARKDOWN);
+    table.set_header(["file", "entry", "target", "registers", "spills", "local", "shared", "barriers"]);
+    for column in table.column_iter_mut().skip(3) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+fn add_row(table: &mut Table, source: &Source, usage: &Usage) {
+    let file = source.path.file_name().unwrap_or_default().to_string_lossy();
+    let numbers = [usage.registers, usage.spill_bytes, usage.local_bytes, usage.shared_bytes, usage.barriers];
+    let words = [file.into_owned(), usage.function.clone(), source.target.clone()];
+    table.add_row(words.into_iter().chain(numbers.map(|number| number.to_string())));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAID: &str = "\
+ptxas info    : 0 bytes gmem
+ptxas info    : Compiling entry function 'silu' for 'sm_80'
+ptxas info    : Function properties for silu
+    8 bytes stack frame, 4 bytes spill stores, 12 bytes spill loads
+ptxas info    : Used 12 registers, used 1 barriers, 4096 bytes smem, 380 bytes cmem[0]
+ptxas info    : Compile time = 1.204 ms
+";
+
+    #[test]
+    fn usage_is_read_off_the_verbose_text() {
+        let usages = parse_usage(SAID);
+        let silu = Usage { function: "silu".to_owned(), registers: 12, barriers: 1, shared_bytes: 4096, local_bytes: 8, spill_bytes: 16 };
+        assert_eq!(usages, [silu]);
+        assert!(complaint(&usages[0]).is_some_and(|text| text.contains("spills 16 bytes")));
+        assert!(!SAID.lines().any(is_complaint));
+    }
+
+    #[test]
+    fn warnings_and_errors_are_complaints() {
+        assert!(is_complaint("ptxas warning : Unresolved extern"));
+        assert!(is_complaint("ptxas x.ptx, line 3; error   : Parsing error near '@'"));
+        assert!(is_complaint("ptxas fatal   : Ptx assembly aborted due to errors"));
+    }
+
+    #[test]
+    fn the_target_is_read_off_the_text() {
+        assert_eq!(stated_target(".version 8.0\n.target sm_90a, debug\n"), Some("sm_90a"));
+        assert_eq!(stated_target(".version 8.0\n"), None);
+    }
+}
