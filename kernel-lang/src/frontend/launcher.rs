@@ -100,14 +100,7 @@ impl Launcher<'_> {
         let attrs = &self.item.attrs;
         let ident = &sig.ident;
         let safety = self.attributes.unchecked.then(|| quote!(unsafe));
-        let types = self.signature.types.iter().map(|generic| {
-            let (ident, bound) = (&generic.ident, format_ident!("{}", generic.bound));
-            quote!(#ident: #private::#bound)
-        });
-        let consts = self.launch_consts().map(|index| {
-            let (ident, ty) = (&self.signature.consts[index].ident, &self.signature.consts[index].ty);
-            quote!(const #ident: #ty)
-        });
+        let generics = self.generics(&private);
         let params = self.signature.params.iter().zip(self.inputs()).map(|(param, ty)| {
             let ident = &param.ident;
             let ty = match (&param.ty, ty) {
@@ -134,7 +127,7 @@ impl Launcher<'_> {
                 non_snake_case, trivial_numeric_casts, clippy::missing_safety_doc, clippy::too_many_arguments,
                 reason = "the kernel's own names and parameters; constants become key words"
             )]
-            #vis #safety fn #ident<'a, #(#types,)* #(#consts),*>(#(#params),*) -> #launch {
+            #vis #safety fn #ident<'a, #(#generics),*>(#(#params),*) -> #launch {
                 #body
             }
         }
@@ -218,6 +211,25 @@ impl Launcher<'_> {
                 use #krate::dsl::{#(#words),*};
             }
         }
+    }
+
+    /// The generics that a launch names, in the order of the source.
+    fn generics(&self, private: &TokenStream) -> Vec<TokenStream> {
+        let written = self.item.sig.generics.params.iter().filter_map(|param| {
+            let name = match param {
+                syn::GenericParam::Type(param) => &param.ident,
+                syn::GenericParam::Const(param) => &param.ident,
+                syn::GenericParam::Lifetime(_) => return None,
+            };
+            if let Some(generic) = self.signature.types.iter().find(|generic| generic.ident == *name) {
+                let (ident, bound) = (&generic.ident, format_ident!("{}", generic.bound));
+                return Some(quote!(#ident: #private::#bound));
+            }
+            let index = self.launch_consts().find(|index| self.signature.consts[*index].ident == *name)?;
+            let (ident, ty) = (&self.signature.consts[index].ident, &self.signature.consts[index].ty);
+            Some(quote!(const #ident: #ty))
+        });
+        written.collect()
     }
 
     /// The constants that the launch names: those that no configuration fixes.
