@@ -72,12 +72,22 @@ impl<'a> Pointer<'a> {
 
 impl<T> Sealed for &Tensor<T> {}
 impl<T> Sealed for &mut Tensor<T> {}
+impl<T> Sealed for &&Tensor<T> {}
+impl<T> Sealed for &mut &mut Tensor<T> {}
 impl<T> Sealed for TensorView<'_, T> {}
 impl<T> Sealed for &TensorView<'_, T> {}
 impl<T> Sealed for &TensorViewMut<'_, T> {}
 impl<T> Sealed for &mut TensorViewMut<'_, T> {}
 
 impl<'a, T: Element> PtrArg<'a, T> for &'a Tensor<T> {
+    #[inline]
+    fn pointer(self) -> Pointer<'a> {
+        self.view().pointer()
+    }
+}
+
+/// For a variable that is a reference already.
+impl<'a, T: Element> PtrArg<'a, T> for &'a &Tensor<T> {
     #[inline]
     fn pointer(self) -> Pointer<'a> {
         self.view().pointer()
@@ -106,6 +116,14 @@ impl<'a, T: Element> PtrArg<'a, T> for &'a TensorViewMut<'_, T> {
 }
 
 impl<'a, T: Element> PtrMutArg<'a, T> for &'a mut Tensor<T> {
+    #[inline]
+    fn pointer(self) -> Pointer<'a> {
+        self.view().pointer()
+    }
+}
+
+/// For a variable that is a reference already, which passing it as it is would move.
+impl<'a, T: Element> PtrMutArg<'a, T> for &'a mut &mut Tensor<T> {
     #[inline]
     fn pointer(self) -> Pointer<'a> {
         self.view().pointer()

@@ -44,6 +44,13 @@ pub(crate) struct Cuda {
     default_stream: Arc<CudaStream>,
 }
 
+/// A GPU, and what is known of it.
+#[derive(Clone, Copy)]
+pub(crate) struct Gpu {
+    pub(crate) device: Device,
+    pub(crate) cuda: &'static Cuda,
+}
+
 static CPU: Inner = Inner { cuda: None, stream: OnceLock::new() };
 
 impl Device {

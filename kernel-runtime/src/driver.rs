@@ -94,6 +94,15 @@ fn error(code: CUresult, doing: &'static str) -> Error {
     }
 }
 
+/// The error of a launch that the driver refused.
+#[cold]
+pub(crate) fn launch_error(code: CUresult, kernel: &'static str, threads: u32, shared_bytes: u32) -> Error {
+    match error(code, "launch a kernel") {
+        Error::Driver { code, description, .. } => Error::LaunchRefused { kernel, threads, shared_bytes, code, description },
+        earlier => earlier,
+    }
+}
+
 /// Codes that a kernel leaves behind for whoever asks next, for good.
 fn is_asynchronous(code: CUresult) -> bool {
     matches!(

@@ -220,20 +220,26 @@ pub enum Error {
         /// Bytes that a program can have.
         limit: u32,
     },
+    /// The driver refused to start a kernel.
+    #[error(
+        "kernel `{kernel}` cannot start with {threads} threads and {shared_bytes} bytes of shared memory a program: \
+             the CUDA driver reports `{code}` ({description})\nhelp: use fewer warps, smaller blocks or fewer stages"
+    )]
+    LaunchRefused {
+        /// The kernel.
+        kernel: &'static str,
+        /// Threads of a program.
+        threads: u32,
+        /// Dynamic shared memory of a program.
+        shared_bytes: u32,
+        /// The driver's name of the error, such as `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`.
+        code: String,
+        /// The driver's own words.
+        description: String,
+    },
     /// A `.checked()` launch met an access outside its tensor.
     #[error("{0}")]
     OutOfBounds(Box<OutOfBounds>),
-    /// `.checked()` cannot run on this device yet.
-    #[error(
-        "kernel `{kernel}`: `.checked()` launches run on the CPU only, not on `{device}`\nhelp: move the arguments with `.to_device(&Device::cpu())`"
-    )]
-    CheckedUnavailable {
-        /// The kernel.
-        kernel: &'static str,
-        /// The device.
-        device: Device,
-    },
-
     // Tuning.
     /// No configuration of an autotuned kernel runs.
     #[error("kernel `{kernel}`: none of its {} configurations runs on `{device}`\n{}", .failures.len(), .failures.join("\n"))]
@@ -308,5 +314,74 @@ fn log_or_hint(log: &str) -> String {
     match log.trim() {
         "" => "help: a newer driver may know this PTX version or this device".to_owned(),
         log => log.lines().map(|line| format!("  | {line}")).collect::<Vec<_>>().join("\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device() -> Device {
+        Device::cpu()
+    }
+
+    /// One of each, as a user would meet it.
+    fn errors() -> Vec<Error> {
+        let text = |text: &str| text.to_owned();
+        let (kernel, argument) = ("silu", "x");
+        let (code, description) = (text("CUDA_ERROR_LAUNCH_FAILED"), text("unspecified launch failure"));
+        vec![
+            Error::NoDriver,
+            Error::NoDevice { ordinal: 3, count: 0 },
+            Error::NoDevice { ordinal: 3, count: 2 },
+            Error::Driver { doing: "make a stream", code: code.clone(), description: description.clone() },
+            Error::Asynchronous { doing: "wait for a stream", code: code.clone(), description: description.clone() },
+            Error::OutOfMemory { device: device(), requested: 1 << 40, free: FreeBytes(Some(1 << 30)) },
+            Error::OutOfMemory { device: device(), requested: 1 << 40, free: FreeBytes(None) },
+            Error::ShapeMismatch { shape: vec![2, 2], len: 3 },
+            Error::ShapeTooLarge { shape: vec![usize::MAX, 2] },
+            Error::LengthMismatch { source_len: 2, len: 3 },
+            Error::SliceOutOfRange { start: 2, end: 9, shape: vec![4, 3] },
+            Error::NotCuda { what: "this tensor" },
+            Error::PerThreadStream,
+            Error::ForeignContext { what: "this slice", ordinal: 0 },
+            Error::WrongDevice { what: "this event", device: device(), expected: device() },
+            Error::EventNotRecorded,
+            Error::DeviceMismatch { kernel, argument, device: device(), other: text("argument `y` lives"), expected: device() },
+            Error::GridTooLarge { kernel, axis: 1, programs: 70_000, limit: 65_535 },
+            Error::ScalarTooLarge { kernel, position: 3, value: u64::MAX },
+            Error::ArgumentCount { kernel, expected: 5, given: 4 },
+            Error::Jit { kernel, device: device(), code: code.clone(), log: text("line 5: unknown\nline 6: worse") },
+            Error::Jit { kernel, device: device(), code: code.clone(), log: text("") },
+            Error::Compile { kernel, parameters: text("`B = 3`"), diagnostics: text("error: not a power of two") },
+            Error::TooOld { kernel, device: device(), capability: (7, 5) },
+            Error::SharedMemory { kernel, device: device(), requested: 300_000, limit: 232_448 },
+            Error::LaunchRefused { kernel, threads: 1024, shared_bytes: 0, code, description },
+            Error::NoConfig { kernel, device: device(), failures: vec![text("  Config { B: 3 }: no")] },
+        ]
+    }
+
+    #[test]
+    fn messages_are_in_the_house_style() {
+        for error in errors() {
+            let text = error.to_string();
+            for line in text.lines() {
+                assert!(!line.ends_with('.') && !line.ends_with(' '), "{text}");
+                assert!(!line.trim_start().starts_with(char::is_uppercase) || line.contains("Config"), "{text}");
+            }
+            assert_eq!(text.matches('`').count() % 2, 0, "{text}");
+            assert!(!text.contains("  ") || text.contains("\n  "), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_result_is_small_where_nothing_fails() {
+        assert!(size_of::<Error>() <= 128, "{}", size_of::<Error>());
+    }
+
+    #[test]
+    fn the_log_of_the_driver_is_set_apart() {
+        let error = Error::Jit { kernel: "k", device: device(), code: "CODE".into(), log: "first\nsecond\n".into() };
+        assert_eq!(error.to_string(), "kernel `k`: the driver of `cpu` cannot load its PTX (`CODE`)\n  | first\n  | second");
     }
 }

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, RwLock};
 
-use crate::device::Cuda;
+use crate::device::{Cuda, Gpu};
 use kernel_lang::backend::cpu::Program;
+use kernel_lang::backend::ptx::Site;
 use kernel_lang::dtype::Dtype;
 use kernel_lang::target::Target;
 use kernel_lang::{Bindings, Options, ir};
@@ -84,6 +85,14 @@ struct Table {
     /// The variants for this GPU, the best target first.
     embedded: Box<[(&'static Variant, OnceLock<Loaded>)]>,
     compiled: RwLock<HashMap<Option<Schedule>, ByKey<Loaded>>>,
+    checked: RwLock<ByKey<Arc<Checked>>>,
+}
+
+/// A function that reports accesses outside tensors: it takes one parameter more.
+pub(crate) struct Checked {
+    pub(crate) loaded: Loaded,
+    /// What the numbers in a report stand for.
+    pub(crate) sites: Vec<Site>,
 }
 
 impl Kernel {
@@ -129,21 +138,34 @@ impl Kernel {
     }
 
     /// The function that a GPU runs for this key: an embedded variant, or one compiled now.
-    pub(crate) fn on_cuda(&self, device: Device, cuda: &Cuda, key: &[u64], schedule: Option<Schedule>) -> Result<Loaded> {
-        let table = self.table(cuda);
+    pub(crate) fn on_cuda(&self, gpu: Gpu, key: &[u64], schedule: Option<Schedule>) -> Result<Loaded> {
+        let table = self.table(gpu.cuda);
         let matches = |variant: &Variant| {
             variant.key == key && schedule.is_none_or(|s| (s.num_warps, s.num_stages) == (variant.num_warps, variant.num_stages))
         };
         match table.embedded.iter().find(|(variant, _)| matches(variant)) {
             Some((variant, cell)) => match cell.get() {
                 Some(loaded) => Ok(*loaded),
-                None => self.load(device, cuda, variant, cell),
+                None => self.load(gpu, variant, cell),
             },
-            None => match read(&table.compiled).get(&schedule).and_then(|keys| keys.get(key)) {
-                Some(loaded) => Ok(*loaded),
-                None => self.compile(device, cuda, table, key, schedule),
+            None => match table.compiled(key, schedule) {
+                Some(loaded) => Ok(loaded),
+                None => self.compile(gpu, table, key, schedule),
             },
         }
+    }
+
+    /// The function that reports accesses outside tensors, compiled at the first checked launch.
+    pub(crate) fn checked_on_cuda(&self, gpu: Gpu, key: &[u64]) -> Result<Arc<Checked>> {
+        let table = self.table(gpu.cuda);
+        let _guard = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(checked) = read(&table.checked).get(key) {
+            return Ok(checked.clone());
+        }
+        let (loaded, sites) = self.build(gpu, key, None, true)?;
+        let checked = Arc::new(Checked { loaded, sites });
+        table.checked.write().unwrap_or_else(PoisonError::into_inner).insert(key.into(), checked.clone());
+        Ok(checked)
     }
 
     fn table(&self, cuda: &Cuda) -> &Table {
@@ -152,12 +174,16 @@ impl Kernel {
             let target = |variant: &'static Variant| Some((variant.target.parse::<Target>().ok()?, variant));
             let mut usable: Vec<_> = self.variants.iter().filter_map(target).filter(|(target, _)| runs_on(*target, cuda)).collect();
             usable.sort_by_key(|(target, _)| std::cmp::Reverse(*target));
-            Table { embedded: usable.into_iter().map(|(_, variant)| (variant, OnceLock::new())).collect(), compiled: RwLock::default() }
+            Table {
+                embedded: usable.into_iter().map(|(_, variant)| (variant, OnceLock::new())).collect(),
+                compiled: RwLock::default(),
+                checked: RwLock::default(),
+            }
         })
     }
 
     #[cold]
-    fn load(&self, device: Device, cuda: &Cuda, variant: &Variant, cell: &OnceLock<Loaded>) -> Result<Loaded> {
+    fn load(&self, gpu: Gpu, variant: &Variant, cell: &OnceLock<Loaded>) -> Result<Loaded> {
         let _guard = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(loaded) = cell.get() {
             return Ok(*loaded);
@@ -169,22 +195,30 @@ impl Kernel {
             num_warps: variant.num_warps,
             shared_bytes: variant.shared_bytes,
         };
-        let loaded = module::load(device, cuda, &image)?;
+        let loaded = module::load(gpu, &image)?;
         Ok(*cell.get_or_init(|| loaded))
     }
 
     #[cold]
-    fn compile(&self, device: Device, cuda: &Cuda, table: &Table, key: &[u64], schedule: Option<Schedule>) -> Result<Loaded> {
+    fn compile(&self, gpu: Gpu, table: &Table, key: &[u64], schedule: Option<Schedule>) -> Result<Loaded> {
         let _guard = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(loaded) = read(&table.compiled).get(&schedule).and_then(|keys| keys.get(key)) {
-            return Ok(*loaded);
+        if let Some(loaded) = table.compiled(key, schedule) {
+            return Ok(loaded);
         }
+        let (loaded, _) = self.build(gpu, key, schedule, false)?;
+        let mut map = table.compiled.write().unwrap_or_else(PoisonError::into_inner);
+        map.entry(schedule).or_default().insert(key.into(), loaded);
+        Ok(loaded)
+    }
+
+    /// Compiles and loads.
+    fn build(&self, gpu: Gpu, key: &[u64], schedule: Option<Schedule>, checked: bool) -> Result<(Loaded, Vec<Site>)> {
         let func = self.parsed()?;
         let Schedule { num_warps, num_stages } = schedule.unwrap_or(Schedule { num_warps: self.num_warps, num_stages: NUM_STAGES });
-        let target = Target::ALL.into_iter().rev().find(|target| runs_on(*target, cuda));
-        let capability = cuda.compute_capability;
-        let target = target.ok_or(Error::TooOld { kernel: self.name, device, capability })?;
-        let options = Options { num_warps, num_stages, ..Options::new(bindings(func, key), target) };
+        let target = Target::ALL.into_iter().rev().find(|target| runs_on(*target, gpu.cuda));
+        let capability = gpu.cuda.compute_capability;
+        let target = target.ok_or(Error::TooOld { kernel: self.name, device: gpu.device, capability })?;
+        let options = Options { num_warps, num_stages, checked, ..Options::new(bindings(func, key), target) };
         let compiled =
             kernel_lang::compile(func, &options).map_err(|diagnostics| self.compile_error(key, diagnostics.render(&func.files)))?;
         let image = module::Image {
@@ -194,10 +228,7 @@ impl Kernel {
             num_warps: compiled.num_warps,
             shared_bytes: compiled.shared_bytes,
         };
-        let loaded = module::load(device, cuda, &image)?;
-        let mut map = table.compiled.write().unwrap_or_else(PoisonError::into_inner);
-        map.entry(schedule).or_default().insert(key.into(), loaded);
-        Ok(loaded)
+        Ok((module::load(gpu, &image)?, compiled.sites))
     }
 
     /// The program that the CPU runs for this key.
@@ -237,6 +268,13 @@ impl Kernel {
     fn compile_error(&self, key: &[u64], diagnostics: String) -> Error {
         let parameters = self.parsed().map_or_else(|_| String::new(), |func| parameters(func, key));
         Error::Compile { kernel: self.name, parameters, diagnostics: diagnostics.trim_end().to_owned() }
+    }
+}
+
+impl Table {
+    /// What was compiled for this key; the lock is free again when this returns.
+    fn compiled(&self, key: &[u64], schedule: Option<Schedule>) -> Option<Loaded> {
+        read(&self.compiled).get(&schedule)?.get(key).copied()
     }
 }
 

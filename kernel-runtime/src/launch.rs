@@ -1,16 +1,18 @@
 //! Launches: arguments and a grid, checked, and run on the device where the arguments live.
 
+use std::ffi::c_void;
 use std::sync::Arc;
 
-use cudarc::driver::{CudaStream, sys};
+use cudarc::driver::CudaStream;
+use cudarc::driver::sys::{self, CUresult};
 
 use crate::args::Args;
-use crate::device::Cuda;
-use crate::driver::check;
+use crate::device::Gpu;
+use crate::driver::launch_error;
 use crate::grid::{Grid, IntoGrid};
 use crate::kernel::Schedule;
 use crate::module::Loaded;
-use crate::{Device, Error, Result, Stream, cpu};
+use crate::{Result, Stream, checked, cpu};
 
 /// A launch that has no grid yet.
 #[derive(Clone, Copy, Debug)]
@@ -57,9 +59,12 @@ impl<'a, const WORDS: usize, const KEY: usize, G> Launch<'a, WORDS, KEY, G> {
         self
     }
 
-    /// Reports the first access outside a tensor as an [`Error::OutOfBounds`] that names the line, the program and the index.
+    /// Reports an access outside its tensor as an [`Error::OutOfBounds`] that names the line, the program and the index: on the CPU
+    /// the first in the order of programs, on a GPU the first to happen. The launch is done when the call returns.
     ///
     /// Any launch is safe without it: lanes outside read 0 or `other`, and store nothing.
+    ///
+    /// [`Error::OutOfBounds`]: crate::Error::OutOfBounds
     #[inline]
     pub fn checked(mut self) -> Self {
         self.checked = true;
@@ -73,6 +78,13 @@ impl<const WORDS: usize, const KEY: usize> Launch<'_, WORDS, KEY, Grid> {
     /// # Errors
     /// [`Error::DeviceMismatch`], [`Error::GridTooLarge`], [`Error::ScalarTooLarge`], [`Error::Compile`] for types and constants
     /// that do not compile, [`Error::Jit`], [`Error::OutOfBounds`] of a `.checked()` launch, or what the driver says.
+    ///
+    /// [`Error::DeviceMismatch`]: crate::Error::DeviceMismatch
+    /// [`Error::GridTooLarge`]: crate::Error::GridTooLarge
+    /// [`Error::ScalarTooLarge`]: crate::Error::ScalarTooLarge
+    /// [`Error::Compile`]: crate::Error::Compile
+    /// [`Error::Jit`]: crate::Error::Jit
+    /// [`Error::OutOfBounds`]: crate::Error::OutOfBounds
     #[inline]
     pub fn launch(mut self) -> Result<()> {
         let place = Place::of(&mut self.args, self.stream)?;
@@ -82,14 +94,8 @@ impl<const WORDS: usize, const KEY: usize> Launch<'_, WORDS, KEY, Grid> {
         }
         match place {
             Place::Cpu => run_on_cpu(&self.args, &self.key, grid, self.checked),
-            Place::Cuda { device, cuda, stream } => {
-                if self.checked {
-                    return checked_on_cuda(&self.args, device);
-                }
-                cuda.bind()?;
-                let loaded = self.args.kernel().on_cuda(device, cuda, &self.key, None)?;
-                enqueue(&self.args, loaded, grid, stream)
-            }
+            Place::Cuda(gpu, stream) if self.checked => checked::run(&self.args, &self.key, grid, gpu, stream),
+            Place::Cuda(gpu, stream) => run_on_cuda(&self.args, &self.key, None, grid, gpu, stream),
         }
     }
 }
@@ -98,7 +104,7 @@ impl<const WORDS: usize, const KEY: usize> Launch<'_, WORDS, KEY, Grid> {
 #[derive(Clone, Copy)]
 pub(crate) enum Place<'a> {
     Cpu,
-    Cuda { device: Device, cuda: &'static Cuda, stream: &'a Arc<CudaStream> },
+    Cuda(Gpu, &'a Arc<CudaStream>),
 }
 
 impl<'a> Place<'a> {
@@ -112,7 +118,7 @@ impl<'a> Place<'a> {
         };
         args.check_device(device, on.is_some())?;
         Ok(match (device.cuda_info(), stream) {
-            (Some(cuda), Some(stream)) => Place::Cuda { device, cuda, stream },
+            (Some(cuda), Some(stream)) => Place::Cuda(Gpu { device, cuda }, stream),
             _ => Place::Cpu,
         })
     }
@@ -124,50 +130,43 @@ pub(crate) fn run_on_cpu<const WORDS: usize>(args: &Args<'_, WORDS>, key: &[u64]
     cpu::run(args.kernel().name(), &program, args.words(), grid, checked)
 }
 
-/// Queues the launch on a stream, and orders it with every other use of its arguments. The device's context is current.
+/// Queues the launch; a schedule is named by tuning only.
 #[inline]
-pub(crate) fn enqueue<const WORDS: usize>(args: &Args<'_, WORDS>, loaded: Loaded, grid: [u32; 3], stream: &Arc<CudaStream>) -> Result<()> {
-    let guards = args.before(stream)?;
-    let mut params = args.cuda_params();
-    let [x, y, z] = grid;
-    // SAFETY: the function is loaded in the current context; it takes as many parameters as there are words, each no wider
-    // than a word; what pointers point to is borrowed until it is ordered before every later use.
-    let code = unsafe {
-        sys::cuLaunchKernel(
-            loaded.function,
-            x,
-            y,
-            z,
-            loaded.threads,
-            1,
-            1,
-            loaded.shared_bytes,
-            stream.cu_stream(),
-            params.as_mut_ptr(),
-            std::ptr::null_mut(),
-        )
-    };
-    drop(guards);
-    check(code, "launch a kernel")?;
-    args.after(stream)
-}
-
-/// The place for checked variants on GPUs: they report through a buffer that is read back after the launch.
-#[cold]
-pub(crate) fn checked_on_cuda<const WORDS: usize>(args: &Args<'_, WORDS>, device: Device) -> Result<()> {
-    Err(Error::CheckedUnavailable { kernel: args.kernel().name(), device })
-}
-
-/// A launch with a schedule of its own, for tuning.
-pub(crate) fn enqueue_with<const WORDS: usize>(
+pub(crate) fn run_on_cuda<const WORDS: usize>(
     args: &Args<'_, WORDS>,
     key: &[u64],
-    schedule: Schedule,
+    schedule: Option<Schedule>,
     grid: [u32; 3],
-    place: (Device, &'static Cuda, &Arc<CudaStream>),
+    gpu: Gpu,
+    stream: &Arc<CudaStream>,
 ) -> Result<()> {
-    let (device, cuda, stream) = place;
-    cuda.bind()?;
-    let loaded = args.kernel().on_cuda(device, cuda, key, Some(schedule))?;
-    enqueue(args, loaded, grid, stream)
+    gpu.cuda.bind()?;
+    let loaded = args.kernel().on_cuda(gpu, key, schedule)?;
+    // SAFETY: the function takes these words.
+    unsafe { enqueue(args, loaded, grid, stream, &mut args.cuda_params()) }
+}
+
+/// Queues a launch on a stream, and orders it with every other use of its arguments. The device's context is current.
+///
+/// # Safety
+/// The function takes these parameters, each no wider than a word, and pointers that are not in `args` are good until it ends.
+#[inline]
+pub(crate) unsafe fn enqueue<const WORDS: usize>(
+    args: &Args<'_, WORDS>,
+    loaded: Loaded,
+    [x, y, z]: [u32; 3],
+    stream: &Arc<CudaStream>,
+    params: &mut [*mut c_void],
+) -> Result<()> {
+    let guards = args.before(stream)?;
+    let Loaded { function, threads, shared_bytes } = loaded;
+    let (raw, params, extra) = (stream.cu_stream(), params.as_mut_ptr(), std::ptr::null_mut());
+    // SAFETY: the function is loaded in the current context, and takes the parameters; what the pointers in `args` point to is
+    // borrowed until the launch is ordered before every later use.
+    let code = unsafe { sys::cuLaunchKernel(function, x, y, z, threads, 1, 1, shared_bytes, raw, params, extra) };
+    drop(guards);
+    if code != CUresult::CUDA_SUCCESS {
+        return Err(launch_error(code, args.kernel().name(), threads, shared_bytes));
+    }
+    args.after(stream)
 }

@@ -8,6 +8,7 @@
 
 mod args;
 pub mod bench;
+mod checked;
 mod cpu;
 mod device;
 mod driver;

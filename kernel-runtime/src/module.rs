@@ -4,9 +4,9 @@ use std::ffi::CString;
 
 use cudarc::driver::sys::{self, CUjit_option as Option_, CUresult};
 
-use crate::device::Cuda;
+use crate::device::Gpu;
 use crate::driver::{check, code_name};
-use crate::{Device, Error, Result};
+use crate::{Error, Result};
 
 /// PTX and what is needed to run it.
 pub(crate) struct Image<'a> {
@@ -37,7 +37,7 @@ const SHARED_BYTES_UNASKED: u32 = 48 << 10;
 const WARP: u32 = 32;
 
 /// Loads the PTX into the device's context.
-pub(crate) fn load(device: Device, cuda: &Cuda, image: &Image<'_>) -> Result<Loaded> {
+pub(crate) fn load(Gpu { device, cuda }: Gpu, image: &Image<'_>) -> Result<Loaded> {
     if image.shared_bytes > cuda.shared_bytes {
         return Err(Error::SharedMemory { kernel: image.kernel, device, requested: image.shared_bytes, limit: cuda.shared_bytes });
     }

@@ -3,51 +3,12 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
+mod axpy;
+
+use axpy::{AXPY, axpy};
 use kernel_runtime::prelude::*;
-use kernel_runtime::private::{self, Args, AutotunedLaunch, Kernel, Launch, Param, ParamKind, PtrArg, PtrMutArg, TuneConfig, Tuner};
+use kernel_runtime::private::{Args, AutotunedLaunch, Kernel, Launch, TuneConfig, Tuner};
 use kernel_runtime::tune::Outcome;
-
-/// y = a * x + y
-fn axpy<'a, T: private::Float, const BLOCK_SIZE: usize>(a: T, x: impl PtrArg<'a, T>, y: impl PtrMutArg<'a, T>, n: usize) -> Launch<'a, 6, 2>
-where
-    T: private::Scalar,
-{
-    let mut args = Args::new(&AXPY);
-    args.scalar(a);
-    args.pointer("x", x);
-    args.pointer_mut("y", y);
-    args.scalar(n);
-    Launch::new(args, [T::CODE, BLOCK_SIZE as u64])
-}
-
-const AXPY_IR: &str = r#"
-kernel @axpy<T: f16 | bf16 | f32 | f64, const BLOCK_SIZE: i64>(%a: T, %x: ptr<T>, %y: ptr_mut<T>, %n: i64) file "src/axpy.rs" {
-    %0 = program_id {axis = 0} : i64 @3:9
-    %1 = const {value = BLOCK_SIZE} : i64 @3:25
-    %2 = mul %0, %1 : i64 @3:23
-    %3 = arange {start = 0, end = BLOCK_SIZE} : tile<i64, [BLOCK_SIZE]> @3:40
-    %4 = broadcast %2 : tile<i64, [BLOCK_SIZE]> @3:38
-    %5 = add %4, %3 : tile<i64, [BLOCK_SIZE]> @3:38
-    %6 = broadcast %n : tile<i64, [BLOCK_SIZE]> @4:26
-    %7 = lt %5, %6 : tile<bool, [BLOCK_SIZE]> @4:24
-    %8 = load %x, %5 {mask = %7} : tile<T, [BLOCK_SIZE]> @5:13
-    %9 = load %y, %5 {mask = %7} : tile<T, [BLOCK_SIZE]> @6:13
-    %10 = broadcast %a : tile<T, [BLOCK_SIZE]> @7:13
-    %11 = mul %10, %8 : tile<T, [BLOCK_SIZE]> @7:13
-    %12 = add %11, %9 : tile<T, [BLOCK_SIZE]> @7:13
-    store %y, %5, %12 {mask = %7} @8:5
-    return
-}
-"#;
-
-const PARAMS: &[Param] = &[
-    Param { name: "a", kind: ParamKind::Scalar },
-    Param { name: "x", kind: ParamKind::Pointer },
-    Param { name: "y", kind: ParamKind::PointerMut },
-    Param { name: "n", kind: ParamKind::Scalar },
-];
-
-static AXPY: Kernel = Kernel::new("axpy", AXPY_IR, 4, PARAMS, &[]);
 
 fn cpu() -> Device {
     Device::cpu()
@@ -66,8 +27,10 @@ fn ragged_lengths_and_grids_are_right() {
 
 #[test]
 fn types_and_constants_are_chosen_by_the_launch() {
-    fn check<T: Float + private::Scalar, const BLOCK_SIZE: usize>(two: T, three: T, eight: T) {
+    fn check<T: Float, const BLOCK_SIZE: usize>(two: T, three: T, eight: T) {
         let (x, mut y) = (cpu().full(100, three).unwrap(), cpu().full(100, two).unwrap());
+        // Variables that are references already are arguments too.
+        let (x, mut y) = (&x, &mut y);
         axpy::<T, BLOCK_SIZE>(two, &x, &mut y, 100).grid(cdiv(100, BLOCK_SIZE)).launch().unwrap();
         assert_eq!(y.to_vec().unwrap(), [eight; 100]);
     }

@@ -127,7 +127,7 @@ family! {
         ExpApprox2 = "exp2_approx": Float,
         /// The device's own approximation of `log2` for `f32`.
         LogApprox2 = "log2_approx": Float,
-        /// The device's own approximation of `1 / x` for `f32`, within 1 ulp.
+        /// The device's own approximation of `1 / x` for `f32`, within 1 ulp; subnormal operands and results may count as zero.
         RecipApprox = "recip_approx": Float,
         /// The device's own approximation of `1 / sqrt(x)` for `f32`, within 2 ulp.
         RsqrtApprox = "rsqrt_approx": Float,

@@ -15,7 +15,6 @@ pub(super) trait Real: Copy + 'static {
     fn narrow(wide: Self::Wide) -> Self;
     /// From an `f64` that is exact, or rounded to odd where this type is narrower than `f64`.
     fn from_f64_odd(value: f64) -> Self;
-    fn from_f32(value: f32) -> Self;
 }
 
 impl Real for f32 {
@@ -31,10 +30,6 @@ impl Real for f32 {
     #[inline(always)]
     fn from_f64_odd(value: f64) -> f32 {
         value as f32
-    }
-    #[inline(always)]
-    fn from_f32(value: f32) -> f32 {
-        value
     }
 }
 
@@ -52,10 +47,6 @@ impl Real for f64 {
     fn from_f64_odd(value: f64) -> f64 {
         value
     }
-    #[inline(always)]
-    fn from_f32(value: f32) -> f64 {
-        value.into()
-    }
 }
 
 impl Real for f16 {
@@ -72,10 +63,6 @@ impl Real for f16 {
     fn from_f64_odd(value: f64) -> f16 {
         convert::f32_to_f16(convert::f64_to_f32_odd(value))
     }
-    #[inline(always)]
-    fn from_f32(value: f32) -> f16 {
-        convert::f32_to_f16(value)
-    }
 }
 
 impl Real for bf16 {
@@ -91,10 +78,6 @@ impl Real for bf16 {
     #[inline(always)]
     fn from_f64_odd(value: f64) -> bf16 {
         convert::f32_to_bf16(convert::f64_to_f32_odd(value))
-    }
-    #[inline(always)]
-    fn from_f32(value: f32) -> bf16 {
-        convert::f32_to_bf16(value)
     }
 }
 

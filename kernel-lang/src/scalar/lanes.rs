@@ -20,48 +20,73 @@ use crate::scalar::int::Int;
 /// overlaps no operand. Bytes of `bool` operands are 0 or 1.
 pub(crate) type Lanes = unsafe fn(result: *mut u8, operands: [*const u8; 3], count: usize);
 
-/// The loop over a function of one operand. `F` has no size, so the function stands in its type and the loop needs no state.
-fn lanes1<A: Copy, R: Copy, F: Fn(A) -> R + Copy>(_: F) -> Lanes {
-    unsafe fn run<A: Copy, R: Copy, F: Fn(A) -> R + Copy>(result: *mut u8, operands: [*const u8; 3], count: usize) {
-        let f = conjured::<F>();
-        // SAFETY: the contract of `Lanes`.
-        let (result, a) = unsafe { (out::<R>(result, count), lane::<A>(operands[0], count)) };
-        for (result, a) in result.iter_mut().zip(a) {
-            *result = f(*a);
+/// Declares makers of loops over a function of so many operands. `F` has no size, so the function stands in its type and the loop needs no
+/// state. The second maker's loops are compiled twice, the second time for the vector unit of x86-64-v3, and the machine decides which
+/// one runs. Both give the same bits: nothing is contracted or reordered.
+macro_rules! makers {
+    ($(#[$doc:meta])* $lanes:ident, $wide:ident, ($($arg:ident : $ty:ident at $index:literal),*) -> $result:ident, <$($generic:ident),*>) => {
+        $(#[$doc])*
+        fn $lanes<$($generic: Copy,)* F: Fn($($ty),*) -> $result + Copy>(_: F) -> Lanes {
+            const { assert!(size_of::<F>() == 0) };
+            $wide::run::<$($generic,)* F>
         }
-    }
-    const { assert!(size_of::<F>() == 0) };
-    run::<A, R, F>
+
+        /// As the one before, for loops that compute much.
+        fn $wide<$($generic: Copy,)* F: Fn($($ty),*) -> $result + Copy>(_: F) -> Lanes {
+            const { assert!(size_of::<F>() == 0) };
+            #[cfg(target_arch = "x86_64")]
+            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+                return $wide::run_v3::<$($generic,)* F>;
+            }
+            $wide::run::<$($generic,)* F>
+        }
+
+        mod $wide {
+            /// # Safety
+            /// The contract of [`super::Lanes`].
+            #[inline(always)]
+            pub(super) unsafe fn run<$($generic: Copy,)* F: Fn($($ty),*) -> $result + Copy>(
+                result: *mut u8,
+                operands: [*const u8; 3],
+                count: usize,
+            ) {
+                let f = super::conjured::<F>();
+                // SAFETY: the contract of `Lanes`.
+                let result = unsafe { super::out::<$result>(result, count) };
+                // SAFETY: the contract of `Lanes`.
+                $(let $arg = unsafe { super::lane::<$ty>(operands[$index], count) };)*
+                for lane in 0..count {
+                    result[lane] = f($($arg[lane]),*);
+                }
+            }
+
+            /// # Safety
+            /// The contract of [`super::Lanes`], on a machine that has these features.
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma")]
+            pub(super) unsafe fn run_v3<$($generic: Copy,)* F: Fn($($ty),*) -> $result + Copy>(
+                result: *mut u8,
+                operands: [*const u8; 3],
+                count: usize,
+            ) {
+                // SAFETY: the caller's promise.
+                unsafe { run::<$($generic,)* F>(result, operands, count) }
+            }
+        }
+    };
 }
 
-/// As [`lanes1`], of two operands.
-fn lanes2<A: Copy, R: Copy, F: Fn(A, A) -> R + Copy>(_: F) -> Lanes {
-    unsafe fn run<A: Copy, R: Copy, F: Fn(A, A) -> R + Copy>(result: *mut u8, operands: [*const u8; 3], count: usize) {
-        let f = conjured::<F>();
-        // SAFETY: the contract of `Lanes`.
-        let (result, a, b) = unsafe { (out::<R>(result, count), lane::<A>(operands[0], count), lane::<A>(operands[1], count)) };
-        for (result, (a, b)) in result.iter_mut().zip(a.iter().zip(b)) {
-            *result = f(*a, *b);
-        }
-    }
-    const { assert!(size_of::<F>() == 0) };
-    run::<A, R, F>
+makers! {
+    /// The loop over a function of one operand.
+    lanes1, wide1, (a: A at 0) -> R, <A, R>
 }
-
-/// As [`lanes1`], of three operands.
-fn lanes3<A: Copy, B: Copy, F: Fn(A, B, B) -> B + Copy>(_: F) -> Lanes {
-    unsafe fn run<A: Copy, B: Copy, F: Fn(A, B, B) -> B + Copy>(result: *mut u8, operands: [*const u8; 3], count: usize) {
-        let f = conjured::<F>();
-        // SAFETY: the contract of `Lanes`.
-        let (result, a) = unsafe { (out::<B>(result, count), lane::<A>(operands[0], count)) };
-        // SAFETY: the contract of `Lanes`.
-        let (b, c) = unsafe { (lane::<B>(operands[1], count), lane::<B>(operands[2], count)) };
-        for (result, (a, (b, c))) in result.iter_mut().zip(a.iter().zip(b.iter().zip(c))) {
-            *result = f(*a, *b, *c);
-        }
-    }
-    const { assert!(size_of::<F>() == 0) };
-    run::<A, B, F>
+makers! {
+    /// The loop over a function of two operands.
+    lanes2, wide2, (a: A at 0, b: A at 1) -> R, <A, R>
+}
+makers! {
+    /// The loop over a function of three operands.
+    lanes3, wide3, (a: A at 0, b: B at 1, c: B at 2) -> B, <A, B>
 }
 
 /// The function of a type without size.
@@ -89,10 +114,22 @@ unsafe fn lane<'a, A>(at: *const u8, count: usize) -> &'a [A] {
 macro_rules! by_width {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype.bytes() {
-            1 => { type $T = u8; $body }
-            2 => { type $T = u16; $body }
-            4 => { type $T = u32; $body }
-            _ => { type $T = u64; $body }
+            1 => {
+                type $T = u8;
+                $body
+            }
+            2 => {
+                type $T = u16;
+                $body
+            }
+            4 => {
+                type $T = u32;
+                $body
+            }
+            _ => {
+                type $T = u64;
+                $body
+            }
         }
     };
 }
@@ -101,14 +138,38 @@ macro_rules! by_width {
 macro_rules! by_int {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
-            Dtype::I8 => { type $T = i8; $body }
-            Dtype::I16 => { type $T = i16; $body }
-            Dtype::I32 => { type $T = i32; $body }
-            Dtype::I64 => { type $T = i64; $body }
-            Dtype::U16 => { type $T = u16; $body }
-            Dtype::U32 => { type $T = u32; $body }
-            Dtype::U64 => { type $T = u64; $body }
-            _ => { type $T = u8; $body }
+            Dtype::I8 => {
+                type $T = i8;
+                $body
+            }
+            Dtype::I16 => {
+                type $T = i16;
+                $body
+            }
+            Dtype::I32 => {
+                type $T = i32;
+                $body
+            }
+            Dtype::I64 => {
+                type $T = i64;
+                $body
+            }
+            Dtype::U16 => {
+                type $T = u16;
+                $body
+            }
+            Dtype::U32 => {
+                type $T = u32;
+                $body
+            }
+            Dtype::U64 => {
+                type $T = u64;
+                $body
+            }
+            _ => {
+                type $T = u8;
+                $body
+            }
         }
     };
 }
@@ -117,10 +178,22 @@ macro_rules! by_int {
 macro_rules! by_float {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
-            Dtype::F16 => { type $T = f16; $body }
-            Dtype::Bf16 => { type $T = bf16; $body }
-            Dtype::F64 => { type $T = f64; $body }
-            _ => { type $T = f32; $body }
+            Dtype::F16 => {
+                type $T = f16;
+                $body
+            }
+            Dtype::Bf16 => {
+                type $T = bf16;
+                $body
+            }
+            Dtype::F64 => {
+                type $T = f64;
+                $body
+            }
+            _ => {
+                type $T = f32;
+                $body
+            }
         }
     };
 }
@@ -145,7 +218,7 @@ pub(crate) fn unary(op: UnaryOp, dtype: Dtype) -> Option<Lanes> {
 fn unary_float<T: Real>(op: UnaryOp) -> Lanes {
     macro_rules! wide {
         ($function:ident) => {
-            lanes1(|x: T| T::narrow(x.widen().$function()))
+            wide1(|x: T| T::narrow(x.widen().$function()))
         };
     }
     match op {
@@ -198,13 +271,13 @@ pub(crate) fn binary(op: BinaryOp, dtype: Dtype) -> Option<Lanes> {
 
 fn binary_float<T: Real>(op: BinaryOp) -> Option<Lanes> {
     Some(match op {
-        BinaryOp::Add => lanes2(|a: T, b: T| T::narrow(a.widen() + b.widen())),
-        BinaryOp::Sub => lanes2(|a: T, b: T| T::narrow(a.widen() - b.widen())),
-        BinaryOp::Mul => lanes2(|a: T, b: T| T::narrow(a.widen() * b.widen())),
-        BinaryOp::Div => lanes2(|a: T, b: T| T::narrow(a.widen() / b.widen())),
-        BinaryOp::Rem => lanes2(|a: T, b: T| T::narrow(a.widen() % b.widen())),
-        BinaryOp::Min => lanes2(|a: T, b: T| T::narrow(a.widen().minimum(b.widen()))),
-        BinaryOp::Max => lanes2(|a: T, b: T| T::narrow(a.widen().maximum(b.widen()))),
+        BinaryOp::Add => wide2(|a: T, b: T| T::narrow(a.widen() + b.widen())),
+        BinaryOp::Sub => wide2(|a: T, b: T| T::narrow(a.widen() - b.widen())),
+        BinaryOp::Mul => wide2(|a: T, b: T| T::narrow(a.widen() * b.widen())),
+        BinaryOp::Div => wide2(|a: T, b: T| T::narrow(a.widen() / b.widen())),
+        BinaryOp::Rem => wide2(|a: T, b: T| T::narrow(a.widen() % b.widen())),
+        BinaryOp::Min => wide2(|a: T, b: T| T::narrow(a.widen().minimum(b.widen()))),
+        BinaryOp::Max => wide2(|a: T, b: T| T::narrow(a.widen().maximum(b.widen()))),
         _ => return None,
     })
 }
@@ -234,7 +307,7 @@ fn compare_float<T: Real>(op: CompareOp) -> Lanes {
 /// The loop of `a * b + c`; `None` for integers.
 pub(crate) fn fma(dtype: Dtype) -> Option<Lanes> {
     let float = dtype.is_float();
-    float.then(|| by_float!(dtype, T => lanes3(|a: T, b: T, c: T| T::narrow(a.widen().fma(b.widen(), c.widen())))))
+    float.then(|| by_float!(dtype, T => wide3(|a: T, b: T, c: T| T::narrow(a.widen().fma(b.widen(), c.widen())))))
 }
 
 /// The loop of `if condition { a } else { b }`, whose first operand is the `bool`.
@@ -255,18 +328,17 @@ pub(crate) fn cast(from: Dtype, to: Dtype) -> Lanes {
         (_, Dtype::F16) if !from.is_float() => by_int!(from, F => lanes1(|x: F| f16::from_f64_odd(int_to_f64_odd(x.into())))),
         (_, Dtype::Bf16) if !from.is_float() => by_int!(from, F => lanes1(|x: F| bf16::from_f64_odd(int_to_f64_odd(x.into())))),
         _ if !to.is_float() => by_float!(from, F => by_int!(to, T => lanes1(|x: F| x.widen() as T))),
-        (Dtype::F64, _) => by_float!(to, T => lanes1(|x: f64| T::from_f64_odd(x))),
-        (_, Dtype::F64) => by_float!(from, F => lanes1(|x: F| f64::from(x.widen()))),
-        (Dtype::F32, _) => by_float!(to, T => cast_f32_to::<T>()),
-        (_, Dtype::F16) => lanes1(|x: bf16| f16::narrow(x.widen())),
-        (Dtype::F16, Dtype::Bf16) => lanes1(|x: f16| bf16::narrow(x.widen())),
-        (Dtype::F16, _) => lanes1(|x: f16| x.widen()),
-        _ => lanes1(|x: bf16| x.widen()),
+        (Dtype::F64, _) => by_float!(to, T => wide1(|x: f64| T::from_f64_odd(x))),
+        (Dtype::F32, Dtype::F64) => wide1(|x: f32| f64::from(x)),
+        (Dtype::F16, Dtype::F64) => wide1(|x: f16| -> f64 { x.widen().into() }),
+        (_, Dtype::F64) => wide1(|x: bf16| -> f64 { x.widen().into() }),
+        (Dtype::F32, Dtype::F16) => wide1(|x: f32| f16::narrow(x)),
+        (Dtype::F32, _) => wide1(|x: f32| bf16::narrow(x)),
+        (_, Dtype::F16) => wide1(|x: bf16| f16::narrow(x.widen())),
+        (Dtype::F16, Dtype::Bf16) => wide1(|x: f16| bf16::narrow(x.widen())),
+        (Dtype::F16, _) => wide1(|x: f16| x.widen()),
+        _ => wide1(|x: bf16| x.widen()),
     }
-}
-
-fn cast_f32_to<T: Real>() -> Lanes {
-    lanes1(|x: f32| T::from_f32(x))
 }
 
 /// An integer as `f64`, rounded to odd; at once if it fits 53 bits.

@@ -54,7 +54,7 @@ pub(super) fn tanh(x: f32) -> f32 {
     let far = ((1.0 - small) / (1.0 + small)).copysign(wide);
     let z = wide * wide;
     let tail = -17.0 / 315.0 + z * (62.0 / 2835.0 + z * (-1382.0 / 155_925.0 + z * (21844.0 / 6_081_075.0)));
-    let near = wide + wide * (z * (-1.0 / 3.0 + z * (2.0 / 15.0 + z * tail)));
+    let near = wide * (1.0 + z * (-1.0 / 3.0 + z * (2.0 / 15.0 + z * tail)));
     (if x.abs() < 0.25 { near } else { far }) as f32
 }
 
@@ -95,7 +95,8 @@ pub(super) fn log2(x: f32) -> f32 {
 fn sin_cos_near(r: f64) -> (f64, f64) {
     let z = r * r;
     let tail = 1.0 / 362_880.0 + z * (-1.0 / 39_916_800.0 + z * (1.0 / 6_227_020_800.0));
-    let sin = r + r * (z * (-1.0 / 6.0 + z * (1.0 / 120.0 + z * (-1.0 / 5040.0 + z * tail))));
+    // A product, so that -0 stays -0.
+    let sin = r * (1.0 + z * (-1.0 / 6.0 + z * (1.0 / 120.0 + z * (-1.0 / 5040.0 + z * tail))));
     let tail = 1.0 / 40320.0 + z * (-1.0 / 3_628_800.0 + z * (1.0 / 479_001_600.0 + z * (-1.0 / 87_178_291_200.0)));
     let cos = 1.0 + z * (-0.5 + z * (1.0 / 24.0 + z * (-1.0 / 720.0 + z * tail)));
     (sin, cos)

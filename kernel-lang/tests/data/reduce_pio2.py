@@ -1,4 +1,4 @@
-"""Makes reduce_pio2.txt: python3 reduce_pio2.py > reduce_pio2.txt (needs mpmath)."""
+"""Makes reduce_pio2.txt: python3 reduce_pio2.py > reduce_pio2.txt (needs mpmath; takes three minutes)."""
 import random
 import struct
 from mpmath import mp, mpf, pi, nint, floor

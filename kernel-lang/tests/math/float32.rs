@@ -16,14 +16,14 @@ const CASES: &[Case] = &[
     Case { name: "exp", exact: f64::exp, worst_device: 2.5, exact_device: 1.0 },
     Case { name: "exp2", exact: f64::exp2, worst_device: 2.0, exact_device: 0.5 },
     Case { name: "sigmoid", exact: sigmoid, worst_device: 5.2, exact_device: 2.4 },
-    Case { name: "tanh", exact: f64::tanh, worst_device: 2.5, exact_device: 1.5 },
+    Case { name: "tanh", exact: f64::tanh, worst_device: 2.6, exact_device: 1.8 },
     Case { name: "log", exact: f64::ln, worst_device: 1.0, exact_device: 1.0 },
     Case { name: "log2", exact: f64::log2, worst_device: 2.0, exact_device: 2.0 },
     Case { name: "rsqrt", exact: |x| 1.0 / x.sqrt(), worst_device: 2.0, exact_device: 0.5 },
     Case { name: "sin", exact: f64::sin, worst_device: 1.5, exact_device: 1.5 },
     Case { name: "cos", exact: f64::cos, worst_device: 1.5, exact_device: 1.5 },
     Case { name: "tan", exact: f64::tan, worst_device: 3.0, exact_device: 2.5 },
-    Case { name: "erf", exact: erf, worst_device: 1.5, exact_device: 1.1 },
+    Case { name: "erf", exact: erf, worst_device: 1.5, exact_device: 1.2 },
     Case { name: "round", exact: f64::round, worst_device: 0.0, exact_device: 0.0 },
 ];
 
@@ -60,7 +60,8 @@ fn samples(per_exponent: usize) -> Vec<f32> {
         bits.extend([exponent << 23, (exponent << 23) | 1, (exponent << 23) | 0x7f_ffff]);
         bits.extend((0..per_exponent).map(|_| (exponent << 23) | (random() & 0x7f_ffff)));
     }
-    let mut places = vec![0.0f32, 1.0, 0.5, 2.0, 0.55, 0.95, 3.95, 2.0 / 3.0, 4.0 / 3.0, 87.336_55, 88.722_84, 103.972_08, 104.0, 105_615.0];
+    let mut places =
+        vec![0.0f32, 1.0, 0.5, 2.0, 0.5625, 0.9375, 3.9375, 2.0 / 3.0, 4.0 / 3.0, 87.336_55, 88.722_84, 103.972_08, 104.0, 105_615.0];
     places.extend([126.0, 127.0, 128.0, 149.0, 150.0, 8_388_608.0, 4_194_304.0, 2.5, 1.5, 9.010_914, 17.33, 8_388_607.5]);
     places.extend((1..200).map(|n| (f64::from(n) * std::f64::consts::FRAC_PI_4) as f32));
     for place in places {
@@ -110,18 +111,23 @@ fn errors_stay_below_their_bounds() {
 fn every_float() {
     const BATCH: u32 = 1 << 14;
     let only = std::env::var("FUNCTION").ok();
+    let stride = std::env::var("STRIDE").map_or(1, |stride| stride.parse::<u32>().unwrap());
+    // An odd or even function, or one of positive numbers, needs no negative ones: the samples have some.
+    let one_sided = ["sin", "cos", "tan", "tanh", "erf", "log", "log2", "rsqrt"];
     for case in CASES.iter().filter(|case| only.as_ref().is_none_or(|only| only == case.name)) {
         let func = expanded(case.name, "f32", 1);
-        for device in [Device::Exact, Device::Random(3)] {
+        let is_approximate = func.to_string().contains("_approx");
+        for device in [Device::Exact, Device::Random(3)].into_iter().take(1 + usize::from(is_approximate)) {
             let worst = std::thread::scope(|scope| {
-                let halves: Vec<_> = (0..2u32)
-                    .map(|half| {
+                let last = if one_sided.contains(&case.name) { (1u32 << 31) / BATCH } else { u32::MAX / BATCH + 1 } / stride;
+                let threads: Vec<_> = (0..2u32)
+                    .map(|thread| {
                         let func = &func;
                         scope.spawn(move || {
                             let mut worst = (0.0, 0.0);
-                            for batch in 0..(1u32 << 31) / BATCH {
-                                let first = (half << 31) + batch * BATCH;
-                                let inputs: Vec<f32> = (0..BATCH).map(|index| f32::from_bits(first + index)).collect();
+                            for batch in (thread..last).step_by(2) {
+                                let first = batch * BATCH * stride;
+                                let inputs: Vec<f32> = (0..BATCH).map(|index| f32::from_bits(first + index * stride)).collect();
                                 let found = measure(case, func, inputs, device);
                                 worst = if found.0 > worst.0 { found } else { worst };
                             }
@@ -129,7 +135,7 @@ fn every_float() {
                         })
                     })
                     .collect();
-                halves.into_iter().map(|half| half.join().unwrap()).fold((0.0, 0.0), |a, b| if b.0 > a.0 { b } else { a })
+                threads.into_iter().map(|thread| thread.join().unwrap()).fold((0.0, 0.0), |a, b| if b.0 > a.0 { b } else { a })
             });
             println!("{:8} {device:?}: {:.4} ulp at {:?} ({:08x})", case.name, worst.0, worst.1, worst.1.to_bits());
             let bound = if matches!(device, Device::Exact) { case.exact_device } else { case.worst_device };

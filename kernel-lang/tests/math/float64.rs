@@ -107,7 +107,9 @@ fn limits_and_subnormals() {
         assert!(got[0].to_bits() == expected.to_bits() || (got[0].is_nan() && expected.is_nan()), "{name}({x:?}) = {got:?}");
     }
     let mut func = expanded("round", "f64", 1);
-    for (x, expected) in [(0.5, 1.0), (-0.5, -1.0), (0.5f64.next_down(), 0.0), (2.5, 3.0), (4503599627370495.5, 4503599627370496.0), (-0.2, -0.0)] {
+    for (x, expected) in
+        [(0.5, 1.0), (-0.5, -1.0), (0.5f64.next_down(), 0.0), (2.5, 3.0), (4503599627370495.5, 4503599627370496.0), (-0.2, -0.0)]
+    {
         let Column::F64(got) = run(&func, &[Column::F64(vec![x])], Device::Exact) else { panic!("the result is not f64") };
         assert_eq!(got[0].to_bits(), f64::to_bits(expected), "round({x:?})");
     }

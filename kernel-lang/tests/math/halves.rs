@@ -5,12 +5,14 @@ use half::{bf16, f16};
 use crate::interpreter::{Column, Device, run};
 use crate::{expanded, instructions};
 
+type Unary = fn(f64) -> f64;
+type Binary = fn(f64, f64) -> f64;
 /// A kind of half: its name, its value from bits, the bits of a rounded `f64`.
 type Half = (&'static str, fn(u16) -> f64, fn(f64) -> u16);
-const HALVES: [Half; 2] =
-    [("f16", |bits| f16::from_bits(bits).to_f64(), |x| f16::from_f64(x).to_bits()), ("bf16", |bits| bf16::from_bits(bits).to_f64(), |x| {
-        bf16::from_f64(x).to_bits()
-    })];
+const HALVES: [Half; 2] = [
+    ("f16", |bits| f16::from_bits(bits).to_f64(), |x| f16::from_f64(x).to_bits()),
+    ("bf16", |bits| bf16::from_bits(bits).to_f64(), |x| bf16::from_f64(x).to_bits()),
+];
 
 /// How many floats lie between; 0 for equal bits and two NaN.
 fn distance(a: u16, b: u16, is_nan: impl Fn(u16) -> bool) -> u32 {
@@ -23,7 +25,7 @@ fn distance(a: u16, b: u16, is_nan: impl Fn(u16) -> bool) -> u32 {
 
 #[test]
 fn functions_are_within_one_ulp() {
-    let functions: [(&str, fn(f64) -> f64); 17] = [
+    let functions: [(&str, Unary); 17] = [
         ("exp", f64::exp),
         ("exp2", f64::exp2),
         ("sigmoid", |x| if x < 0.0 { x.exp() / (1.0 + x.exp()) } else { 1.0 / (1.0 + (-x).exp()) }),
@@ -55,26 +57,30 @@ fn functions_are_within_one_ulp() {
                 for (x, got) in inputs.iter().zip(results) {
                     let expected = round(exact(value(*x)));
                     let error = distance(got, expected, |bits| value(bits).is_nan());
-                    assert!(error <= u32::from(!is_exact), "{name} of {dtype} {:?}: {:?}, not {:?}", value(*x), value(got), value(expected));
+                    assert!(
+                        error <= u32::from(!is_exact),
+                        "{name} of {dtype} {:?}: {:?}, not {:?}",
+                        value(*x),
+                        value(got),
+                        value(expected)
+                    );
                     worst = worst.max(error);
                     wrong += u32::from(error != 0);
                 }
             }
-            println!("{dtype} {name}: {} instructions, {worst} ulp, {wrong} of {} not correctly rounded", instructions(&func), inputs.len());
+            println!(
+                "{dtype} {name}: {} instructions, {worst} ulp, {wrong} of {} not correctly rounded",
+                instructions(&func),
+                inputs.len()
+            );
         }
     }
 }
 
 #[test]
 fn arithmetic_is_correctly_rounded() {
-    let functions: [(&str, fn(f64, f64) -> f64); 6] = [
-        ("add", |a, b| a + b),
-        ("sub", |a, b| a - b),
-        ("mul", |a, b| a * b),
-        ("div", |a, b| a / b),
-        ("min", f64::min),
-        ("max", f64::max),
-    ];
+    let functions: [(&str, Binary); 6] =
+        [("add", |a, b| a + b), ("sub", |a, b| a - b), ("mul", |a, b| a * b), ("div", |a, b| a / b), ("min", f64::min), ("max", f64::max)];
     for (dtype, value, round) in HALVES {
         for (name, exact) in functions {
             let func = expanded(name, dtype, 2);

@@ -212,7 +212,13 @@ fn binary(op: BinaryOp, lhs: &Column, rhs: &Column) -> Column {
                 BinaryOp::Or => zip($a, $b, |a, b| a | b),
                 BinaryOp::Xor => zip($a, $b, |a, b| a ^ b),
                 BinaryOp::Shl => zip($a, $b, |a, b| if (b as u64) < u64::from(<$int>::BITS) { a << b } else { 0 }),
-                BinaryOp::Shr => zip($a, $b, |a, b| if (b as u64) < u64::from(<$int>::BITS) { a >> b } else { (a >> (<$int>::BITS / 2)) >> (<$int>::BITS / 2 ) }),
+                BinaryOp::Shr => {
+                    zip(
+                        $a,
+                        $b,
+                        |a, b| if (b as u64) < u64::from(<$int>::BITS) { a >> b } else { (a >> (<$int>::BITS / 2)) >> (<$int>::BITS / 2) },
+                    )
+                }
                 BinaryOp::MulHigh => zip($a, $b, |a, b| ((<$wide>::from(a) * <$wide>::from(b)) >> <$int>::BITS) as $int),
                 BinaryOp::Min => zip($a, $b, |a, b| a.min(b)),
                 BinaryOp::Max => zip($a, $b, |a, b| a.max(b)),

@@ -1,12 +1,14 @@
 //! The formulas of `expand_math`, run by an interpreter of their own and compared with references of higher precision.
 //!
-//! `cargo test --release -p kernel-lang --test math -- --ignored --nocapture` runs every `f32` there is through every function.
+//! `RUSTFLAGS="-C target-cpu=native" cargo test --release -p kernel-lang --test math -- --ignored --nocapture` runs every `f32` there is
+//! through every function, or through one, as `FUNCTION=exp` in the environment; every 16th with `STRIDE=16`.
 
 mod float32;
 mod float64;
 mod halves;
 mod interpreter;
 mod reduction;
+mod structure;
 mod ulp;
 
 use kernel_lang::ir::{Function, Op, Stage, parse, verify};

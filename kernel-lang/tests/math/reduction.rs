@@ -71,7 +71,7 @@ fn every_exponent_is_reduced_to_one_ulp() {
             let n = if sign < 0.0 { -n & 3 } else { n };
             // Near the middle of two multiples either one will do.
             let exact = exact * f64::from(sign) - f64::from((quadrant - n + 1).rem_euclid(4) - 1) * FRAC_PI_2;
-            assert!(f64::from(r.abs()) < 0.7854 * 1.002, "{x:?}: r = {r}");
+            assert!(f64::from(r.abs()) < std::f64::consts::FRAC_PI_4 * 1.002, "{x:?}: r = {r}");
             let error = crate::ulp::error32(r, exact);
             if error > worst.0 {
                 worst = (error, x.to_bits());

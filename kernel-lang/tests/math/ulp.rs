@@ -32,7 +32,13 @@ pub(crate) fn error32(got: f32, exact: f64) -> f64 {
 pub(crate) fn error64(got: f64, high: f64, low: f64) -> f64 {
     if high == 0.0 || !high.is_finite() || !got.is_finite() || got == 0.0 {
         let tiny = got == 0.0 && high == f64::from_bits(1) && low < 0.0;
-        return if got.to_bits() == high.to_bits() { 0.0 } else if tiny { 0.5 } else { f64::INFINITY };
+        return if got.to_bits() == high.to_bits() {
+            0.0
+        } else if tiny {
+            0.5
+        } else {
+            f64::INFINITY
+        };
     }
     let larger = got.abs().max(high.abs());
     let ulp = larger.next_up() - larger;

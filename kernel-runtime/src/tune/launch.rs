@@ -8,11 +8,11 @@ use super::race::{median, race, winner};
 use super::{Outcome, Report, Trial, TuneConfig, Tuner, alone, with_key};
 use crate::args::Args;
 use crate::bench::Timer;
-use crate::device::Cuda;
+use crate::device::{Cuda, Gpu};
 use crate::grid::IntoGrid;
 use crate::kernel::Schedule;
-use crate::launch::{NoGrid, Place, checked_on_cuda, enqueue_with, run_on_cpu};
-use crate::{Device, Error, Result, Stream};
+use crate::launch::{NoGrid, Place, run_on_cpu, run_on_cuda};
+use crate::{Device, Error, Result, Stream, checked};
 
 /// A call of an autotuned kernel, not run yet. Like a [`Launch`](crate::Launch), but [`AutotunedLaunch::grid`] takes a
 /// function of the configuration.
@@ -73,21 +73,34 @@ where
     /// As [`Launch::launch`](crate::Launch::launch), and [`Error::NoConfig`] if no configuration runs.
     #[inline]
     pub fn launch(mut self) -> Result<()> {
-        let place = Place::of(&mut self.args, self.stream)?;
-        let first = self.first(place)?;
-        if self.grid_of(first)?.contains(&0) {
-            return Ok(());
-        }
-        match place {
+        match Place::of(&mut self.args, self.stream)? {
             Place::Cpu => {
-                let (key, grid) = (self.key_of(first), self.grid_of(first)?);
-                run_on_cpu(&self.args, &key, grid, self.checked)
+                let first = self.first(Device::cpu())?;
+                let grid = self.grid_of(first)?;
+                if grid.contains(&0) { Ok(()) } else { run_on_cpu(&self.args, &self.key_of(first), grid, self.checked) }
             }
-            Place::Cuda { device, .. } if self.checked => checked_on_cuda(&self.args, device),
-            Place::Cuda { device, cuda, stream } => {
-                let report = self.tuned(device, cuda, stream)?;
+            // Looking for a mistake needs no tuning.
+            Place::Cuda(gpu, stream) if self.checked => {
+                let first = self.first(gpu.device)?;
+                let grid = self.grid_of(first)?;
+                if grid.contains(&0) { Ok(()) } else { checked::run(&self.args, &self.key_of(first), grid, gpu, stream) }
+            }
+            // One configuration has no rivals.
+            Place::Cuda(gpu, stream) if self.tuner.configs().len() == 1 => {
+                let only = self.first(gpu.device)?;
+                self.run(only, self.grid_of(only)?, gpu, stream)
+            }
+            Place::Cuda(gpu, stream) => {
+                let first = self.first(gpu.device)?;
+                let report = self.with_tuning_key(gpu.cuda, |key| match self.tuner.find(key) {
+                    Some(report) => Ok(Some(report)),
+                    // Nothing to do is nothing to tune.
+                    None if self.grid_of(first)?.contains(&0) => Ok(None),
+                    None => self.tune(key, gpu, stream).map(Some),
+                })?;
+                let Some(report) = report else { return Ok(()) };
                 let config = report.chosen().map_or(first, |trial| trial.config);
-                self.enqueue(config, (device, cuda, stream))
+                self.run(config, self.grid_of(config)?, gpu, stream)
             }
         }
     }
@@ -98,23 +111,27 @@ where
     /// As [`AutotunedLaunch::launch`].
     pub fn report(mut self) -> Result<Arc<Report<C>>> {
         match Place::of(&mut self.args, self.stream)? {
-            Place::Cuda { device, cuda, stream } => self.tuned(device, cuda, stream),
-            Place::Cpu => {
-                let trials = self.tuner.configs().iter().enumerate();
-                let trials = trials.map(|(i, &config)| Trial { config, outcome: Outcome::Untimed, chosen: i == 0 });
-                Ok(Arc::new(Report { kernel: self.args.kernel().name(), device: Device::cpu(), trials: trials.collect() }))
+            Place::Cuda(gpu, stream) if self.tuner.configs().len() > 1 => {
+                self.with_tuning_key(gpu.cuda, |key| match self.tuner.find(key) {
+                    Some(report) => Ok(report),
+                    None => self.tune(key, gpu, stream),
+                })
             }
+            Place::Cuda(gpu, _) => Ok(Arc::new(self.untimed(gpu.device))),
+            Place::Cpu => Ok(Arc::new(self.untimed(Device::cpu()))),
         }
     }
 
-    fn first(&self, place: Place<'_>) -> Result<C> {
-        self.tuner.configs().first().copied().ok_or_else(|| {
-            let device = match place {
-                Place::Cpu => Device::cpu(),
-                Place::Cuda { device, .. } => device,
-            };
-            Error::NoConfig { kernel: self.args.kernel().name(), device, failures: Vec::new() }
-        })
+    /// The first configuration is chosen without a race.
+    fn untimed(&self, device: Device) -> Report<C> {
+        let trials = self.tuner.configs().iter().enumerate();
+        let trials = trials.map(|(i, &config)| Trial { config, outcome: Outcome::Untimed, chosen: i == 0 });
+        Report { kernel: self.args.kernel().name(), device, trials: trials.collect() }
+    }
+
+    fn first(&self, device: Device) -> Result<C> {
+        let none = || Error::NoConfig { kernel: self.args.kernel().name(), device, failures: Vec::new() };
+        self.tuner.configs().first().copied().ok_or_else(none)
     }
 
     fn key_of(&self, config: C) -> [u64; KEY] {
@@ -127,18 +144,17 @@ where
         (self.grid)(config).into_grid().check(self.args.kernel().name())
     }
 
-    fn enqueue(&self, config: C, place: (Device, &'static Cuda, &Arc<CudaStream>)) -> Result<()> {
-        let schedule = Schedule { num_warps: config.num_warps(), num_stages: config.num_stages() };
-        let grid = self.grid_of(config)?;
+    fn run(&self, config: C, grid: [u32; 3], gpu: Gpu, stream: &Arc<CudaStream>) -> Result<()> {
         if grid.contains(&0) {
             return Ok(());
         }
-        enqueue_with(&self.args, &self.key_of(config), schedule, grid, place)
+        let schedule = Schedule { num_warps: config.num_warps(), num_stages: config.num_stages() };
+        run_on_cuda(&self.args, &self.key_of(config), Some(schedule), grid, gpu, stream)
     }
 
-    /// What was chosen for this key, now or before.
+    /// The tuning key: the device, the key arguments, and the kernel's key without the tuned constants.
     #[inline]
-    fn tuned(&self, device: Device, cuda: &'static Cuda, stream: &Arc<CudaStream>) -> Result<Arc<Report<C>>> {
+    fn with_tuning_key<R>(&self, cuda: &Cuda, look: impl FnOnce(&[u64]) -> R) -> R {
         let mut words = [0; WORDS];
         let mut count = 0;
         for &word in self.tuner.key_words {
@@ -147,57 +163,57 @@ where
                 count += 1;
             }
         }
-        let key = [&[cuda.ordinal as u64], &words[..count], &self.key];
-        with_key(&key, |key| match self.tuner.find(key) {
-            Some(report) => Ok(report),
-            None => self.tune(key, device, cuda, stream),
-        })
+        with_key(&[&[cuda.ordinal as u64], &words[..count], &self.key], look)
     }
 
     #[cold]
-    fn tune(&self, key: &[u64], device: Device, cuda: &'static Cuda, stream: &Arc<CudaStream>) -> Result<Arc<Report<C>>> {
+    fn tune(&self, key: &[u64], gpu: Gpu, stream: &Arc<CudaStream>) -> Result<Arc<Report<C>>> {
+        let configs = self.tuner.configs();
+        let kernel = self.args.kernel().name();
+        // The user's function is asked first: it may do anything, tuning another kernel included.
+        let grids: Vec<_> = configs.iter().map(|&config| self.grid_of(config)).collect();
+        let run = |i: usize, grid: [u32; 3]| self.run(configs[i], grid, gpu, stream);
         let _guard = alone();
         if let Some(report) = self.tuner.find(key) {
             return Ok(report);
         }
-        let configs = self.tuner.configs();
-        let kernel = self.args.kernel().name();
         // One run of each, untimed: it loads the code, and shows who runs at all. What one leaves undone on the GPU no
         // other can outlive, so that ends the tuning.
-        let outcomes = configs.iter().map(|&config| self.enqueue(config, (device, cuda, stream)));
+        let outcomes = grids.into_iter().enumerate().map(|(i, grid)| grid.and_then(|grid| run(i, grid).map(|()| grid)));
         let outcomes: Vec<_> = outcomes.collect();
         crate::stream::synchronize(stream)?;
-        let able: Vec<usize> = (0..configs.len()).filter(|&i| outcomes[i].is_ok()).collect();
+        let able: Vec<_> = outcomes.iter().enumerate().filter_map(|(i, outcome)| Some((i, *outcome.as_ref().ok()?))).collect();
 
         // Twice the cache, so that nothing of it is left.
-        let mut timer = Timer::new(&Stream::from_launch(device, stream), 2 * cuda.l2_bytes)?;
+        let mut timer = Timer::new(&Stream::from_launch(gpu.device, stream), 2 * gpu.cuda.l2_bytes)?;
         let times = race(able.len(), |alive| {
             for (n, &candidate) in alive.iter().enumerate() {
-                timer.run(n, &mut || self.enqueue(configs[able[candidate]], (device, cuda, stream)))?;
+                let (i, grid) = able[candidate];
+                timer.run(n, &mut || run(i, grid))?;
             }
             crate::stream::synchronize(stream)?;
             (0..alive.len()).map(|n| timer.elapsed_us(n)).collect()
         })?;
 
-        let fastest = winner(&times).map(|candidate| able[candidate]);
+        let fastest = winner(&times).map(|candidate| able[candidate].0);
         let mut times = times.iter();
         let trials = configs.iter().zip(outcomes).enumerate().map(|(i, (&config, outcome))| {
             let outcome = match (outcome, &mut times) {
                 (Err(error), _) => Outcome::Failed(error.to_string()),
-                (Ok(()), times) => {
+                (Ok(_), times) => {
                     let times = times.next().map_or(&[][..], |times| times);
                     Outcome::Measured { median_us: median(times), samples: times.len() }
                 }
             };
             Trial { config, outcome, chosen: fastest == Some(i) }
         });
-        let report = Report { kernel, device, trials: trials.collect() };
+        let report = Report { kernel, device: gpu.device, trials: trials.collect() };
         if fastest.is_none() {
             let failures = report.trials.iter().map(|trial| match &trial.outcome {
                 Outcome::Failed(reason) => format!("  {:?}: {reason}", trial.config),
                 _ => format!("  {:?}: not timed", trial.config),
             });
-            return Err(Error::NoConfig { kernel, device, failures: failures.collect() });
+            return Err(Error::NoConfig { kernel, device: gpu.device, failures: failures.collect() });
         }
         Ok(self.tuner.remember(key, report))
     }

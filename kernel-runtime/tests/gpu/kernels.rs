@@ -125,11 +125,11 @@ const SLOW_COPY: &str = r"
     .reg .f32 %f0;
     ld.param.u64 %rd7, [cycles];
     mov.u64 %rd8, %clock64;
-wait:
+spin:
     mov.u64 %rd9, %clock64;
     sub.u64 %rd9, %rd9, %rd8;
     setp.lt.u64 %p, %rd9, %rd7;
-    @%p bra wait;
+    @%p bra spin;
     mov.u32 %r0, %ctaid.x;
     mov.u32 %r1, %tid.x;
     mad.lo.u32 %r2, %r0, 128, %r1;

@@ -3,17 +3,21 @@
 use kernel_runtime::prelude::*;
 use kernel_runtime::private::{Args, Kernel, Launch, Variant};
 
+use crate::axpy::axpy;
 use crate::kernels::{self, BLOCK, add};
 use crate::{Test, allocations};
 
 pub(crate) const TESTS: &[Test] = &[
     ("adds_ragged_lengths", adds_ragged_lengths),
+    ("what_is_not_embedded_is_compiled", what_is_not_embedded_is_compiled),
+    ("a_checked_launch_names_the_access", a_checked_launch_names_the_access),
     ("slices_and_views_are_arguments", slices_and_views_are_arguments),
     ("every_width_of_scalar_arrives", every_width_of_scalar_arrives),
     ("large_shared_memory_is_reserved", large_shared_memory_is_reserved),
     ("the_drivers_log_is_in_the_error", the_drivers_log_is_in_the_error),
     ("a_missing_entry_is_named", a_missing_entry_is_named),
     ("too_much_shared_memory_is_refused", too_much_shared_memory_is_refused),
+    ("a_refused_launch_names_the_kernel", a_refused_launch_names_the_kernel),
     ("out_of_memory_tells_the_bytes", out_of_memory_tells_the_bytes),
     ("devices_must_agree", devices_must_agree),
     ("a_launch_allocates_nothing", a_launch_allocates_nothing),
@@ -28,6 +32,42 @@ fn adds_ragged_lengths(device: Device) {
         let mut out = device.empty_like(&x).unwrap();
         add(&x, &y, &mut out, n).grid(cdiv(n, BLOCK)).launch().unwrap();
         assert!(out.to_vec().unwrap().iter().zip(&host).all(|(out, x)| *out == x + 0.5), "n = {n}");
+    }
+}
+
+/// The GPU runs PTX that is compiled in this process, and agrees with the CPU to the bit.
+fn what_is_not_embedded_is_compiled(device: Device) {
+    fn check<T: Float>(device: Device, values: &[T; 3]) {
+        for n in [0, 1, 127, 1000, 100_003] {
+            let host: Vec<T> = values.iter().copied().cycle().take(n).collect();
+            let results = [Device::cpu(), device].map(|device| {
+                let (x, mut y) = (device.tensor(&host).unwrap(), device.full(n, values[0]).unwrap());
+                axpy::<T, 256>(values[1], &x, &mut y, n).grid(cdiv(n, 256)).launch().unwrap();
+                y.to_vec().unwrap()
+            });
+            assert!(results[0] == results[1], "{} n = {n}", T::DTYPE);
+        }
+    }
+    check(device, &[0.1f32, -2.7, 1e10]);
+    check(device, &[0.1f64, -2.7, 1e10]);
+    check(device, &[0.1, -2.7, 300.0].map(f16::from_f32));
+    check(device, &[0.1, -2.7, 1e10].map(bf16::from_f32));
+    let (x, mut y) = (device.zeros::<f32>(1).unwrap(), device.zeros::<f32>(1).unwrap());
+    let error = axpy::<f32, 100>(1.0, &x, &mut y, 1).grid(1).launch().unwrap_err();
+    assert!(matches!(error, Error::Compile { .. }), "{error}");
+}
+
+fn a_checked_launch_names_the_access(device: Device) {
+    let (x, mut y) = (device.full(100, 1.0f32).unwrap(), device.zeros::<f32>(300).unwrap());
+    axpy::<f32, 64>(1.0, &x, &mut y, 100).grid(2).checked().launch().unwrap();
+    assert_eq!(y.to_vec().unwrap().iter().sum::<f32>(), 100.0);
+    for stream in [device.stream().clone(), device.new_stream().unwrap()] {
+        let error = axpy::<f32, 64>(1.0, &x, &mut y, 300).grid(5).on(&stream).checked().launch().unwrap_err();
+        println!("{error}");
+        let Error::OutOfBounds(found) = error else { panic!("{error}") };
+        assert_eq!((found.op, found.parameter.as_str(), found.length), ("load", "x", 100));
+        assert_eq!((found.file.as_str(), found.line, found.column), ("src/axpy.rs", 5, 13));
+        assert!((100..300).contains(&found.index) && found.program_id[0] as i64 == found.index / 64, "{found:?}");
     }
 }
 
@@ -84,6 +124,16 @@ fn too_much_shared_memory_is_refused(device: Device) {
     assert!(matches!(error, Error::SharedMemory { requested: 0x10_0000, .. }), "{error}");
 }
 
+fn a_refused_launch_names_the_kernel(device: Device) {
+    const CROWDED: Variant = Variant { entry: "crowded", num_warps: 64, ptx: CROWDED_PTX, ..BROKEN };
+    const CROWDED_PTX: &str = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry crowded() {\n    ret;\n}\n";
+    static KERNEL: Kernel = Kernel::new("crowded", "", 64, &[], &[CROWDED]);
+    let error = Launch::<0, 0>::new(Args::new(&KERNEL), []).on(device.stream()).grid(1).launch().unwrap_err();
+    println!("{error}");
+    assert!(matches!(error, Error::LaunchRefused { kernel: "crowded", threads: 2048, .. }));
+    device.synchronize().unwrap();
+}
+
 fn out_of_memory_tells_the_bytes(device: Device) {
     let error = device.zeros::<u8>(1 << 45).unwrap_err();
     println!("{error}");
@@ -103,8 +153,6 @@ fn devices_must_agree(device: Device) {
     );
     let error = add(&x, &x, &mut out, 4).on(Device::cpu().stream()).grid(1).launch().unwrap_err();
     assert!(error.to_string().contains("but the stream of the launch lives on `cpu`"), "{error}");
-    let error = add(&x, &x, &mut out, 4).grid(1).checked().launch().unwrap_err();
-    assert!(matches!(error, Error::CheckedUnavailable { .. }));
 }
 
 fn a_launch_allocates_nothing(device: Device) {

@@ -1,5 +1,7 @@
 //! What only a GPU can show. Without one every test is reported as ignored, with the reason as its kind.
 
+#[path = "../axpy/mod.rs"]
+mod axpy;
 mod interop;
 mod kernels;
 mod launches;

@@ -110,10 +110,16 @@ fn threads_tune_a_key_once(device: Device) {
 }
 
 fn if_nothing_runs_every_reason_is_told(device: Device) {
-    static TUNER: Tuner<Config> = Tuner::new(&[Config { repeat: 3, num_warps: 4 }], &[]);
+    static TUNER: Tuner<Config> = Tuner::new(&[Config { repeat: 3, num_warps: 4 }, Config { repeat: 4, num_warps: 4 }], &[]);
     let x = device.zeros::<f32>(10).unwrap();
     let mut out = device.zeros::<f32>(10).unwrap();
     let error = add(&x, &mut out, &TUNER).grid(grid(10)).launch().unwrap_err();
     println!("{error}");
-    assert!(matches!(&error, Error::NoConfig { failures, .. } if failures.len() == 1 && failures[0].contains("repeat: 3")));
+    assert!(matches!(&error, Error::NoConfig { failures, .. } if failures.len() == 2 && failures[0].contains("repeat: 3")));
+    assert!(error.to_string().contains("Config { repeat: 4, num_warps: 4 }: kernel `add` does not compile"), "{error}");
+
+    // One alone is run as it is, and fails as it is.
+    static ALONE: Tuner<Config> = Tuner::new(&[Config { repeat: 3, num_warps: 4 }], &[]);
+    assert!(matches!(add(&x, &mut out, &ALONE).grid(grid(10)).launch(), Err(Error::Jit { .. })));
+    assert_eq!(add(&x, &mut out, &ALONE).grid(grid(10)).report().unwrap().trials[0].outcome, Outcome::Untimed);
 }

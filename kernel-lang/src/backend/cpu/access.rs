@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use crate::backend::cpu::Violation;
-use crate::backend::cpu::code::{Access, Condition, Mask, Offsets, Other};
+use crate::backend::cpu::code::{Access, Condition, Mask, Offsets, Other, Slot, VIEW};
 use crate::backend::cpu::execute::{Machine, rows};
 use crate::backend::cpu::memory;
 use crate::dtype::Dtype;
@@ -52,8 +52,8 @@ impl Machine<'_> {
                 Condition::Uniform(slot) => 0..if unsafe { self.at(*slot).read() } != 0 { count } else { 0 },
                 Condition::Less { lhs, rhs, or_equal } => {
                     // SAFETY: the slots hold `i64`s.
-                    let [(left, left_step), (right, right_step)] = [lhs, rhs]
-                        .map(|affine| unsafe { (self.row_start(affine, extents, row), self.linear(affine.innermost())) });
+                    let [(left, left_step), (right, right_step)] =
+                        [lhs, rhs].map(|affine| unsafe { (self.row_start(affine, extents, row), self.linear(affine.innermost())) });
                     left.checked_add(left_step.checked_mul(count as i64 - 1)?)?;
                     right.checked_add(right_step.checked_mul(count as i64 - 1)?)?;
                     // left + left_step * lane < right + right_step * lane
@@ -94,15 +94,38 @@ impl Machine<'_> {
     /// # Safety
     /// The slots of the access are those of this machine, its tensor is as [`super::Program::run`] demands.
     pub(super) unsafe fn load(&self, access: &Access) -> Result<(), Violation> {
-        // SAFETY: the caller's promise, here and in the calls.
-        unsafe { self.access(access, true) }
+        // SAFETY: the caller's promise.
+        unsafe { if self.aim(access) { Ok(()) } else { self.access(access, true) } }
     }
 
     /// # Safety
     /// As [`Machine::load`].
     pub(super) unsafe fn store(&self, access: &Access) -> Result<(), Violation> {
-        // SAFETY: the caller's promise, here and in the calls.
+        // What the op before has written to the tensor is stored.
+        if access.view.is_some_and(|view| self.at(view) != self.at(access.data)) {
+            return Ok(());
+        }
+        // SAFETY: the caller's promise.
         unsafe { self.access(access, false) }
+    }
+
+    /// Sets the view of an access, if it has one: to the tensor, and then returns true, or to its own tile.
+    ///
+    /// # Safety
+    /// As [`Machine::load`].
+    pub(super) unsafe fn aim(&self, access: &Access) -> bool {
+        let Some(Slot(view)) = access.view else { return false };
+        let (count, width) = (access.extents[0], access.dtype.bytes());
+        // SAFETY: the slots hold what the access says.
+        let address = match unsafe { self.ranges(access, 0, count, self.args[access.word + 1]) } {
+            Some((start, 1, inside, active)) if inside.len() == count && active.len() == count => {
+                Some(tensor(self.args[access.word], start, width)).filter(|address| address.addr() % width == 0)
+            }
+            _ => None,
+        };
+        // SAFETY: the view has room for an address, aligned for it.
+        unsafe { self.at(Slot(view & !VIEW)).cast::<*mut u8>().write(address.unwrap_or(self.at(access.data))) };
+        address.is_some()
     }
 
     unsafe fn access(&self, access: &Access, is_load: bool) -> Result<(), Violation> {
@@ -234,7 +257,8 @@ impl Machine<'_> {
 
     /// Which of some lanes of a row are active, a bit each.
     unsafe fn active_bits(&self, access: &Access, row: usize, lanes: Range<usize>, count: usize) -> u64 {
-        let bits = |holds: &dyn Fn(usize) -> bool| lanes.clone().enumerate().fold(0, |bits, (bit, lane)| bits | u64::from(holds(lane)) << bit);
+        let bits =
+            |holds: &dyn Fn(usize) -> bool| lanes.clone().enumerate().fold(0, |bits, (bit, lane)| bits | u64::from(holds(lane)) << bit);
         match &access.mask {
             Mask::Conditions(conditions) if conditions.is_empty() => bits(&|_| true),
             // SAFETY: the conditions are of tiles with these extents.

@@ -3,7 +3,9 @@
 //! before: lifetimes, in instructions: a 0..3, b 1..2, c 3..5, d 4..5
 //! after:  a at 0, b at 4096, c at 4096, d at 0
 
-use crate::backend::cpu::code::{Instr, Slot};
+use std::collections::HashMap;
+
+use crate::backend::cpu::code::{Instr, PENDING, Slot, VIEW};
 
 /// From where to where in the list of instructions a tile is needed.
 #[derive(Clone, Copy, Debug)]
@@ -19,17 +21,21 @@ impl Lifetime {
     }
 }
 
-/// Marks the slot of a tile that has no place yet.
-pub(super) const PENDING: u32 = 1 << 31;
-
 const ALIGN: usize = 64;
 
 /// Replaces the slots of tiles by places from `start` on and returns where the last one ends. `loops` are the first and the last
-/// instruction of each loop, an inner one before the one around it.
-pub(super) fn allocate(instrs: &mut [Instr], lifetimes: &mut [Lifetime], loops: &[(usize, usize)], start: usize) -> usize {
+/// instruction of each loop, an inner one before the one around it; `views` are the tiles that addresses may point to.
+pub(super) fn allocate(
+    instrs: &mut [Instr],
+    lifetimes: &mut [Lifetime],
+    loops: &[(usize, usize)],
+    views: &HashMap<u32, Slot>,
+    start: usize,
+) -> usize {
     for (at, instr) in instrs.iter_mut().enumerate() {
         instr.visit_slots(&mut |slot| {
-            if let Some(lifetime) = pending(*slot).map(|index| &mut lifetimes[index]) {
+            let tile = views.get(&slot.0).unwrap_or(slot);
+            if let Some(lifetime) = pending(*tile).map(|index| &mut lifetimes[index]) {
                 lifetime.first = lifetime.first.min(at);
                 lifetime.last = lifetime.last.max(at);
             }
@@ -79,7 +85,7 @@ fn place(lifetimes: &[Lifetime], start: usize) -> (Vec<u32>, usize) {
         }
         live.insert(position, (at, at + bytes, lifetime.last));
         top = top.max(at + bytes);
-        places[index] = u32::try_from(at).ok().filter(|at| at & PENDING == 0).expect("the tiles of a program fit 2 GiB");
+        places[index] = u32::try_from(at).ok().filter(|at| at & (PENDING | VIEW) == 0).expect("the tiles of a program fit 1 GiB");
     }
     (places, top)
 }
@@ -107,10 +113,10 @@ mod tests {
         // 0 is made before the loop 1..=3 and read at its begin; 2 is made after that read, and must not take its place.
         let mut instrs = [copy(0, 0), copy(1, 0), copy(2, 1), Instr::Jump(1)];
         let mut lifetimes = [Lifetime::new(64), Lifetime::new(64), Lifetime::new(64)];
-        let end = allocate(&mut instrs, &mut lifetimes, &[(1, 3)], 0);
+        let end = allocate(&mut instrs, &mut lifetimes, &[(1, 3)], &HashMap::new(), 0);
         assert_eq!(end, 192);
         let mut straight = [copy(0, 0), copy(1, 0), copy(2, 1), Instr::Return];
         let mut lifetimes = [Lifetime::new(64), Lifetime::new(64), Lifetime::new(64)];
-        assert_eq!(allocate(&mut straight, &mut lifetimes, &[], 0), 128);
+        assert_eq!(allocate(&mut straight, &mut lifetimes, &[], &HashMap::new(), 0), 128);
     }
 }

@@ -8,9 +8,15 @@ use crate::scalar::lanes::Lanes;
 pub(super) const CHUNK: usize = 128;
 
 /// A place in the scratch: its byte offset. While translating, tiles have the number of a [`super::allocate::Lifetime`] instead, marked by
-/// the highest bit.
+/// [`PENDING`]. A slot marked by [`VIEW`] is that of an address: the value is there, in a tensor or elsewhere in the scratch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Slot(pub(super) u32);
+
+/// Marks the slot of a tile that has no place yet.
+pub(super) const PENDING: u32 = 1 << 31;
+
+/// Marks the slot of a value's address.
+pub(super) const VIEW: u32 = 1 << 30;
 
 /// An `i64` scalar.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,6 +80,8 @@ pub(super) struct Access {
     /// What a load writes and a store reads.
     pub(super) data: Slot,
     pub(super) other: Other,
+    /// The slot of an address that is to be the tensor's, if every lane is active, inside and contiguous, and `data`'s otherwise.
+    pub(super) view: Option<Slot>,
 }
 
 /// An index into [`Code::instrs`].
@@ -82,26 +90,71 @@ pub(super) type Label = usize;
 #[derive(Clone, Debug)]
 pub(super) enum Instr {
     /// An elementwise op. `strides[0]` and `strides[1..]` are the bytes from lane to lane of the result and the operands, 0 for uniform ones.
-    Lanes { lanes: Lanes, count: usize, result: Slot, operands: [Slot; 3], strides: [u32; 4], chunked: bool },
+    Lanes {
+        lanes: Lanes,
+        count: usize,
+        result: Slot,
+        operands: [Slot; 3],
+        strides: [u32; 4],
+        chunked: bool,
+    },
     /// `count` elements of `width` bytes, all as the first one at `from`.
-    Fill { to: Slot, from: Slot, width: usize, count: usize },
+    Fill {
+        to: Slot,
+        from: Slot,
+        width: usize,
+        count: usize,
+    },
     /// Bytes.
-    Copy { to: Slot, from: Slot, bytes: usize },
+    Copy {
+        to: Slot,
+        from: Slot,
+        bytes: usize,
+    },
     /// Elements of `width` bytes; `strides` are the source's in elements, 0 where it is repeated.
-    Broadcast { to: Slot, from: Slot, width: usize, extents: Vec<usize>, strides: Vec<usize> },
+    Broadcast {
+        to: Slot,
+        from: Slot,
+        width: usize,
+        extents: Vec<usize>,
+        strides: Vec<usize>,
+    },
     /// An `i64` tile from its form.
-    Index { to: Slot, affine: Affine, extents: Vec<usize> },
+    Index {
+        to: Slot,
+        affine: Affine,
+        extents: Vec<usize>,
+    },
     /// A `bool` tile from its form.
-    Conditions { to: Slot, conditions: Vec<Condition>, extents: Vec<usize> },
+    Conditions {
+        to: Slot,
+        conditions: Vec<Condition>,
+        extents: Vec<usize>,
+    },
     Load(Box<Access>),
+    /// Sets the view of the store that comes after the next op, so that this op writes to the tensor itself.
+    Aim(Box<Access>),
     Store(Box<Access>),
     Jump(Label),
     /// Goes on unless the `bool` holds.
     JumpUnless(Slot, Label),
     /// Sets the index to `lower`, or leaves.
-    ForBegin { index: Slot, lower: Slot, upper: Slot, step: Slot, dtype: Dtype, exit: Label },
+    ForBegin {
+        index: Slot,
+        lower: Slot,
+        upper: Slot,
+        step: Slot,
+        dtype: Dtype,
+        exit: Label,
+    },
     /// Advances the index and repeats, or goes on.
-    ForNext { index: Slot, upper: Slot, step: Slot, dtype: Dtype, body: Label },
+    ForNext {
+        index: Slot,
+        upper: Slot,
+        step: Slot,
+        dtype: Dtype,
+        body: Label,
+    },
     Return,
 }
 
@@ -169,7 +222,7 @@ impl Instr {
                 f(to);
                 conditions.iter_mut().for_each(|condition| condition.visit(f));
             }
-            Instr::Load(access) | Instr::Store(access) => {
+            Instr::Load(access) | Instr::Store(access) | Instr::Aim(access) => {
                 f(&mut access.data);
                 match &mut access.offsets {
                     Offsets::Affine(affine) => affine.visit(f),

@@ -7,7 +7,7 @@ use crate::backend::cpu::code::{Affine, Instr, Linear, Slot};
 use crate::backend::cpu::forms::Form;
 use crate::backend::cpu::translate::{Place, Symbol, Translator};
 use crate::dtype::Dtype;
-use crate::ir::{Region, Type, Value};
+use crate::ir::{Op, Region, Type, Value};
 
 /// One carried value: its type and where it is kept.
 struct Carried {
@@ -63,10 +63,10 @@ impl Translator<'_> {
         let params = &func.region(test).params;
         let carried: Vec<Carried> = params.iter().map(|param| self.carry(*param)).collect();
         self.assign(&carried, init);
-        let begin = self.instrs.len();
+        let begin = self.here();
         params.iter().zip(&carried).for_each(|(param, carried)| self.bind(*param, carried));
         self.region(test);
-        let crate::ir::Op::Condition { cond, values } = &func.inst(func.terminator(test)).op else {
+        let Op::Condition { cond, values } = &func.inst(func.terminator(test)).op else {
             unreachable!("a verified test ends in `condition`");
         };
         let leave = self.jump(Instr::JumpUnless(self.place(*cond).slot, 0));
@@ -93,7 +93,8 @@ impl Translator<'_> {
     fn bind(&mut self, value: Value, carried: &Carried) {
         match self.forms.of(value) {
             Form::Affine { coefficients, .. } if carried.symbolic => {
-                let coefficients = coefficients.iter().map(|coefficient| Linear::Const(coefficient.expect("carried ones are constant"))).collect();
+                let coefficients =
+                    coefficients.iter().map(|coefficient| Linear::Const(coefficient.expect("carried ones are constant"))).collect();
                 self.set_symbol(value, Symbol::Affine(Affine { base: Linear::Slot(carried.to), coefficients }));
             }
             _ => self.set_place(value, carried.to, false),
@@ -112,12 +113,11 @@ impl Translator<'_> {
             };
             moves.push((carried, from));
         }
-        for index in 0..moves.len() {
-            let (own, from) = moves[index];
+        for (own, from) in &mut moves {
             if carried.iter().any(|other| other.to == from.slot && other.to != own.to) {
                 let saved = self.new_slot(&own.ty);
-                self.copy(&own.ty, saved, from);
-                moves[index].1 = Place { slot: saved, uniform: false };
+                self.copy(&own.ty, saved, *from);
+                *from = Place { slot: saved, uniform: false };
             }
         }
         for (carried, from) in moves {

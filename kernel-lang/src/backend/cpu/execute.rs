@@ -1,7 +1,7 @@
 //! Running the instructions.
 
 use crate::backend::cpu::Violation;
-use crate::backend::cpu::code::{Affine, CHUNK, Code, Condition, Instr, Label, Linear, Slot};
+use crate::backend::cpu::code::{Affine, CHUNK, Code, Condition, Instr, Label, Linear, Slot, VIEW};
 use crate::backend::cpu::memory;
 use crate::backend::cpu::translate::grid_slot;
 use crate::dtype::Dtype;
@@ -62,6 +62,7 @@ impl Machine<'_> {
                     Instr::Index { to, affine, extents } => self.index(*to, affine, extents),
                     Instr::Conditions { to, conditions, extents } => self.conditions(*to, conditions, extents),
                     Instr::Load(access) => self.load(access)?,
+                    Instr::Aim(access) => _ = self.aim(access),
                     Instr::Store(access) => self.store(access)?,
                     Instr::Jump(to) => next = *to,
                     Instr::JumpUnless(condition, to) => {
@@ -92,7 +93,9 @@ impl Machine<'_> {
     /// The memory of a slot.
     pub(super) fn at(&self, slot: Slot) -> *mut u8 {
         // Within the scratch: the translator counted its bytes.
-        self.scratch.wrapping_add(slot.0 as usize)
+        let at = self.scratch.wrapping_add((slot.0 & !VIEW) as usize);
+        // SAFETY: the slot of a view holds an address once the access that sets it has run.
+        if slot.0 & VIEW == 0 { at } else { unsafe { at.cast::<*mut u8>().read() } }
     }
 
     /// An elementwise op of which some operand is a uniform tile.

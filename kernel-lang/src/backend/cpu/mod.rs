@@ -71,8 +71,9 @@ impl Program {
     ///
     /// # Safety
     /// For each pointer parameter, the address is that of `length` initialised elements that live through the call, or `length` is 0.
-    /// Through a `ptr_mut` nobody else may hold a reference to them. Elements of one tensor may be accessed by programs on other threads
-    /// at the same time, but an element that one of them stores, no other may load or store: that is a data race of the kernel.
+    /// Those of a `ptr_mut` overlap no other parameter's, unless the kernel is `unchecked`, and nobody holds a reference to them. Elements
+    /// of one tensor may be accessed by programs on other threads at the same time, but an element that one of them stores, no other may
+    /// load or store: that is a data race of the kernel.
     pub unsafe fn run(
         &self,
         args: &[u64],

@@ -4,11 +4,13 @@
 //! them. A tile whose elements are all equal is kept as one chunk of lanes. `bitcast`, `expand_dims` and the like are no instructions: their
 //! result lies where the operand does.
 
-use crate::backend::cpu::allocate::{self, Lifetime, PENDING};
-use crate::backend::cpu::code::{Access, Affine, CHUNK, Code, Condition, Instr, Label, Linear, Mask, Offsets, Other, Slot};
+use std::collections::HashMap;
+
+use crate::backend::cpu::allocate::{self, Lifetime};
+use crate::backend::cpu::code::{Access, Affine, CHUNK, Code, Condition, Instr, Label, Linear, Mask, Offsets, Other, PENDING, Slot, VIEW};
 use crate::backend::cpu::forms::{self, Forms};
 use crate::dtype::Dtype;
-use crate::ir::{ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value};
+use crate::ir::{ConstExpr, Function, Handle, Inst, Op, Region, SideTable, Type, Value, rewrite};
 use crate::location::Loc;
 use crate::scalar::Scalar;
 use crate::scalar::lanes::{self, Lanes};
@@ -39,6 +41,11 @@ pub(super) struct Translator<'a> {
     words: SideTable<Value, usize>,
     front: Vec<u8>,
     tiles: Vec<Lifetime>,
+    /// The tiles that the addresses in view slots may point to.
+    views: HashMap<u32, Slot>,
+    uses: Vec<u32>,
+    /// The last place that a jump leads to.
+    landed: Label,
 }
 
 /// Where the program index and the extents of the grid stand behind `words` argument words.
@@ -58,11 +65,14 @@ pub(super) fn translate(func: &Function) -> Code {
         words: SideTable::new(),
         front: Vec::new(),
         tiles: Vec::new(),
+        views: HashMap::new(),
+        uses: rewrite::use_counts(func),
+        landed: 0,
     };
     let words = cx.params();
     cx.region(func.body);
-    let Translator { mut instrs, loops, front, mut tiles, .. } = cx;
-    let scratch_bytes = allocate::allocate(&mut instrs, &mut tiles, &loops, front.len());
+    let Translator { mut instrs, loops, front, mut tiles, views, .. } = cx;
+    let scratch_bytes = allocate::allocate(&mut instrs, &mut tiles, &loops, &views, front.len());
     Code { instrs, words, constants: front, scratch_bytes, file_names: func.files.clone() }
 }
 
@@ -126,18 +136,28 @@ impl Translator<'_> {
             Op::NumPrograms { axis } => self.grid_value(true, *axis, data.results[0]),
             Op::Address { base } => self.set_place(data.results[0], argument(self.words[*base], Dtype::I64), false),
             Op::Length { base } => self.set_place(data.results[0], argument(self.words[*base] + 1, Dtype::I64), false),
-            Op::Load { base, offset, mask, other, .. } => {
+            Op::Load { base, offset, mask, other, volatile, .. } => {
                 let other = other.map_or(Other::Zero, |other| match self.place(other) {
                     Place { slot, uniform } if uniform || func.ty(*offset).is_scalar() => Other::Uniform(slot),
                     Place { slot, .. } => Other::Tile(slot),
                 });
                 let result = self.new_place(data.results[0]);
-                let access = self.access(*base, *offset, *mask, data.loc, result, other);
+                let mut access = self.access(*base, *offset, *mask, data.loc, result, other);
+                // What a kernel may store to is copied at once: the load must not see later stores.
+                let is_constant = matches!(func.ty(*base), Type::Pointer { mutable: false, .. }) && !func.unchecked && !volatile;
+                if is_constant && dtype(*base) != Dtype::Bool && may_view(&access) {
+                    let view = self.new_view(result);
+                    access.view = Some(view);
+                    self.set_place(data.results[0], view, false);
+                }
                 self.instrs.push(Instr::Load(Box::new(access)));
             }
             Op::Store { base, offset, value, mask, .. } => {
-                let value = self.full(*value);
-                let access = self.access(*base, *offset, *mask, data.loc, value, Other::Zero);
+                let slot = self.full(*value);
+                let mut access = self.access(*base, *offset, *mask, data.loc, slot, Other::Zero);
+                if self.uses[value.index()] == 1 && may_view(&access) {
+                    self.aim(&mut access);
+                }
                 self.instrs.push(Instr::Store(Box::new(access)));
             }
             Op::If { cond, then_region, else_region } => self.branch(*cond, [*then_region, *else_region], &data.results),
@@ -291,6 +311,29 @@ impl Translator<'_> {
         self.set_place(value, to, true);
     }
 
+    /// A slot for an address, of `tile` or of a tensor.
+    fn new_view(&mut self, tile: Slot) -> Slot {
+        let Slot(cell) = self.new_scalar();
+        self.views.insert(cell | VIEW, tile);
+        Slot(cell | VIEW)
+    }
+
+    /// Lets the op that computes what is stored, if it is the last one, write where the store goes. It reads no tensor that the kernel
+    /// may store to.
+    fn aim(&mut self, access: &mut Access) {
+        match self.instrs.last() {
+            // If a jump led behind it, it would have to stay before that place.
+            Some(Instr::Lanes { result, .. }) if *result == access.data && self.landed < self.instrs.len() => {}
+            _ => return,
+        }
+        let view = self.new_view(access.data);
+        access.view = Some(view);
+        if let Some(Instr::Lanes { lanes, count, operands, strides, chunked, .. }) = self.instrs.pop() {
+            self.instrs.push(Instr::Aim(Box::new(access.clone())));
+            self.instrs.push(Instr::Lanes { lanes, count, result: view, operands, strides, chunked });
+        }
+    }
+
     fn access(&mut self, base: Value, offset: Value, mask: Option<Value>, loc: Loc, data: Slot, other: Other) -> Access {
         let ty = self.func.ty(offset);
         let affine = self.forms.is_affine(self.func, offset);
@@ -310,7 +353,18 @@ impl Translator<'_> {
         };
         let param = self.func.param_index(base).expect("a pointer is a parameter");
         let parameter = self.func.params[param].name.clone();
-        Access { word: self.words[base], parameter, loc, extents: ty.extents(), dtype: self.func.ty(base).dtype(), offsets, mask, data, other }
+        Access {
+            word: self.words[base],
+            parameter,
+            loc,
+            extents: ty.extents(),
+            dtype: self.func.ty(base).dtype(),
+            offsets,
+            mask,
+            data,
+            other,
+            view: None,
+        }
     }
 
     /// An `i64` scalar, as a constant if it is one.
@@ -324,9 +378,15 @@ impl Translator<'_> {
         self.instrs.len() - 1
     }
 
+    /// The place of the next instruction, for jumps that lead there.
+    pub(super) fn here(&mut self) -> Label {
+        self.landed = self.instrs.len();
+        self.landed
+    }
+
     /// Lets the jump at `at` lead to the next instruction.
     pub(super) fn land(&mut self, at: Label) {
-        let here = self.instrs.len();
+        let here = self.here();
         match &mut self.instrs[at] {
             Instr::Jump(target) | Instr::JumpUnless(_, target) | Instr::ForBegin { exit: target, .. } => {
                 *target = here;
@@ -334,6 +394,12 @@ impl Translator<'_> {
             other => unreachable!("{other:?} is no jump"),
         }
     }
+}
+
+/// May an access turn out to be of contiguous elements?
+fn may_view(access: &Access) -> bool {
+    let contiguous = matches!(&access.offsets, Offsets::Affine(affine) if affine.innermost() == Linear::Const(1));
+    access.extents.len() == 1 && contiguous && matches!(access.mask, Mask::Conditions(_))
 }
 
 /// The scalar in an argument word: its low bytes.

@@ -105,7 +105,8 @@ impl Emitter<'_> {
             UnaryOp::Trunc => asm!(self, "cvt.rzi.{ty}.{ty} {d}, {x}"),
             UnaryOp::ExpApprox2 => asm!(self, "ex2.approx.{ty} {d}, {x}"),
             UnaryOp::LogApprox2 => asm!(self, "lg2.approx.{ty} {d}, {x}"),
-            UnaryOp::RecipApprox => asm!(self, "rcp.approx.{ty} {d}, {x}"),
+            // Saves the scaling of subnormals, which no formula needs.
+            UnaryOp::RecipApprox => asm!(self, "rcp.approx.ftz.{ty} {d}, {x}"),
             UnaryOp::RsqrtApprox => asm!(self, "rsqrt.approx.{ty} {d}, {x}"),
             _ => unreachable!("`{}` of `{dtype}` was expanded before", op.name()),
         }

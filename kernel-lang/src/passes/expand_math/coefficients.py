@@ -173,7 +173,7 @@ def _():
 def _():
     f = odd(tanh, 1)
     w = lambda z: z * sqrt(z) / tanh(sqrt(z))
-    return fit(f, w, range(0, 4), TINY, mpf("0.55") ** 2, 32)
+    return fit(f, w, range(0, 4), TINY, mpf("0.5625") ** 2, 32)
 
 
 @define("sin f32", 32)

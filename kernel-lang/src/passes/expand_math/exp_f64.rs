@@ -26,7 +26,7 @@ const EXP: [f64; 10] = [
 ];
 /// 2^r = 1 + r p(r) for |r| <= 1/2; relative error 2^-55.
 const EXP2: [f64; 11] = [
-    0.6931471805599453,
+    std::f64::consts::LN_2,
     0.2402265069591013,
     0.055504108664820084,
     0.009618129107594109,
@@ -65,7 +65,7 @@ fn scale(f: &mut Formula<'_>, y: Value, shifted: Value) -> Value {
     for part in [first, second] {
         let exponent = f.int_op(BinaryOp::Add, part, 1023);
         let bits = f.int_op(BinaryOp::Shl, exponent, 52);
-        let factor = f.from_bits(bits);
+        let factor = f.float(bits);
         result = f.mul(result, factor);
     }
     result
@@ -77,7 +77,7 @@ fn scale_normal(f: &mut Formula<'_>, y: Value, shifted: Value) -> Value {
     let n = f.int_op(BinaryOp::Shl, bits, 52);
     let y = f.bits(y);
     let bits = f.binary(BinaryOp::Add, y, n);
-    f.from_bits(bits)
+    f.float(bits)
 }
 
 /// e^x where the result is a normal number.

@@ -128,7 +128,7 @@ impl<'a> Formula<'a> {
     }
 
     /// The float of those bits.
-    pub(super) fn from_bits(&mut self, bits: Value) -> Value {
+    pub(super) fn float(&mut self, bits: Value) -> Value {
         let to = self.dtype();
         self.bitcast(bits, to)
     }
@@ -156,6 +156,6 @@ impl<'a> Formula<'a> {
         let sign = self.int_op(BinaryOp::And, bits, sign_bit);
         let magnitude = self.bits(magnitude);
         let bits = self.binary(BinaryOp::Or, magnitude, sign);
-        self.from_bits(bits)
+        self.float(bits)
     }
 }

@@ -46,7 +46,7 @@ fn split(f: &mut Formula<'_>, x: Value) -> (Value, Value) {
     let above = f.int_op(BinaryOp::Sub, bits, TWO_THIRDS);
     let exponent = f.int_op(BinaryOp::And, above, 0xff80_0000);
     let mantissa = f.binary(BinaryOp::Sub, bits, exponent);
-    let mantissa = f.from_bits(mantissa);
+    let mantissa = f.float(mantissa);
     let exponent = f.bitcast(exponent, Dtype::I32);
     let exponent = f.cast(exponent, Dtype::F32);
     let e = f.fma_k(exponent, 1.0 / 8_388_608.0, offset);

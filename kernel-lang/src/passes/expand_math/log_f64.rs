@@ -37,7 +37,7 @@ fn split(f: &mut Formula<'_>, x: Value) -> (Value, Value) {
     let exponent = f.int_op(BinaryOp::Shr, above, 52);
     let field = f.int_op(BinaryOp::Shl, exponent, 52);
     let mantissa = f.binary(BinaryOp::Sub, bits, field);
-    let mantissa = f.from_bits(mantissa);
+    let mantissa = f.float(mantissa);
     let exponent = f.cast(exponent, Dtype::I32);
     let exponent = f.cast(exponent, Dtype::F64);
     (f.add_k(mantissa, -1.0), f.add(exponent, offset))

@@ -10,18 +10,12 @@ use super::exp_f64::TO_INTEGER;
 use super::formula::Formula;
 
 /// pi/2 = the sum of three parts of 53 bits, each rounded down, to 2^-160. All are positive, which keeps the sign of a zero x.
-const PIO2: [f64; 3] = [1.5707963267948966, 6.123233995736765e-17, 1.0828566739219139e-32];
+const PIO2: [f64; 3] = [std::f64::consts::FRAC_PI_2, 6.123233995736765e-17, 1.0828566739219139e-32];
 /// Up to here 2/pi rounded to 53 bits gives an n that is the nearest or, within 2^-14 of the middle, the next integer.
 const FAST_LIMIT: f64 = 1_099_511_627_776.0;
 /// sin(r) = r + r z p(z), z = r^2; relative error 2^-56.4.
-const SIN: [f64; 6] = [
-    -0.1666666666666663,
-    0.00833333333332211,
-    -0.0001984126982958165,
-    2.755731361850255e-6,
-    -2.505074728889171e-8,
-    1.589620141601124e-10,
-];
+const SIN: [f64; 6] =
+    [-0.1666666666666663, 0.00833333333332211, -0.0001984126982958165, 2.755731361850255e-6, -2.505074728889171e-8, 1.589620141601124e-10];
 /// cos(r) = 1 - z/2 + z^2 p(z); relative error 2^-59.7.
 const COS: [f64; 6] = [
     0.041666666666666595,
@@ -257,7 +251,7 @@ fn sin_of_parts(f: &mut Formula<'_>, r: Value, n: Value) -> Value {
     let sign = f.bitcast(sign, Dtype::U64);
     let bits = f.bits(magnitude);
     let bits = f.binary(BinaryOp::Xor, bits, sign);
-    f.from_bits(bits)
+    f.float(bits)
 }
 
 pub(super) fn sin(f: &mut Formula<'_>, x: Value) -> Value {

@@ -1,0 +1,217 @@
+//! A second executor, as naive as can be: every value is a list of elements, every op a loop over [`scalar`], memory a model.
+
+use std::collections::HashMap;
+
+use kernel_lang::dtype::Dtype;
+use kernel_lang::ir::{Function, Op, Region, Value};
+use kernel_lang::scalar::{self, Scalar};
+
+use crate::cpu_support::Buffer;
+
+/// An argument of the kernel.
+pub(crate) enum Arg<'a> {
+    Tensor(&'a mut Buffer),
+    Scalar(u64),
+}
+
+/// The first access outside its tensor: `(op, index, lane)`.
+pub(crate) type Outside = (&'static str, i64, usize);
+
+struct Naive<'a, 'b> {
+    func: &'a Function,
+    args: Vec<Arg<'b>>,
+    grid: [u32; 3],
+    program: [u32; 3],
+    values: HashMap<Value, Vec<Scalar>>,
+    outside: Option<Outside>,
+}
+
+/// Runs one program; returns the first access outside its tensor, which goes on as an unchecked run does.
+pub(crate) fn run(func: &Function, args: Vec<Arg<'_>>, grid: [u32; 3], program: [u32; 3]) -> Option<Outside> {
+    let mut naive = Naive { func, args, grid, program, values: HashMap::new(), outside: None };
+    for (index, param) in func.params.iter().enumerate() {
+        if let Arg::Scalar(bits) = naive.args[index] {
+            naive.values.insert(param.value, vec![Scalar::from_bits(func.ty(param.value).dtype(), bits)]);
+        }
+    }
+    naive.region(func.body);
+    naive.outside
+}
+
+fn index(value: Scalar) -> i64 {
+    assert_eq!(value.dtype(), Dtype::I64);
+    value.bits() as i64
+}
+
+impl Naive<'_, '_> {
+    fn get(&self, value: Value) -> Vec<Scalar> {
+        self.values[&value].clone()
+    }
+
+    fn gets(&self, values: &[Value]) -> Vec<Vec<Scalar>> {
+        values.iter().map(|value| self.get(*value)).collect()
+    }
+
+    fn sets(&mut self, values: &[Value], to: Vec<Vec<Scalar>>) {
+        self.values.extend(values.iter().copied().zip(to));
+    }
+
+    fn region(&mut self, region: Region) {
+        let func = self.func;
+        for inst in &func.region(region).insts {
+            let data = func.inst(*inst);
+            let results = self.op(&data.op, &data.results);
+            for (value, result) in data.results.iter().zip(&results) {
+                assert_eq!(result.len(), func.ty(*value).numel(), "{}", data.op.name());
+                assert!(result.iter().all(|scalar| scalar.dtype() == func.ty(*value).dtype()), "{}", data.op.name());
+            }
+            self.sets(&data.results, results);
+        }
+    }
+
+    fn op(&mut self, op: &Op, results: &[Value]) -> Vec<Vec<Scalar>> {
+        let func = self.func;
+        let map2 = |a: Vec<Scalar>, b: Vec<Scalar>, f: &dyn Fn(Scalar, Scalar) -> Option<Scalar>| {
+            vec![a.into_iter().zip(b).map(|(a, b)| f(a, b).unwrap()).collect()]
+        };
+        let i64s = |values: Vec<i64>| vec![values.into_iter().map(|value| Scalar::from_bits(Dtype::I64, value as u64)).collect()];
+        match op {
+            Op::Unary { op, x } => vec![self.get(*x).into_iter().map(|x| scalar::unary(*op, x).unwrap()).collect()],
+            Op::Binary { op, lhs, rhs } => map2(self.get(*lhs), self.get(*rhs), &|a, b| scalar::binary(*op, a, b)),
+            Op::Compare { op, lhs, rhs } => map2(self.get(*lhs), self.get(*rhs), &|a, b| scalar::compare(*op, a, b)),
+            Op::Fma { a, b, c } => {
+                let (a, b, c) = (self.get(*a), self.get(*b), self.get(*c));
+                vec![(0..a.len()).map(|i| scalar::fma(a[i], b[i], c[i]).unwrap()).collect()]
+            }
+            Op::Select { cond, on_true, on_false } => {
+                let (c, a, b) = (self.get(*cond), self.get(*on_true), self.get(*on_false));
+                vec![(0..a.len()).map(|i| scalar::select(c[i], a[i], b[i]).unwrap()).collect()]
+            }
+            Op::Cast { x } => vec![self.get(*x).into_iter().map(|x| scalar::cast(x, func.ty(results[0]).dtype())).collect()],
+            Op::Bitcast { x } => vec![self.get(*x).into_iter().map(|x| scalar::bitcast(x, func.ty(results[0]).dtype()).unwrap()).collect()],
+            Op::ReducePio2 { x } => {
+                self.get(*x).into_iter().map(|x| scalar::reduce_pio2(x).unwrap()).unzip::<_, _, Vec<_>, Vec<_>>().into_vec()
+            }
+            Op::Const { value } => {
+                let ty = func.ty(results[0]);
+                vec![vec![Scalar::from_const(value, ty.dtype()).unwrap(); ty.numel()]]
+            }
+            Op::ProgramId { axis } => i64s(vec![self.program[*axis as usize].into()]),
+            Op::NumPrograms { axis } => i64s(vec![self.grid[*axis as usize].into()]),
+            Op::Arange { start, end } => i64s((start.as_int().unwrap() as i64..end.as_int().unwrap() as i64).collect()),
+            Op::ExpandDims { x, .. } => vec![self.get(*x)],
+            Op::Broadcast { x } => vec![self.broadcast(*x, results[0])],
+            Op::Length { base } => i64s(vec![self.length(*base)]),
+            Op::Address { .. } => panic!("addresses differ from run to run"),
+            Op::Load { base, offset, mask, other, .. } => {
+                let offsets = self.get(*offset);
+                let mask = mask.map(|mask| self.get(mask));
+                let other = other.map(|other| self.get(other));
+                let dtype = func.ty(results[0]).dtype();
+                let lanes = offsets.into_iter().enumerate().map(|(lane, offset)| {
+                    let rest = other.as_ref().map_or(Scalar::from_bits(dtype, 0), |other| other[lane]);
+                    if mask.as_ref().is_some_and(|mask| mask[lane].bits() == 0) || !self.inside("load", *base, offset, lane) {
+                        return rest;
+                    }
+                    let bits = self.tensor(*base).get(index(offset) as usize);
+                    Scalar::from_bits(dtype, if dtype == Dtype::Bool { u64::from(bits != 0) } else { bits })
+                });
+                vec![lanes.collect()]
+            }
+            Op::Store { base, offset, value, mask, .. } => {
+                let (offsets, values) = (self.get(*offset), self.get(*value));
+                let mask = mask.map(|mask| self.get(mask));
+                for (lane, (offset, value)) in offsets.into_iter().zip(values).enumerate() {
+                    if mask.as_ref().is_none_or(|mask| mask[lane].bits() != 0) && self.inside("store", *base, offset, lane) {
+                        self.tensor(*base).set(index(offset) as usize, value.bits());
+                    }
+                }
+                Vec::new()
+            }
+            Op::If { cond, then_region, else_region } => {
+                let region = if self.get(*cond)[0].bits() != 0 { *then_region } else { *else_region };
+                self.region(region);
+                self.gets(func.yielded(region))
+            }
+            Op::For { lower, upper, step, init, body } => {
+                let dtype = func.ty(*lower).dtype();
+                let bound = |value: Value| super::int(dtype, self.get(value)[0].bits());
+                let (mut at, upper, step) = (bound(*lower), bound(*upper), bound(*step));
+                let mut carried = self.gets(init);
+                while step > 0 && at < upper {
+                    let (first, rest) = func.region(*body).params.split_first().unwrap();
+                    self.values.insert(*first, vec![Scalar::from_bits(dtype, super::int_bits(dtype, at))]);
+                    self.sets(rest, carried);
+                    self.region(*body);
+                    carried = self.gets(func.yielded(*body));
+                    at += step;
+                }
+                carried
+            }
+            Op::While { init, test, body } => {
+                let mut carried = self.gets(init);
+                loop {
+                    self.sets(&func.region(*test).params, carried);
+                    self.region(*test);
+                    carried = self.gets(func.yielded(*test));
+                    let Op::Condition { cond, .. } = &func.inst(func.terminator(*test)).op else { panic!("no condition") };
+                    if self.get(*cond)[0].bits() == 0 {
+                        return carried;
+                    }
+                    self.sets(&func.region(*body).params, carried);
+                    self.region(*body);
+                    carried = self.gets(func.yielded(*body));
+                }
+            }
+            Op::Yield { .. } | Op::Condition { .. } | Op::Return {} => Vec::new(),
+            Op::Report { .. } | Op::StaticIf { .. } | Op::StaticAssert { .. } => panic!("not specialised"),
+        }
+    }
+
+    fn broadcast(&self, x: Value, result: Value) -> Vec<Scalar> {
+        let from = self.get(x);
+        let to = self.func.ty(result).extents();
+        let mut small = self.func.ty(x).extents();
+        small.resize(to.len(), 1);
+        let lanes: usize = to.iter().product();
+        let source = |lane: usize| {
+            let (mut rest, mut at, mut stride) = (lane, 0, 1);
+            for axis in (0..to.len()).rev() {
+                at += (rest % to[axis]).min(small[axis] - 1) * stride;
+                rest /= to[axis];
+                stride *= small[axis];
+            }
+            at
+        };
+        (0..lanes).map(|lane| from[source(lane)]).collect()
+    }
+
+    fn length(&mut self, base: Value) -> i64 {
+        self.tensor(base).len as i64
+    }
+
+    fn tensor(&mut self, base: Value) -> &mut Buffer {
+        match &mut self.args[self.func.param_index(base).unwrap()] {
+            Arg::Tensor(buffer) => buffer,
+            Arg::Scalar(_) => panic!("a pointer is a tensor"),
+        }
+    }
+
+    fn inside(&mut self, op: &'static str, base: Value, offset: Scalar, lane: usize) -> bool {
+        let inside = (0..self.length(base)).contains(&index(offset));
+        if !inside {
+            self.outside.get_or_insert((op, index(offset), lane));
+        }
+        inside
+    }
+}
+
+trait IntoVec<T> {
+    fn into_vec(self) -> Vec<T>;
+}
+
+impl<T> IntoVec<T> for (T, T) {
+    fn into_vec(self) -> Vec<T> {
+        vec![self.0, self.1]
+    }
+}

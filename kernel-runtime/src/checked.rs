@@ -1,0 +1,57 @@
+//! Checked launches on a GPU: the kernel writes what left its tensor into a buffer that is read back.
+
+use std::sync::Arc;
+
+use cudarc::driver::CudaStream;
+use kernel_lang::backend::ptx::REPORT_BYTES;
+
+use crate::args::Args;
+use crate::device::Gpu;
+use crate::error::OutOfBounds;
+use crate::kernel::Checked;
+use crate::launch::enqueue;
+use crate::{Error, Result, Stream, Tensor};
+
+/// The report of a launch, in 8-byte words; [`REPORT_BYTES`] says what is where.
+const WORDS: usize = REPORT_BYTES.div_ceil(8);
+
+/// Runs the launch with reporting, and waits for it.
+#[cold]
+pub(crate) fn run<const N: usize>(args: &Args<'_, N>, key: &[u64], grid: [u32; 3], gpu: Gpu, stream: &Arc<CudaStream>) -> Result<()> {
+    gpu.cuda.bind()?;
+    let kernel = args.kernel();
+    let checked = kernel.checked_on_cuda(gpu, key)?;
+    let mut report: Tensor<u64> = gpu.device.zeros(WORDS)?;
+    report.set_stream(&Stream::from_launch(gpu.device, stream))?;
+
+    let mut address = report.view().address();
+    let mut params = args.cuda_params().to_vec();
+    params.push((&raw mut address).cast());
+    // SAFETY: the function takes the arguments' words and the address of the report, which lives until it is read below.
+    unsafe { enqueue(args, checked.loaded, grid, stream, &mut params)? };
+    match read_report(kernel.name(), &checked, &report.to_vec()?) {
+        Some(violation) => Err(Error::OutOfBounds(Box::new(violation))),
+        None => Ok(()),
+    }
+}
+
+/// What the kernel wrote, if it wrote anything.
+fn read_report(kernel: &'static str, checked: &Checked, report: &[u64]) -> Option<OutOfBounds> {
+    let half = |place: usize| (report[place / 8] >> (8 * (place % 8))) as u32;
+    if half(0) == 0 {
+        return None;
+    }
+    let site = checked.sites.get(half(4) as usize);
+    let loc = site.map(|site| site.loc).unwrap_or_default();
+    Some(OutOfBounds {
+        kernel,
+        op: if site.is_some_and(|site| site.is_store) { "store" } else { "load" },
+        file: site.and_then(|site| site.file.as_deref()).unwrap_or_default().to_owned(),
+        line: loc.line,
+        column: loc.column,
+        program_id: [half(8), half(12), half(16)],
+        index: report[3].cast_signed(),
+        length: report[4],
+        parameter: site.map(|site| site.parameter.to_string()).unwrap_or_default(),
+    })
+}
