@@ -226,7 +226,8 @@ fn mutations() {
     let mut crashed = 0;
     for round in 0..count {
         let source = support::mutate(&sources, seed.wrapping_mul(1 << 32) + round);
-        let outcome = std::panic::catch_unwind(|| frontend::lower_source(&source, "mutant.rs").map_err(|diagnostics| diagnostics.render(&[])));
+        let outcome =
+            std::panic::catch_unwind(|| frontend::lower_source(&source, "mutant.rs").map_err(|diagnostics| diagnostics.render(&[])));
         match outcome {
             Err(_) => panic!("seed {seed}, round {round}: this crashes\n{source}"),
             Ok(Ok(func)) => {

@@ -18,7 +18,6 @@ mod variants;
 mod words;
 
 use proc_macro2::TokenStream;
-use quote::ToTokens;
 
 use crate::diagnostic::Diagnostics;
 use crate::ir::Function;
@@ -157,10 +156,4 @@ fn expand(given: &Given, item: &syn::ItemFn, file: &str, errors: &mut Errors) ->
         let _: (&mut Vec<Variant>, _) = (&mut variants, instances);
     }
     Expanded { func: lowered.func, signature, attributes, autotune, words: lowered.words, variants }
-}
-
-impl ToTokens for Expansion {
-    fn to_tokens(&self, tokens: &mut TokenStream) {
-        tokens.extend(self.tokens.clone());
-    }
 }

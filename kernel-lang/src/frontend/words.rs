@@ -281,7 +281,12 @@ mod tests {
     /// Who adds a word documents it, and the other way round.
     #[test]
     fn every_word_is_documented() {
-        let sources = [include_str!("../dsl/math.rs"), include_str!("../dsl/memory.rs"), include_str!("../dsl/program.rs"), include_str!("../dsl/tile.rs")];
+        let sources = [
+            include_str!("../dsl/math.rs"),
+            include_str!("../dsl/memory.rs"),
+            include_str!("../dsl/program.rs"),
+            include_str!("../dsl/tile.rs"),
+        ];
         let name = |line: &'static str| line.strip_prefix("pub fn ")?.split(['<', '(']).next();
         let mut documented: Vec<&str> = sources.iter().flat_map(|source| source.lines().filter_map(name)).collect();
         let mut words: Vec<&str> = WORDS.iter().map(|row| row.name).collect();
