@@ -16,6 +16,8 @@ pub(crate) struct Launcher<'a> {
     pub(crate) signature: &'a Signature,
     pub(crate) attributes: &'a Attributes,
     pub(crate) autotune: Option<&'a Autotune>,
+    /// The path of the attribute that was taken off the function, if both stood on it: its import is in use.
+    pub(crate) taken: Option<&'a syn::Path>,
     /// The words that the body uses, each with its place.
     pub(crate) words: &'a [(&'static str, Span)],
 }
@@ -66,16 +68,16 @@ impl Launcher<'_> {
                 let words = autotune.key.iter().map(|index| self.word_of(*index));
                 let module = &self.signature.name_ident(self.item);
                 quote! {
-                    static TUNER: #private::Tuner<#module::Config> = #private::Tuner::new(&[#(#configs),*], &[#(#words),*]);
-                    #private::AutotunedLaunch::new(#args, #key, &TUNER)
+                    static GALATEA_TUNER: #private::Tuner<#module::Config> = #private::Tuner::new(&[#(#configs),*], &[#(#words),*]);
+                    #private::AutotunedLaunch::new(#args, #key, &GALATEA_TUNER)
                 }
             }
         };
         let shadow = self.shadow();
         self.function(quote! {
-            static KERNEL: #private::Kernel = #private::Kernel::new(#name, #ir, #num_warps, &[#(#params),*], &[#(#variants),*]);
+            static GALATEA_KERNEL: #private::Kernel = #private::Kernel::new(#name, #ir, #num_warps, &[#(#params),*], &[#(#variants),*]);
             #shadow
-            let mut #args = #private::Args::new(&KERNEL);
+            let mut #args = #private::Args::new(&GALATEA_KERNEL);
             #(#pushes)*
             #launch
         })
@@ -197,8 +199,14 @@ impl Launcher<'_> {
 
     /// A never-used import of each word at its place in the body: editors show its documentation there.
     fn shadow(&self) -> TokenStream {
+        let taken = self.taken.map(|path| {
+            quote! {
+                #[allow(unused_imports, reason = "the attribute at this path has been applied")]
+                use #path as _;
+            }
+        });
         if self.words.is_empty() {
-            return TokenStream::new();
+            return quote!({ #taken });
         }
         let krate = &self.attributes.krate;
         let words = self.words.iter().map(|(word, span)| {
@@ -207,6 +215,7 @@ impl Launcher<'_> {
         });
         quote! {
             {
+                #taken
                 #[allow(unused_imports, reason = "for editors: hovering over a word of the body shows what it does")]
                 use #krate::dsl::{#(#words),*};
             }
