@@ -1,13 +1,16 @@
 //! Functions of numbers, element by element.
 //!
 //! Functions of floats take `f16`, `bf16`, `f32` and `f64`; on `f16` and `bf16` they are computed in `f32` and rounded once. NaN gives
-//! NaN unless the function says otherwise. All can be written as methods: `x.exp()`, `x.max(y)`.
+//! NaN unless the function says otherwise. Each says how far it may be from the exact value on a GPU, in units in the last place
+//! (ulp), for the least exact device that the PTX ISA allows; on the CPU `f32` is within 0.51 ulp. All can be written as methods: `x.exp()`, `x.max(y)`.
 
 use super::{Value, only_in_a_kernel};
 
 /// e to the power of `x`.
 ///
 /// `exp(-inf)` is 0, `exp(inf)` is infinity.
+///
+/// Error on a GPU: at most 2.5 ulp for `f32`, 1.0 ulp for `f64`, 1 ulp for `f16` and `bf16`.
 ///
 /// ```ignore
 /// let r = exp(v);
@@ -20,6 +23,8 @@ pub fn exp<T>(x: Value<T>) -> Value<T> {
 ///
 /// `exp2(-inf)` is 0, `exp2(inf)` is infinity.
 ///
+/// Error on a GPU: at most 2.0 ulp for `f32`, 1.0 ulp for `f64`, 1 ulp for `f16` and `bf16`.
+///
 /// ```ignore
 /// let r = exp2(v);
 /// ```
@@ -31,6 +36,8 @@ pub fn exp2<T>(x: Value<T>) -> Value<T> {
 ///
 /// `log(0)` is minus infinity; of negative numbers it is NaN.
 ///
+/// Error on a GPU: at most 1.0 ulp for `f32`, 0.9 ulp for `f64`, 1 ulp for `f16` and `bf16`.
+///
 /// ```ignore
 /// let r = log(v);
 /// ```
@@ -41,6 +48,8 @@ pub fn log<T>(x: Value<T>) -> Value<T> {
 /// The logarithm of `x` to base 2.
 ///
 /// `log2(0)` is minus infinity; of negative numbers it is NaN.
+///
+/// Error on a GPU: at most 1.9 ulp for `f32`, 1.0 ulp for `f64`, 1 ulp for `f16` and `bf16`.
 ///
 /// ```ignore
 /// let r = log2(v);
@@ -64,6 +73,8 @@ pub fn sqrt<T>(x: Value<T>) -> Value<T> {
 ///
 /// `rsqrt(0)` is infinity.
 ///
+/// Error on a GPU: at most 2.0 ulp for `f32`, 1.5 ulp for `f64`, 1 ulp for `f16` and `bf16`.
+///
 /// ```ignore
 /// let r = rsqrt(v);
 /// ```
@@ -74,6 +85,8 @@ pub fn rsqrt<T>(x: Value<T>) -> Value<T> {
 /// The sine of `x` in radians, for every finite `x`.
 ///
 /// Of infinities it is NaN.
+///
+/// Error on a GPU: at most 1.5 ulp for `f32`, 1.8 ulp for `f64`, 1 ulp for `f16` and `bf16`.
 ///
 /// ```ignore
 /// let r = sin(v);
@@ -86,6 +99,8 @@ pub fn sin<T>(x: Value<T>) -> Value<T> {
 ///
 /// Of infinities it is NaN.
 ///
+/// Error on a GPU: at most 1.5 ulp for `f32`, 1.8 ulp for `f64`, 1 ulp for `f16` and `bf16`.
+///
 /// ```ignore
 /// let r = cos(v);
 /// ```
@@ -96,6 +111,8 @@ pub fn cos<T>(x: Value<T>) -> Value<T> {
 /// The tangent of `x` in radians, for every finite `x`.
 ///
 /// Of infinities it is NaN.
+///
+/// Error on a GPU: at most 3.0 ulp for `f32`, 1.3 ulp for `f64`, 1 ulp for `f16` and `bf16`.
 ///
 /// ```ignore
 /// let r = tan(v);
@@ -108,6 +125,8 @@ pub fn tan<T>(x: Value<T>) -> Value<T> {
 ///
 /// It is -1 and 1 at the infinities.
 ///
+/// Error on a GPU: at most 2.6 ulp for `f32`, 1.3 ulp for `f64`, 1 ulp for `f16` and `bf16`.
+///
 /// ```ignore
 /// let r = tanh(v);
 /// ```
@@ -119,6 +138,8 @@ pub fn tanh<T>(x: Value<T>) -> Value<T> {
 ///
 /// It is 0 and 1 at the infinities.
 ///
+/// Error on a GPU: at most 5.2 ulp for `f32`, 2.1 ulp for `f64`, 1 ulp for `f16` and `bf16`.
+///
 /// ```ignore
 /// let r = v * sigmoid(v);
 /// ```
@@ -129,6 +150,8 @@ pub fn sigmoid<T>(x: Value<T>) -> Value<T> {
 /// The error function of `x`.
 ///
 /// It is -1 and 1 at the infinities.
+///
+/// Error on a GPU: at most 1.5 ulp for `f32`, 1.1 ulp for `f64`, 1 ulp for `f16` and `bf16`.
 ///
 /// ```ignore
 /// let r = 0.5 * v * (1.0 + erf(v * 0.70710678));

@@ -162,7 +162,7 @@ pub(crate) enum StmtKind {
     /// `{ .. }`
     Block(Block),
     /// `for i in a..b { .. }`
-    For(For),
+    For(Box<For>),
     /// `while c { .. }`
     While(While),
     /// `return`

@@ -16,6 +16,8 @@ pub(crate) struct Launcher<'a> {
     pub(crate) signature: &'a Signature,
     pub(crate) attributes: &'a Attributes,
     pub(crate) autotune: Option<&'a Autotune>,
+    /// The path of the attribute that was taken off the function, if both stood on it: its import is in use.
+    pub(crate) taken: Option<&'a syn::Path>,
     /// The words that the body uses, each with its place.
     pub(crate) words: &'a [(&'static str, Span)],
 }
@@ -66,16 +68,16 @@ impl Launcher<'_> {
                 let words = autotune.key.iter().map(|index| self.word_of(*index));
                 let module = &self.signature.name_ident(self.item);
                 quote! {
-                    static TUNER: #private::Tuner<#module::Config> = #private::Tuner::new(&[#(#configs),*], &[#(#words),*]);
-                    #private::AutotunedLaunch::new(#args, #key, &TUNER)
+                    static GALATEA_TUNER: #private::Tuner<#module::Config> = #private::Tuner::new(&[#(#configs),*], &[#(#words),*]);
+                    #private::AutotunedLaunch::new(#args, #key, &GALATEA_TUNER)
                 }
             }
         };
         let shadow = self.shadow();
         self.function(quote! {
-            static KERNEL: #private::Kernel = #private::Kernel::new(#name, #ir, #num_warps, &[#(#params),*], &[#(#variants),*]);
+            static GALATEA_KERNEL: #private::Kernel = #private::Kernel::new(#name, #ir, #num_warps, &[#(#params),*], &[#(#variants),*]);
             #shadow
-            let mut #args = #private::Args::new(&KERNEL);
+            let mut #args = #private::Args::new(&GALATEA_KERNEL);
             #(#pushes)*
             #launch
         })
@@ -100,14 +102,7 @@ impl Launcher<'_> {
         let attrs = &self.item.attrs;
         let ident = &sig.ident;
         let safety = self.attributes.unchecked.then(|| quote!(unsafe));
-        let types = self.signature.types.iter().map(|generic| {
-            let (ident, bound) = (&generic.ident, format_ident!("{}", generic.bound));
-            quote!(#ident: #private::#bound)
-        });
-        let consts = self.launch_consts().map(|index| {
-            let (ident, ty) = (&self.signature.consts[index].ident, &self.signature.consts[index].ty);
-            quote!(const #ident: #ty)
-        });
+        let generics = self.generics(&private);
         let params = self.signature.params.iter().zip(self.inputs()).map(|(param, ty)| {
             let ident = &param.ident;
             let ty = match (&param.ty, ty) {
@@ -134,7 +129,7 @@ impl Launcher<'_> {
                 non_snake_case, trivial_numeric_casts, clippy::missing_safety_doc, clippy::too_many_arguments,
                 reason = "the kernel's own names and parameters; constants become key words"
             )]
-            #vis #safety fn #ident<'a, #(#types,)* #(#consts),*>(#(#params),*) -> #launch {
+            #vis #safety fn #ident<'a, #(#generics),*>(#(#params),*) -> #launch {
                 #body
             }
         }
@@ -204,8 +199,14 @@ impl Launcher<'_> {
 
     /// A never-used import of each word at its place in the body: editors show its documentation there.
     fn shadow(&self) -> TokenStream {
+        let taken = self.taken.map(|path| {
+            quote! {
+                #[allow(unused_imports, reason = "the attribute at this path has been applied")]
+                use #path as _;
+            }
+        });
         if self.words.is_empty() {
-            return TokenStream::new();
+            return quote!({ #taken });
         }
         let krate = &self.attributes.krate;
         let words = self.words.iter().map(|(word, span)| {
@@ -214,10 +215,30 @@ impl Launcher<'_> {
         });
         quote! {
             {
+                #taken
                 #[allow(unused_imports, reason = "for editors: hovering over a word of the body shows what it does")]
                 use #krate::dsl::{#(#words),*};
             }
         }
+    }
+
+    /// The generics that a launch names, in the order of the source.
+    fn generics(&self, private: &TokenStream) -> Vec<TokenStream> {
+        let written = self.item.sig.generics.params.iter().filter_map(|param| {
+            let name = match param {
+                syn::GenericParam::Type(param) => &param.ident,
+                syn::GenericParam::Const(param) => &param.ident,
+                syn::GenericParam::Lifetime(_) => return None,
+            };
+            if let Some(generic) = self.signature.types.iter().find(|generic| generic.ident == *name) {
+                let (ident, bound) = (&generic.ident, format_ident!("{}", generic.bound));
+                return Some(quote!(#ident: #private::#bound));
+            }
+            let index = self.launch_consts().find(|index| self.signature.consts[*index].ident == *name)?;
+            let (ident, ty) = (&self.signature.consts[index].ident, &self.signature.consts[index].ty);
+            Some(quote!(const #ident: #ty))
+        });
+        written.collect()
     }
 
     /// The constants that the launch names: those that no configuration fixes.

@@ -18,7 +18,6 @@ mod variants;
 mod words;
 
 use proc_macro2::TokenStream;
-use quote::ToTokens;
 
 use crate::diagnostic::Diagnostics;
 use crate::ir::Function;
@@ -39,13 +38,13 @@ pub struct Expansion {
 
 /// `#[kernel(..)]` on an item.
 pub fn kernel(arguments: TokenStream, item: TokenStream) -> Expansion {
-    attribute(Given { kernel: Some(arguments), autotune: None }, item)
+    attribute(Given { kernel: Some(arguments), autotune: None, taken: None }, item)
 }
 
 /// `#[autotune(..)]` on an item; `#[kernel]` stands below it.
 pub fn autotune(arguments: TokenStream, item: TokenStream) -> Expansion {
     let place = Place::of(&arguments);
-    attribute(Given { kernel: None, autotune: Some((arguments, place)) }, item)
+    attribute(Given { kernel: None, autotune: Some((arguments, place)), taken: None }, item)
 }
 
 /// The generic IR of the first kernel in a source text, checked together with its listed variants. For tests and tools.
@@ -62,7 +61,7 @@ pub fn lower_source(source: &str, file: &str) -> Result<Function, Diagnostics> {
         Ok(parsed) => {
             let mut functions = parsed.items.into_iter().filter_map(|item| if let syn::Item::Fn(item) = item { Some(item) } else { None });
             functions.find_map(|mut item| {
-                let mut given = Given { kernel: None, autotune: None };
+                let mut given = Given { kernel: None, autotune: None, taken: None };
                 given.take_from(&mut item);
                 (given.kernel.is_some() || given.autotune.is_some()).then(|| expand(&given, &item, file, &mut errors).func)
             })
@@ -83,6 +82,8 @@ pub fn lower_source(source: &str, file: &str) -> Result<Function, Diagnostics> {
 struct Given {
     kernel: Option<TokenStream>,
     autotune: Option<(TokenStream, Place)>,
+    /// The path of the attribute that was found on the function.
+    taken: Option<syn::Path>,
 }
 
 impl Given {
@@ -98,6 +99,7 @@ impl Given {
                 Some("autotune") if self.autotune.is_none() => self.autotune = Some((arguments, Place::of(attribute.path()))),
                 _ => return true,
             }
+            self.taken = Some(attribute.path().clone());
             false
         });
     }
@@ -121,8 +123,14 @@ fn attribute(mut given: Given, tokens: TokenStream) -> Expansion {
     let file = item.sig.ident.span().file();
     let mut errors = Errors::default();
     let Expanded { func, signature, attributes, autotune, words, variants } = expand(&given, &item, &file, &mut errors);
-    let launcher =
-        launcher::Launcher { item: &item, signature: &signature, attributes: &attributes, autotune: autotune.as_ref(), words: &words };
+    let launcher = launcher::Launcher {
+        item: &item,
+        signature: &signature,
+        attributes: &attributes,
+        autotune: autotune.as_ref(),
+        taken: given.taken.as_ref(),
+        words: &words,
+    };
     let tokens = if errors.is_empty() { launcher.tokens(&func.to_string(), &variants) } else { launcher.stub(errors) };
     Expansion { tokens, name: signature.name.text, variants }
 }
@@ -157,10 +165,4 @@ fn expand(given: &Given, item: &syn::ItemFn, file: &str, errors: &mut Errors) ->
         let _: (&mut Vec<Variant>, _) = (&mut variants, instances);
     }
     Expanded { func: lowered.func, signature, attributes, autotune, words: lowered.words, variants }
-}
-
-impl ToTokens for Expansion {
-    fn to_tokens(&self, tokens: &mut TokenStream) {
-        tokens.extend(self.tokens.clone());
-    }
 }

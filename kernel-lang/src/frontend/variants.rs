@@ -161,7 +161,8 @@ mod codegen {
         }
         let mut variants: Vec<Variant> = Vec::new();
         for target in Target::ALL {
-            let options = Options { num_warps: instance.num_warps, num_stages: instance.num_stages, ..Options::new(bindings.clone(), target) };
+            let options =
+                Options { num_warps: instance.num_warps, num_stages: instance.num_stages, ..Options::new(bindings.clone(), target) };
             let Compiled { ptx, entry, num_warps, shared_bytes, .. } =
                 crate::compile(func, &options).map_err(|diagnostics| diagnostics.into_vec())?;
             // A newer target is worth its bytes only if its instructions differ.

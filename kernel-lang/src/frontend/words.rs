@@ -278,6 +278,23 @@ mod tests {
         assert!(ELSEWHERE.iter().all(|(word, _)| !LATER.contains(word)));
     }
 
+    /// Who adds a word documents it, and the other way round.
+    #[test]
+    fn every_word_is_documented() {
+        let sources = [
+            include_str!("../dsl/math.rs"),
+            include_str!("../dsl/memory.rs"),
+            include_str!("../dsl/program.rs"),
+            include_str!("../dsl/tile.rs"),
+        ];
+        let name = |line: &'static str| line.strip_prefix("pub fn ")?.split(['<', '(']).next();
+        let mut documented: Vec<&str> = sources.iter().flat_map(|source| source.lines().filter_map(name)).collect();
+        let mut words: Vec<&str> = WORDS.iter().map(|row| row.name).collect();
+        documented.sort_unstable();
+        words.sort_unstable();
+        assert_eq!(documented, words);
+    }
+
     #[test]
     fn every_unknown_word_has_a_help() {
         assert_eq!(unknown("arrange", false).1, "did you mean `arange`?");

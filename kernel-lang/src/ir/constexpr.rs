@@ -102,9 +102,8 @@ impl ConstExpr {
             Some(Ok(value)) => value,
             _ => match (op, &lhs, &rhs) {
                 (Mul | ConstBinary::Div, _, ConstExpr::Int(1)) | (Add | ConstBinary::Sub, _, ConstExpr::Int(0)) => lhs,
-                // `(a + b) - a`: the extent of `arange(a, a + b)`.
-                (ConstBinary::Sub, ConstExpr::Binary(Add, a, b), _) if **a == rhs => (**b).clone(),
-                (ConstBinary::Sub, ConstExpr::Binary(Add, a, b), _) if **b == rhs => (**a).clone(),
+                // `(a + b) - a` is `b`, so that `arange(a, a + b)` has the shape of `arange(0, b)`.
+                (Add | ConstBinary::Sub, _, _) if let Some(sum) = Sum::of(op, &lhs, &rhs) => sum.into_expr(),
                 // Commutative operands stand in one order, so that equal expressions have equal trees.
                 (Add | Mul | ConstBinary::Min | ConstBinary::Max, _, _) if lhs.order_key() > rhs.order_key() => {
                     ConstExpr::Binary(op, Box::new(rhs), Box::new(lhs))
@@ -171,6 +170,15 @@ impl ConstExpr {
         }
     }
 
+    fn has_float(&self) -> bool {
+        match self {
+            ConstExpr::Float(_) => true,
+            ConstExpr::Int(_) | ConstExpr::Bool(_) | ConstExpr::Param(_) => false,
+            ConstExpr::Unary(_, operand) => operand.has_float(),
+            ConstExpr::Binary(_, lhs, rhs) => lhs.has_float() || rhs.has_float(),
+        }
+    }
+
     fn order_key(&self) -> (bool, String) {
         (self.is_literal(), self.to_string())
     }
@@ -184,6 +192,68 @@ fn round_float(value: f64, dtype: Dtype) -> Result<ConstExpr, String> {
         _ => value,
     };
     if value.is_finite() && rounded.is_infinite() { Err(format!("`{value:?}` does not fit `{dtype}`")) } else { Ok(ConstExpr::Float(rounded)) }
+}
+
+/// An integer sum of products with literals: `2 * N - M + 3`.
+#[derive(Default)]
+struct Sum {
+    terms: Vec<(ConstExpr, i128)>,
+    constant: i128,
+}
+
+impl Sum {
+    /// `None` if a float or a truth value is in it, or a number is too large.
+    fn of(op: ConstBinary, lhs: &ConstExpr, rhs: &ConstExpr) -> Option<Sum> {
+        let mut sum = Sum::default();
+        sum.add(lhs, 1)?;
+        sum.add(rhs, if op == ConstBinary::Sub { -1 } else { 1 })?;
+        Some(sum)
+    }
+
+    fn add(&mut self, expr: &ConstExpr, factor: i128) -> Option<()> {
+        match expr {
+            ConstExpr::Int(value) => self.constant = self.constant.checked_add(value.checked_mul(factor)?)?,
+            ConstExpr::Float(_) | ConstExpr::Bool(_) => return None,
+            ConstExpr::Unary(ConstUnary::Neg, operand) => self.add(operand, factor.checked_neg()?)?,
+            ConstExpr::Binary(ConstBinary::Add, a, b) => {
+                self.add(a, factor)?;
+                self.add(b, factor)?;
+            }
+            ConstExpr::Binary(ConstBinary::Sub, a, b) => {
+                self.add(a, factor)?;
+                self.add(b, factor.checked_neg()?)?;
+            }
+            ConstExpr::Binary(ConstBinary::Mul, a, b) if let Some(literal) = b.as_int() => self.add(a, factor.checked_mul(literal)?)?,
+            term if term.has_float() => return None,
+            term => match self.terms.iter_mut().find(|(known, _)| known == term) {
+                Some((_, count)) => *count = count.checked_add(factor)?,
+                None => self.terms.push((term.clone(), factor)),
+            },
+        }
+        Some(())
+    }
+
+    /// Terms in one order, the literal last.
+    fn into_expr(mut self) -> ConstExpr {
+        self.terms.retain(|(_, count)| *count != 0);
+        self.terms.sort_by_key(|(term, count)| (*count < 0, term.to_string()));
+        let times = |term: ConstExpr, count: i128| match count {
+            1 => term,
+            _ => ConstExpr::Binary(ConstBinary::Mul, Box::new(term), Box::new(ConstExpr::Int(count))),
+        };
+        let join = |op: ConstBinary, a: ConstExpr, b: ConstExpr| ConstExpr::Binary(op, Box::new(a), Box::new(b));
+        let mut terms = self.terms.into_iter();
+        let Some((first, count)) = terms.next() else { return ConstExpr::Int(self.constant) };
+        let mut sum = times(first, count);
+        for (term, count) in terms {
+            sum = if count < 0 { join(ConstBinary::Sub, sum, times(term, -count)) } else { join(ConstBinary::Add, sum, times(term, count)) };
+        }
+        match self.constant {
+            0 => sum,
+            constant if constant < 0 && constant != i128::MIN => join(ConstBinary::Sub, sum, ConstExpr::Int(-constant)),
+            constant => join(ConstBinary::Add, sum, ConstExpr::Int(constant)),
+        }
+    }
 }
 
 /// `None` where an operand is not a literal or the kinds do not fit.
@@ -288,6 +358,14 @@ mod tests {
         let b = ConstExpr::binary(ConstBinary::Mul, param("BN"), param("BM"));
         assert_eq!(a, b);
         assert_eq!(ConstExpr::binary(ConstBinary::Mul, param("BM"), ConstExpr::Int(1)), param("BM"));
+        // 2 * N - N + M - 3 - M + 3 is N.
+        let twice = ConstExpr::binary(ConstBinary::Mul, ConstExpr::Int(2), param("N"));
+        let less = ConstExpr::binary(ConstBinary::Sub, twice, param("N"));
+        let more = ConstExpr::binary(ConstBinary::Sub, ConstExpr::binary(ConstBinary::Add, less, param("M")), ConstExpr::Int(3));
+        let same = ConstExpr::binary(ConstBinary::Add, ConstExpr::binary(ConstBinary::Sub, more, param("M")), ConstExpr::Int(3));
+        assert_eq!(same, param("N"));
+        assert_eq!(ConstExpr::binary(ConstBinary::Sub, param("N"), param("M")).to_string(), "(N - M)");
+        assert_eq!(ConstExpr::binary(ConstBinary::Add, param("N"), ConstExpr::Float(0.5)).to_string(), "(N + 0.5)");
     }
 
     #[test]

@@ -80,6 +80,7 @@ impl Elaborator<'_> {
             let (given, wanted) = if call.is_method { (given - 1, row.args - 1) } else { (given, row.args) };
             let at = call.args.get(row.args).map_or(call.word.place, |extra| extra.place);
             let help = match (row.word, given) {
+                (Word::ProgramId | Word::NumPrograms, _) => format!("name the axis by its number: `{name}(0)`"),
                 (Word::Zeros, 2) => "the type stands behind the name: `zeros::<f32>([N])`".to_string(),
                 (Word::Full, 3) => "the type stands behind the name: `full::<f32>([N], value)`".to_string(),
                 (Word::Load, 2) => "options have names: `load(x + offsets, mask = mask)`".to_string(),
@@ -111,13 +112,15 @@ impl Elaborator<'_> {
             );
         }
         let fine = self.errors.len() == before;
+        let is_axis = |option: &str| matches!(row.word, Word::ProgramId | Word::NumPrograms) && option == "axis" && !fine;
         let options: &[&str] = match row.word {
             Word::Load => &["mask", "other", "cache", "evict", "volatile"],
             Word::Store => &["mask", "cache", "evict"],
             _ => &[],
         };
         for (option, _) in &call.named {
-            if options.contains(&option.text.as_str()) {
+            // `program_id(axis = 0)` has been explained.
+            if options.contains(&option.text.as_str()) || is_axis(&option.text) {
                 continue;
             }
             let help = match (option.text.as_str(), did_you_mean(&option.text, options.iter().copied())) {

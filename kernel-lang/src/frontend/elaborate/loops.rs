@@ -188,9 +188,9 @@ impl Elaborator<'_> {
     /// One turn of a `for`.
     fn turn(&mut self, index: &Pattern, meaning: Meaning, inner: &For) {
         self.scoped(|cx| {
-            if let Pattern::Name { .. } = index {
-                cx.bind_meaning(index, meaning);
-            }
+            // A pattern that is no name has been reported; its names mean nothing.
+            let meaning = if matches!(index, Pattern::Tuple(..)) { Meaning::Poison } else { meaning };
+            cx.bind_meaning(index, meaning);
             cx.scoped(|cx| cx.stmts(&inner.body.stmts));
         });
     }

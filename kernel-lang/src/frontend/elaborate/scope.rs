@@ -87,6 +87,9 @@ impl Elaborator<'_> {
         if self.variables.iter().any(|variable| variable.name == name) {
             return (message, format!("it was declared in a block that has ended; declare it before: `let mut {name} = ..;`"));
         }
+        if matches!(name, "None" | "Some") {
+            return (format!("`{name}` has no meaning in a kernel"), "an option that is not wanted is left out".to_string());
+        }
         if name.chars().all(|c| c.is_uppercase() || c == '_' || c.is_ascii_digit()) {
             let help = format!("a kernel does not see constants outside; make it a constant parameter: `const {name}: usize`");
             return (message, help);

@@ -39,7 +39,7 @@ impl Parser<'_> {
             Lit::Int(int) => {
                 let suffix = self.suffix(int.suffix(), place);
                 match int.base10_parse::<i128>() {
-                    Ok(value) if suffix.as_ref().is_some_and(|suffix| is_float(suffix)) => ExprKind::Float(value as f64, suffix),
+                    Ok(value) if suffix.as_ref().is_some_and(is_float) => ExprKind::Float(value as f64, suffix),
                     Ok(value) => ExprKind::Int(value, suffix),
                     Err(_) => {
                         self.errors.push_help(

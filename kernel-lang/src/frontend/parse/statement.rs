@@ -188,7 +188,7 @@ impl Parser<'_> {
         let bounds = self.range(&inner.expr);
         let body = self.loop_body(&inner.body);
         let (lower, upper, step) = bounds?;
-        Some(StmtKind::For(For { index, lower, upper, step, body, going: None }))
+        Some(StmtKind::For(Box::new(For { index, lower, upper, step, body, going: None })))
     }
 
     /// `a..b`, `(a..b).step_by(s)`, `range(a, b)`, `range(a, b, s)`

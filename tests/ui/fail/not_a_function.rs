@@ -1,0 +1,8 @@
+//! `#[kernel]` on a struct.
+
+use galatea::prelude::*;
+
+#[kernel]
+struct Fill;
+
+fn main() {}
