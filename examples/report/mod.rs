@@ -26,7 +26,11 @@ impl Args {
             match word.as_str() {
                 "--device" => device = Some(open(&value()?)?),
                 "--len" => len = value()?.parse().map_err(|_| "`--len` needs a number")?,
-                _ => return Err(format!("unknown argument `{word}`\nhelp: the arguments are `--device cpu|cuda|cuda:N` and `--len N`").into()),
+                _ => {
+                    return Err(
+                        format!("unknown argument `{word}`\nhelp: the arguments are `--device cpu|cuda|cuda:N` and `--len N`").into()
+                    );
+                }
             }
         }
         let device = match device {

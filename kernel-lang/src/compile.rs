@@ -1,11 +1,11 @@
 //! THE DOOR: from a generic kernel to something that runs.
 
+use crate::backend::{self, ptx::Site};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::{Function, Stage, Violation, verify};
 use crate::location::Loc;
 use crate::passes::{self, PIPELINE, SIMPLIFY, assign_layouts, specialize::Bindings};
 use crate::target::Target;
-use crate::backend::{self, ptx::Site};
 
 /// What a compilation fixes.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -28,7 +28,11 @@ impl Target {
     /// Can a device of that compute capability run PTX of this target?
     pub const fn runs_on(self, major: i32, minor: i32) -> bool {
         let (own_major, own_minor) = (self.major as i32, self.minor as i32);
-        if self.specific { major == own_major && minor == own_minor } else { major > own_major || (major == own_major && minor >= own_minor) }
+        if self.specific {
+            major == own_major && minor == own_minor
+        } else {
+            major > own_major || (major == own_major && minor >= own_minor)
+        }
     }
 
     /// The best target that a device of that compute capability runs; `None` for devices older than every target.

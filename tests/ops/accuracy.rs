@@ -14,7 +14,13 @@ pub(crate) fn is_primitive(op: UnaryOp) -> bool {
 /// The allowed error in units in the last place; `None` for ops that are exact.
 pub(crate) fn bound(op: UnaryOp, dtype: Dtype) -> Option<f64> {
     let single = match op {
-        UnaryOp::Exp => if dtype == Dtype::F32 { 2.5 } else { 2.0 },
+        UnaryOp::Exp => {
+            if dtype == Dtype::F32 {
+                2.5
+            } else {
+                2.0
+            }
+        }
         UnaryOp::Exp2 | UnaryOp::Log | UnaryOp::Log2 | UnaryOp::Rsqrt | UnaryOp::Sin | UnaryOp::Cos | UnaryOp::Erf => 2.0,
         UnaryOp::Tanh | UnaryOp::Sigmoid => 3.0,
         UnaryOp::Tan => 4.0,

@@ -19,7 +19,8 @@ pub(crate) fn check(name: &str, text: &str, assembler: &OsString) -> Result<(), 
         let compiled = kernel_lang::compile(&func, &Options::new(Bindings::new(), target)).map_err(|errors| errors.render(&func.files))?;
         let path = std::env::temp_dir().join(format!("galatea-{}-{name}-{target}.ptx", std::process::id()));
         std::fs::write(&path, &compiled.ptx)?;
-        let run = Command::new(assembler).args(["--warning-as-error", "-arch", &target.to_string(), "-o", "/dev/null"]).arg(&path).output()?;
+        let run =
+            Command::new(assembler).args(["--warning-as-error", "-arch", &target.to_string(), "-o", "/dev/null"]).arg(&path).output()?;
         std::fs::remove_file(&path)?;
         if !run.status.success() {
             return Err(format!("{}\n{}", String::from_utf8_lossy(&run.stderr), compiled.ptx).into());

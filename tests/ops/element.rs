@@ -43,19 +43,58 @@ bits! {
 macro_rules! with_type {
     ($dtype:expr, $T:ident => $call:expr) => {
         match $dtype {
-            Dtype::Bool => { type $T = bool; $call }
-            Dtype::I8 => { type $T = i8; $call }
-            Dtype::I16 => { type $T = i16; $call }
-            Dtype::I32 => { type $T = i32; $call }
-            Dtype::I64 => { type $T = i64; $call }
-            Dtype::U8 => { type $T = u8; $call }
-            Dtype::U16 => { type $T = u16; $call }
-            Dtype::U32 => { type $T = u32; $call }
-            Dtype::U64 => { type $T = u64; $call }
-            Dtype::F16 => { type $T = f16; $call }
-            Dtype::Bf16 => { type $T = bf16; $call }
-            Dtype::F32 => { type $T = f32; $call }
-            Dtype::F64 => { type $T = f64; $call }
+            Dtype::Bool => {
+                type $T = bool;
+                $call
+            }
+            Dtype::I8 => {
+                type $T = i8;
+                $call
+            }
+            Dtype::I16 => {
+                type $T = i16;
+                $call
+            }
+            Dtype::I32 => {
+                type $T = i32;
+                $call
+            }
+            Dtype::I64 => {
+                type $T = i64;
+                $call
+            }
+            Dtype::U8 => {
+                type $T = u8;
+                $call
+            }
+            Dtype::U16 => {
+                type $T = u16;
+                $call
+            }
+            Dtype::U32 => {
+                type $T = u32;
+                $call
+            }
+            Dtype::U64 => {
+                type $T = u64;
+                $call
+            }
+            Dtype::F16 => {
+                type $T = f16;
+                $call
+            }
+            Dtype::Bf16 => {
+                type $T = bf16;
+                $call
+            }
+            Dtype::F32 => {
+                type $T = f32;
+                $call
+            }
+            Dtype::F64 => {
+                type $T = f64;
+                $call
+            }
         }
     };
 }
@@ -131,8 +170,43 @@ fn corners(dtype: Dtype) -> Vec<u64> {
     let width = u64::MAX >> (64 - dtype.bits());
     if dtype.is_float() {
         let values = [
-            0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, -1.5, 2.5, 3.0, -3.0, 1e-3, 65504.0, -65504.0, 1e9, 127.5, 128.0, -129.0, 255.5, 32767.5, 2147483648.0,
-            -2147483904.0, 9.3e18, 1.9e19, -88.0, -104.0, 88.5, 1e-30, 1e-42, -1e-42, 3.4e38, 0.1, 1.5707964, 3.1415927, f64::INFINITY, f64::NEG_INFINITY, f64::NAN,
+            0.0,
+            -0.0,
+            1.0,
+            -1.0,
+            0.5,
+            -0.5,
+            1.5,
+            -1.5,
+            2.5,
+            3.0,
+            -3.0,
+            1e-3,
+            65504.0,
+            -65504.0,
+            1e9,
+            127.5,
+            128.0,
+            -129.0,
+            255.5,
+            32767.5,
+            2147483648.0,
+            -2147483904.0,
+            9.3e18,
+            1.9e19,
+            -88.0,
+            -104.0,
+            88.5,
+            1e-30,
+            1e-42,
+            -1e-42,
+            3.4e38,
+            0.1,
+            1.5707964,
+            std::f64::consts::PI,
+            f64::INFINITY,
+            f64::NEG_INFINITY,
+            f64::NAN,
         ];
         let narrow = |value: f64| match dtype {
             Dtype::F16 => f16::from_f64(value).to_bits().into(),

@@ -39,16 +39,29 @@ fn cases() -> Vec<Case> {
             if accuracy::is_primitive(op) && dtype != Dtype::F32 {
                 continue; // only the expansion of f32 functions makes these
             }
-            let meaning = if accuracy::bound(op, dtype).is_some() { Meaning::Math(op) } else { exact(Box::new(move |[a, ..]| scalar::unary(op, a))) };
+            let meaning =
+                if accuracy::bound(op, dtype).is_some() { Meaning::Math(op) } else { exact(Box::new(move |[a, ..]| scalar::unary(op, a))) };
             cases.push(Case { name: format!("{}_{dtype}", op.name()), op: format!("{} %a", op.name()), from: dtype, to: dtype, meaning });
         }
         for op in BinaryOp::ALL.iter().copied().filter(|op| op.domain().contains(dtype)) {
             let meaning = exact(Box::new(move |[a, b, _]| scalar::binary(op, a, b)));
-            cases.push(Case { name: format!("{}_{dtype}", op.name()), op: format!("{} %a, %b", op.name()), from: dtype, to: dtype, meaning });
+            cases.push(Case {
+                name: format!("{}_{dtype}", op.name()),
+                op: format!("{} %a, %b", op.name()),
+                from: dtype,
+                to: dtype,
+                meaning,
+            });
         }
         for op in CompareOp::ALL.iter().copied() {
             let meaning = exact(Box::new(move |[a, b, _]| scalar::compare(op, a, b)));
-            cases.push(Case { name: format!("{}_{dtype}", op.name()), op: format!("{} %a, %b", op.name()), from: dtype, to: Dtype::Bool, meaning });
+            cases.push(Case {
+                name: format!("{}_{dtype}", op.name()),
+                op: format!("{} %a, %b", op.name()),
+                from: dtype,
+                to: Dtype::Bool,
+                meaning,
+            });
         }
         if dtype.is_float() {
             let meaning = exact(Box::new(|[a, b, c]| scalar::fma(a, b, c)));
@@ -133,7 +146,9 @@ fn main() {
         let (on_cpu, as_ptx) = (case.clone(), case.clone());
         trials.push(Trial::test(format!("cpu::{}", case.name), move || check(&on_cpu, &Device::cpu())));
         trials.push(match assemble::assembler() {
-            Some(assembler) => Trial::test(format!("ptxas::{}", case.name), move || assemble::check(&as_ptx.name, &text(&as_ptx), &assembler)),
+            Some(assembler) => {
+                Trial::test(format!("ptxas::{}", case.name), move || assemble::check(&as_ptx.name, &text(&as_ptx), &assembler))
+            }
             None => skipped(format!("ptxas::{}", case.name), "skipped: no assembler"),
         });
         trials.push(match &gpu {
@@ -152,7 +167,12 @@ fn skipped(name: String, reason: &str) -> Trial {
 }
 
 /// Launches a kernel of three inputs and one output given as text.
-fn launch<T: private::Element, U: private::Element>(device: &Device, text: &str, operands: &[Vec<T>; 3], out: &mut Tensor<U>) -> galatea::Result<()> {
+fn launch<T: private::Element, U: private::Element>(
+    device: &Device,
+    text: &str,
+    operands: &[Vec<T>; 3],
+    out: &mut Tensor<U>,
+) -> galatea::Result<()> {
     use private::{Args, Kernel, Launch, Param, ParamKind};
     const PARAMS: &[Param] = &[
         Param { name: "a_in", kind: ParamKind::Pointer },

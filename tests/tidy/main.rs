@@ -138,7 +138,10 @@ fn no_io(source: &Source) -> Vec<Finding> {
 
 #[test]
 fn only_the_runtime_knows_the_driver() {
-    enforce(driver_crate, &[("xtask/src/main.rs", "use cudarc::driver;"), ("kernel-lang/Cargo.toml", "[dependencies]\ncudarc = \"0.19\"\n")]);
+    enforce(
+        driver_crate,
+        &[("xtask/src/main.rs", "use cudarc::driver;"), ("kernel-lang/Cargo.toml", "[dependencies]\ncudarc = \"0.19\"\n")],
+    );
 }
 
 fn driver_crate(source: &Source) -> Vec<Finding> {

@@ -191,7 +191,11 @@ fn round_float(value: f64, dtype: Dtype) -> Result<ConstExpr, String> {
         Dtype::F32 => f64::from(value as f32),
         _ => value,
     };
-    if value.is_finite() && rounded.is_infinite() { Err(format!("`{value:?}` does not fit `{dtype}`")) } else { Ok(ConstExpr::Float(rounded)) }
+    if value.is_finite() && rounded.is_infinite() {
+        Err(format!("`{value:?}` does not fit `{dtype}`"))
+    } else {
+        Ok(ConstExpr::Float(rounded))
+    }
 }
 
 /// An integer sum of products with literals: `2 * N - M + 3`.
@@ -246,7 +250,8 @@ impl Sum {
         let Some((first, count)) = terms.next() else { return ConstExpr::Int(self.constant) };
         let mut sum = times(first, count);
         for (term, count) in terms {
-            sum = if count < 0 { join(ConstBinary::Sub, sum, times(term, -count)) } else { join(ConstBinary::Add, sum, times(term, count)) };
+            sum =
+                if count < 0 { join(ConstBinary::Sub, sum, times(term, -count)) } else { join(ConstBinary::Add, sum, times(term, count)) };
         }
         match self.constant {
             0 => sum,

@@ -19,7 +19,8 @@ pub fn run(func: &mut Function) -> Changed {
         let mut out = Vec::new();
         for inst in func.region(region).insts.clone() {
             let data = func.inst(inst);
-            if let Op::Load { base, offset, mask, in_bounds: false, .. } | Op::Store { base, offset, mask, in_bounds: false, .. } = data.op {
+            if let Op::Load { base, offset, mask, in_bounds: false, .. } | Op::Store { base, offset, mask, in_bounds: false, .. } = data.op
+            {
                 let loc = data.loc;
                 let guard = if func.unchecked {
                     mask

@@ -40,9 +40,9 @@ pub const SIMPLIFY: &[Pass] = pipeline![
 /// What makes a kernel ready for a GPU, in order; layouts are assigned last.
 pub const PIPELINE: &[Pass] = pipeline![
     split_carried_indices, // before split_full_tiles, which sees only sums of scalars and lanes
-    split_full_tiles, // before guard_accesses: full tiles need no guards
-    dce,              // the branches have copies of what stands in front of them; drop the originals before cse joins them again
-    report_accesses, // before guard_accesses: it speaks of accesses as the user wrote them
+    split_full_tiles,      // before guard_accesses: full tiles need no guards
+    dce,                   // the branches have copies of what stands in front of them; drop the originals before cse joins them again
+    report_accesses,       // before guard_accesses: it speaks of accesses as the user wrote them
     guard_accesses,
     expand_math, // after simplification: an expanded function is opaque to it
     canonicalize,

@@ -22,7 +22,8 @@ pub fn run(func: &mut Function) -> Changed {
         let mut out = Vec::new();
         for inst in func.region(region).insts.clone() {
             let data = func.inst(inst);
-            if let Op::Load { base, offset, mask, in_bounds: false, .. } | Op::Store { base, offset, mask, in_bounds: false, .. } = data.op {
+            if let Op::Load { base, offset, mask, in_bounds: false, .. } | Op::Store { base, offset, mask, in_bounds: false, .. } = data.op
+            {
                 let (loc, is_store) = (data.loc, matches!(data.op, Op::Store { .. }));
                 let scratch = func.add_region();
                 let b = &mut Builder::new(func, scratch, loc);

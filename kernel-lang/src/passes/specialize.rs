@@ -128,7 +128,9 @@ impl Specializer<'_> {
     fn elem(&self, elem: &Elem) -> Elem {
         match elem {
             Elem::Dtype(_) => elem.clone(),
-            Elem::Param(name) => self.bindings.types.iter().find(|(given, _)| given == name).map_or(elem.clone(), |(_, dtype)| (*dtype).into()),
+            Elem::Param(name) => {
+                self.bindings.types.iter().find(|(given, _)| given == name).map_or(elem.clone(), |(_, dtype)| (*dtype).into())
+            }
         }
     }
 
@@ -215,9 +217,7 @@ impl Specializer<'_> {
                 Err(message) => self.error(loc, message),
             }
         }
-        if !is_new_mistake
-            && let Err(message) = result_types(&self.out, &op, &given)
-        {
+        if !is_new_mistake && let Err(message) = result_types(&self.out, &op, &given) {
             self.error(loc, message);
         }
         let mut copies = Vec::new();

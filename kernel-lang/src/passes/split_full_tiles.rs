@@ -114,7 +114,9 @@ fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts) -> Option<Pl
     let is_early = |affine: &Affine| affine.uniform.iter().all(|(value, _)| !late[*value]);
     for inst in stretch {
         let (base, offset, mask) = match &func.inst(*inst).op {
-            Op::Load { base, offset, mask, in_bounds: false, .. } | Op::Store { base, offset, mask, in_bounds: false, .. } => (*base, *offset, *mask),
+            Op::Load { base, offset, mask, in_bounds: false, .. } | Op::Store { base, offset, mask, in_bounds: false, .. } => {
+                (*base, *offset, *mask)
+            }
             _ => continue,
         };
         let ty = func.ty(offset);

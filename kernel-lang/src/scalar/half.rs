@@ -79,7 +79,8 @@ pub(crate) fn sum_to_odd(a: f64, b: f64) -> f64 {
     let is_away = (error > 0.0) == (nearest > 0.0);
     let neighbour = if is_away { bits.wrapping_add(1) } else { bits.wrapping_sub(1) };
     // Of the two floats around the sum one is odd: the nearest, or its neighbour on the side of the error.
-    let is_inexact = error > 0.0 || error < 0.0;
+    // A sum that overflows or is NaN has the error NaN.
+    let is_inexact = error.abs() > 0.0;
     if is_inexact && bits & 1 == 0 { f64::from_bits(neighbour) } else { nearest }
 }
 

@@ -36,9 +36,9 @@ impl Emitter<'_> {
             return self.cast_one(wide, Dtype::F32, to);
         }
         match (from, to) {
-            (Dtype::Bool, _) => self.from_bool(x, to),
-            (_, Dtype::Bool) => self.to_bool(x, from),
-            (_, Dtype::F16 | Dtype::Bf16) => self.to_half(x, from, to),
+            (Dtype::Bool, _) => self.bool_to(x, to),
+            (_, Dtype::Bool) => self.truth_of(x, from),
+            (_, Dtype::F16 | Dtype::Bf16) => self.round_to_half(x, from, to),
             _ if from.is_int() && to.is_int() => self.between_ints(x, from, to),
             _ if to.is_int() => self.float_to_int(x, from, to),
             _ => {
@@ -63,7 +63,7 @@ impl Emitter<'_> {
         d
     }
 
-    fn from_bool(&mut self, x: Reg, to: Dtype) -> Reg {
+    fn bool_to(&mut self, x: Reg, to: Dtype) -> Reg {
         let d = self.reg(Class::of(to));
         match to {
             Dtype::F16 => asm!(self, "selp.b16 {d}, 0x3c00, 0, {x}"),
@@ -76,7 +76,7 @@ impl Emitter<'_> {
     }
 
     /// NaN is not zero, so it is `true`.
-    fn to_bool(&mut self, x: Reg, from: Dtype) -> Reg {
+    fn truth_of(&mut self, x: Reg, from: Dtype) -> Reg {
         let d = self.reg(Class::Pred);
         match from {
             Dtype::F32 => asm!(self, "setp.neu.f32 {d}, {x}, 0f00000000"),
@@ -128,7 +128,7 @@ impl Emitter<'_> {
         d
     }
 
-    fn to_half(&mut self, x: Reg, from: Dtype, to: Dtype) -> Reg {
+    fn round_to_half(&mut self, x: Reg, from: Dtype, to: Dtype) -> Reg {
         let single = match from {
             Dtype::F32 => x,
             Dtype::F64 => self.round_to_odd(x, from),

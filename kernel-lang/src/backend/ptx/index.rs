@@ -136,14 +136,16 @@ impl Emitter<'_> {
     }
 
     /// `base + bytes * (uniform + thread part)`, computed once in a region for all accesses alike. Constants are left to the caller.
-    pub(super) fn address(&mut self, base: Option<Reg>, base_value: Option<Value>, affine: &Affine, layout: Option<&Layout>, bytes: i64) -> Reg {
-        let key = AddressKey {
-            base: base_value,
-            uniform: affine.uniform.clone(),
-            lanes: affine.lanes.clone(),
-            layout: layout.cloned(),
-            bytes,
-        };
+    pub(super) fn address(
+        &mut self,
+        base: Option<Reg>,
+        base_value: Option<Value>,
+        affine: &Affine,
+        layout: Option<&Layout>,
+        bytes: i64,
+    ) -> Reg {
+        let key =
+            AddressKey { base: base_value, uniform: affine.uniform.clone(), lanes: affine.lanes.clone(), layout: layout.cloned(), bytes };
         if let Some(known) = self.addresses.iter().rev().find_map(|scope| scope.get(&key)) {
             return *known;
         }

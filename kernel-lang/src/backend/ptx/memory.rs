@@ -69,7 +69,8 @@ impl Emitter<'_> {
         match self.facts.get(self.func, offset) {
             Some(affine) => {
                 let address = self.address(Some(base_reg), Some(base), &affine, layout.as_ref(), bytes);
-                let constant = |register| affine.constant.wrapping_add(Self::register_part(layout.as_ref(), &affine, register)).wrapping_mul(bytes);
+                let constant =
+                    |register| affine.constant.wrapping_add(Self::register_part(layout.as_ref(), &affine, register)).wrapping_mul(bytes);
                 let group = if mask.is_none() || matches!(mask.and_then(|mask| self.lanes[mask].clone()), Some(Lanes::Splat(_))) {
                     group(layout.as_ref(), &affine, align, dtype)
                 } else {

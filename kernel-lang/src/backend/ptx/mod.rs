@@ -106,7 +106,8 @@ pub fn emit(func: Verified<'_>, target: &Target, num_warps: u32) -> (String, Vec
         text.push_str(&format!(".const .align 4 .b32 two_over_pi[{}] = {{{}}};\n\n", words.len(), words.join(", ")));
     }
     text.push_str(&format!(".visible .entry {}(\n", func.name));
-    let mut params: Vec<String> = func.params.iter().enumerate().flat_map(|(index, param)| param_declarations(func, index, param.value)).collect();
+    let mut params: Vec<String> =
+        func.params.iter().enumerate().flat_map(|(index, param)| param_declarations(func, index, param.value)).collect();
     if func.reports {
         params.push("\t.param .u64 .ptr .global .align 8 report".to_string());
     }

@@ -3,8 +3,8 @@
 use crate::ir::Value;
 use crate::location::{Loc, Name};
 
-use super::registers::{Class, Reg, asm};
 use super::Emitter;
+use super::registers::{Class, Reg, asm};
 
 /// An access that reports: what the number in a [`report`](REPORT_BYTES) stands for.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,0 +1,161 @@
+//! What a launch costs: the first one of a process, and every later one beside the driver's own call.
+//!
+//! ```sh
+//! cargo bench --bench launch
+//! ```
+//!
+//! The first launch loads the embedded PTX, which the driver compiles: measured in new processes after the context is made, without the
+//! driver's cache of compiled code. Enqueueing is timed in rounds, ours and `cuLaunchKernel` in turns, on a kernel of four arguments.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::error::Error;
+use std::process::Command;
+use std::time::Instant;
+
+use galatea::cudarc::driver::sys;
+use galatea::prelude::*;
+
+#[kernel(BLOCK_SIZE = 1024)]
+fn add<const BLOCK_SIZE: usize>(x: Ptr<f32>, y: Ptr<f32>, out: PtrMut<f32>, n: usize) {
+    let offsets = program_id(0) * BLOCK_SIZE + arange(0, BLOCK_SIZE);
+    let mask = offsets < n;
+    let sum = load(x + offsets, mask = mask) + load(y + offsets, mask = mask);
+    store(out + offsets, sum, mask = mask);
+}
+
+/// Counts the allocations of a thread.
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: everything is passed on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(start, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+const FIRST: &str = "--first-launch";
+const LAUNCHES: u32 = 200;
+const ROUNDS: usize = 200;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    if Device::cuda_count() == 0 {
+        println!("skipped: there is no CUDA device");
+        return Ok(());
+    }
+    if std::env::args().any(|word| word == FIRST) {
+        return first_launch();
+    }
+    for _ in 0..3 {
+        let child = Command::new(std::env::current_exe()?).arg(FIRST).env("CUDA_CACHE_DISABLE", "1").output()?;
+        print!("{}{}", String::from_utf8_lossy(&child.stdout), String::from_utf8_lossy(&child.stderr));
+    }
+    enqueue()
+}
+
+fn first_launch() -> Result<(), Box<dyn Error>> {
+    let start = Instant::now();
+    let device = Device::cuda(0)?;
+    device.synchronize()?;
+    let context = start.elapsed();
+    let (x, y) = (device.tensor(&[1.0f32; 5000])?, device.tensor(&[2.0f32; 5000])?);
+    let mut out = device.zeros::<f32>(5000)?;
+    device.synchronize()?;
+    let start = Instant::now();
+    add::<1024>(&x, &y, &mut out, 5000).grid(cdiv(5000, 1024)).launch()?;
+    device.synchronize()?;
+    let first = start.elapsed();
+    let start = Instant::now();
+    add::<1024>(&x, &y, &mut out, 5000).grid(cdiv(5000, 1024)).launch()?;
+    device.synchronize()?;
+    let second = start.elapsed();
+    if out.to_vec()? != [3.0f32; 5000] {
+        return Err("the first launch is wrong".into());
+    }
+    println!("context {context:.1?}; first launch to its end {first:.2?}; second {second:.1?}");
+    Ok(())
+}
+
+fn enqueue() -> Result<(), Box<dyn Error>> {
+    let device = Device::cuda(0)?;
+    let n = 1024;
+    let (x, y) = (device.tensor(&[1.0f32; 1024])?, device.tensor(&[2.0f32; 1024])?);
+    let mut out = device.zeros::<f32>(n)?;
+    let variant = raw::Function::load(&device)?;
+    let (mut ours, mut raws) = (Vec::new(), Vec::new());
+    let mut allocations = 0;
+    for _ in 0..ROUNDS {
+        let before = ALLOCATIONS.get();
+        let start = Instant::now();
+        for _ in 0..LAUNCHES {
+            add::<1024>(&x, &y, &mut out, n).grid(1).launch()?;
+        }
+        ours.push(start.elapsed() / LAUNCHES);
+        allocations += ALLOCATIONS.get() - before;
+        device.synchronize()?;
+        let start = Instant::now();
+        for _ in 0..LAUNCHES {
+            variant.launch()?;
+        }
+        raws.push(start.elapsed() / LAUNCHES);
+        device.synchronize()?;
+    }
+    ours.sort();
+    raws.sort();
+    let (ours, raw) = (ours[ROUNDS / 2], raws[ROUNDS / 2]);
+    println!(
+        "enqueue of 4 arguments: ours {ours:?}, cuLaunchKernel {raw:?}, difference {:?}; {allocations} allocations in {} launches",
+        ours.saturating_sub(raw),
+        ROUNDS as u32 * LAUNCHES
+    );
+    Ok(())
+}
+
+/// The same kernel through the driver's calls alone.
+mod raw {
+    use super::*;
+
+    pub(super) struct Function {
+        function: sys::CUfunction,
+        stream: sys::CUstream,
+    }
+
+    impl Function {
+        pub(super) fn load(device: &Device) -> Result<Function, Box<dyn Error>> {
+            // A kernel with as many arguments that does nothing.
+            let ptx = c".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry nop(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d, .param .u64 e, .param .u64 f, .param .u64 g) { ret; }\n";
+            let stream = device.stream().cuda_stream().ok_or("the device is a CUDA device")?.cu_stream();
+            let (mut module, mut function) = (std::ptr::null_mut(), std::ptr::null_mut());
+            // SAFETY: the PTX ends in a zero byte, and the context of the device is current.
+            unsafe {
+                sys::cuModuleLoadData(&mut module, ptx.as_ptr().cast()).result()?;
+                sys::cuModuleGetFunction(&mut function, module, c"nop".as_ptr()).result()?;
+            }
+            Ok(Function { function, stream })
+        }
+
+        pub(super) fn launch(&self) -> Result<(), Box<dyn Error>> {
+            let words = [0u64; 7];
+            let mut params = words.each_ref().map(|word| std::ptr::from_ref(word).cast_mut().cast());
+            // SAFETY: the kernel takes seven words and touches no memory.
+            unsafe {
+                sys::cuLaunchKernel(self.function, 1, 1, 1, 128, 1, 1, 0, self.stream, params.as_mut_ptr(), std::ptr::null_mut()).result()?;
+            }
+            Ok(())
+        }
+    }
+}
