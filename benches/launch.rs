@@ -153,7 +153,8 @@ mod raw {
             let mut params = words.each_ref().map(|word| std::ptr::from_ref(word).cast_mut().cast());
             // SAFETY: the kernel takes seven words and touches no memory.
             unsafe {
-                sys::cuLaunchKernel(self.function, 1, 1, 1, 128, 1, 1, 0, self.stream, params.as_mut_ptr(), std::ptr::null_mut()).result()?;
+                sys::cuLaunchKernel(self.function, 1, 1, 1, 128, 1, 1, 0, self.stream, params.as_mut_ptr(), std::ptr::null_mut())
+                    .result()?;
             }
             Ok(())
         }

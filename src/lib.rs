@@ -26,7 +26,7 @@
 //! # }
 //! ```
 //!
-//! The words of a kernel are documented in [`dsl`]; devices, tensors and launches below; [`bench`] times launches and [`tune`] tells
+//! The words of a kernel are documented in [`dsl`]; devices, tensors and launches below; [`mod@bench`] times launches and [`tune`] tells
 //! what `#[autotune]` tried and chose.
 
 pub use kernel_lang::dsl;
