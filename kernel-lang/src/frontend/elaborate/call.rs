@@ -395,7 +395,7 @@ impl Elaborator<'_> {
         let Some(values) = self.alike("cdiv", &[(&a, lhs.place), (&b, rhs.place)], place) else { return Meaning::Poison };
         let (a_value, b_value) = (values[0], values[1]);
         if !self.check_domain(a_value, Domain::Int) {
-            let found = self.describe(if self.elem_of(&a).is_some() { &a } else { &b });
+            let found = self.describe(if self.is_float(&a) || !self.is_float(&b) { &a } else { &b });
             self.errors.push_help(place, format!("`cdiv` takes an integer, not {found}"), "a float is rounded up with `ceil(a / b)`");
             return Meaning::Poison;
         }

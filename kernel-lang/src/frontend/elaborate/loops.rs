@@ -2,6 +2,7 @@
 
 use super::join::Plan;
 use super::meaning::{Constant, Kind, Meaning};
+use super::scope::Origin;
 use super::{Elaborator, Region, Value};
 use crate::dtype::Dtype;
 use crate::frontend::ast::{Expr, ExprKind, For, Pattern, While};
@@ -191,6 +192,9 @@ impl Elaborator<'_> {
             // A pattern that is no name has been reported; its names mean nothing.
             let meaning = if matches!(index, Pattern::Tuple(..)) { Meaning::Poison } else { meaning };
             cx.bind_meaning(index, meaning);
+            if let (Pattern::Name { .. }, Some(variable)) = (index, cx.variables.last_mut()) {
+                variable.origin = Origin::LoopIndex;
+            }
             cx.scoped(|cx| cx.stmts(&inner.body.stmts));
         });
     }

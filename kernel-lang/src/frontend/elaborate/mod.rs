@@ -26,7 +26,7 @@ use crate::frontend::signature::Signature;
 use crate::ir::{self, Builder, ConstParam, Elem, Function, Op, Region, Stage, Type, TypeParam, Value};
 
 use meaning::{Constant, Kind, Meaning};
-use scope::Variable;
+use scope::{Origin, Variable};
 
 /// A kernel's IR and where it came from.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ pub(crate) fn run(signature: &Signature, body: &Block, unchecked: bool, file: &s
                 if ty.is_pointer() { Meaning::Pointer { base: value, offset: None } } else { Meaning::Value(value) }
             }
         };
-        cx.declare(Variable { name: param.name.text.clone(), meaning, mutable: param.mutable, is_param: true });
+        cx.declare(Variable { name: param.name.text.clone(), meaning, mutable: param.mutable, origin: Origin::Parameter });
     }
     cx.scoped(|cx| cx.stmts(&body.stmts));
     cx.append(Op::Return {}, Place { start: body.place.end, end: body.place.end });
