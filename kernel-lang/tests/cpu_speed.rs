@@ -167,3 +167,24 @@ fn vector_add_and_silu_beside_plain_loops() {
     report("silu bf16", times);
     hot("silu bf16", &program, &args);
 }
+
+/// What each function of `f32` costs, beside the standard library's where it has one.
+#[test]
+#[ignore = "a measurement"]
+fn functions_of_f32() {
+    let x: Vec<f32> = (0..1024).map(|i| i as f32 * 0.02 - 10.0).collect();
+    let mut y = vec![0f32; 1024];
+    for op in ["exp", "log", "sqrt", "rsqrt", "sin", "cos", "tan", "tanh", "sigmoid", "erf", "floor", "round"] {
+        let text = format!(
+            "kernel @op(%x: ptr<f32>, %y: ptr_mut<f32>) {{
+    %lane = arange {{start = 0, end = 1024}} : tile<i64, [1024]>
+    %a = load %x, %lane : tile<f32, [1024]>
+    %b = {op} %a : tile<f32, [1024]>
+    store %y, %lane, %b
+    return
+}}
+"
+        );
+        hot(op, &compile(&text), &[x.as_ptr() as u64, 1024, y.as_mut_ptr() as u64, 1024]);
+    }
+}

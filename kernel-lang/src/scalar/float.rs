@@ -6,6 +6,7 @@ use half::{bf16, f16};
 
 use crate::scalar::half as convert;
 use crate::scalar::math;
+use crate::scalar::pio2::SMALL;
 
 /// A float element. Ops widen it, compute, and narrow the result: one rounding each for `f16` and `bf16`, none for `f32` and `f64`.
 pub(super) trait Real: Copy + 'static {
@@ -95,6 +96,14 @@ pub(super) trait Wide:
     fn sin(self) -> Self;
     fn cos(self) -> Self;
     fn tan(self) -> Self;
+    /// As [`Wide::sin`] of an angle that is not [hard](Wide::is_hard_angle), without branches.
+    fn sin_small(self) -> Self;
+    /// As [`Wide::cos`] of such an angle.
+    fn cos_small(self) -> Self;
+    /// As [`Wide::tan`] of such an angle.
+    fn tan_small(self) -> Self;
+    /// Does the angle need the whole function?
+    fn is_hard_angle(self) -> bool;
     fn tanh(self) -> Self;
     fn sigmoid(self) -> Self;
     fn erf(self) -> Self;
@@ -113,9 +122,13 @@ pub(super) trait Wide:
 
 /// What both widths share: `[name = function of the type]`.
 macro_rules! wide {
-    ($ty:ident { $($name:ident = $function:expr,)* }) => {
+    ($ty:ident { is_hard_angle = $hard:expr, $($name:ident = $function:expr,)* }) => {
         impl Wide for $ty {
             $(#[inline(always)] fn $name(self) -> $ty { $function(self) })*
+            #[inline(always)]
+            fn is_hard_angle(self) -> bool {
+                $hard(self)
+            }
             #[inline(always)]
             fn recip(self) -> $ty {
                 1.0 / self
@@ -144,6 +157,7 @@ macro_rules! wide {
 }
 
 wide!(f32 {
+    is_hard_angle = |x: f32| x.is_nan() || x.abs() >= SMALL,
     exp = math::exp,
     exp2 = math::exp2,
     log = math::log,
@@ -153,6 +167,9 @@ wide!(f32 {
     sin = math::sin,
     cos = math::cos,
     tan = math::tan,
+    sin_small = math::sin_small,
+    cos_small = math::cos_small,
+    tan_small = math::tan_small,
     tanh = math::tanh,
     sigmoid = math::sigmoid,
     erf = |x: f32| libm::erf(f64::from(x)) as f32,
@@ -164,6 +181,7 @@ wide!(f32 {
 });
 
 wide!(f64 {
+    is_hard_angle = |_: f64| false,
     exp = f64::exp,
     exp2 = f64::exp2,
     log = f64::ln,
@@ -173,6 +191,9 @@ wide!(f64 {
     sin = f64::sin,
     cos = f64::cos,
     tan = f64::tan,
+    sin_small = f64::sin,
+    cos_small = f64::cos,
+    tan_small = f64::tan,
     tanh = f64::tanh,
     sigmoid = |x: f64| {
         let small = (-x.abs()).exp();

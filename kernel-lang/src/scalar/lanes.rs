@@ -89,6 +89,29 @@ makers! {
     lanes3, wide3, (a: A at 0, b: B at 1, c: B at 2) -> B, <A, B>
 }
 
+/// The loop over `usual`, and then over `whole` for the lanes that are `hard`, which are rare.
+fn wide1_but<A: Copy, R: Copy, F: Fn(A) -> R + Copy, H: Fn(A) -> bool + Copy, G: Fn(A) -> R + Copy>(_: F, _: H, _: G) -> Lanes {
+    unsafe fn run<A: Copy, R: Copy, F: Fn(A) -> R + Copy, H: Fn(A) -> bool + Copy, G: Fn(A) -> R + Copy>(
+        result: *mut u8,
+        operands: [*const u8; 3],
+        count: usize,
+    ) {
+        let (hard, whole) = (conjured::<H>(), conjured::<G>());
+        // SAFETY: the contract of `Lanes`, here and below.
+        unsafe { wide1(conjured::<F>())(result, operands, count) };
+        // SAFETY: as above.
+        let a = unsafe { lane::<A>(operands[0], count) };
+        if a.iter().fold(false, |any, a| any | hard(*a)) {
+            // SAFETY: as above.
+            let result = unsafe { out::<R>(result, count) };
+            for lane in (0..count).filter(|lane| hard(a[*lane])) {
+                result[lane] = whole(a[lane]);
+            }
+        }
+    }
+    run::<A, R, F, H, G>
+}
+
 /// The function of a type without size.
 fn conjured<F: Copy>() -> F {
     const { assert!(size_of::<F>() == 0) };
@@ -221,6 +244,11 @@ fn unary_float<T: Real>(op: UnaryOp) -> Lanes {
             wide1(|x: T| T::narrow(x.widen().$function()))
         };
     }
+    macro_rules! angle {
+        ($small:ident, $function:ident) => {
+            wide1_but(|x: T| T::narrow(x.widen().$small()), |x: T| x.widen().is_hard_angle(), |x: T| T::narrow(x.widen().$function()))
+        };
+    }
     match op {
         UnaryOp::Exp => wide!(exp),
         UnaryOp::Exp2 | UnaryOp::ExpApprox2 => wide!(exp2),
@@ -229,9 +257,9 @@ fn unary_float<T: Real>(op: UnaryOp) -> Lanes {
         UnaryOp::Sqrt => wide!(sqrt),
         UnaryOp::Rsqrt | UnaryOp::RsqrtApprox => wide!(rsqrt),
         UnaryOp::RecipApprox => wide!(recip),
-        UnaryOp::Sin => wide!(sin),
-        UnaryOp::Cos => wide!(cos),
-        UnaryOp::Tan => wide!(tan),
+        UnaryOp::Sin => angle!(sin_small, sin),
+        UnaryOp::Cos => angle!(cos_small, cos),
+        UnaryOp::Tan => angle!(tan_small, tan),
         UnaryOp::Tanh => wide!(tanh),
         UnaryOp::Sigmoid => wide!(sigmoid),
         UnaryOp::Erf => wide!(erf),

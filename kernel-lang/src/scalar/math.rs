@@ -12,7 +12,7 @@
 
 use std::f64::consts::{LN_2, LOG2_E};
 
-use crate::scalar::pio2::reduce_wide;
+use crate::scalar::pio2::{reduce_small, reduce_wide};
 
 /// Adding it to a number below 2^51 rounds that to an integer, which then stands in the low bits of the sum.
 pub(super) const ROUND: f64 = 1.5 * 4_503_599_627_370_496.0;
@@ -102,34 +102,39 @@ fn sin_cos_near(r: f64) -> (f64, f64) {
     (sin, cos)
 }
 
-/// sin and cos of any angle, NaN of NaN and infinities.
+/// sin of the angle that is so many right angles more than the remainder. Only the quadrant's last two bits count.
 #[inline(always)]
-fn sin_cos(x: f32) -> (f64, f64) {
-    if !x.is_finite() {
-        return (f64::NAN, f64::NAN);
-    }
-    let (remainder, quadrant) = reduce_wide(x);
+fn sin_of(remainder: f64, quadrant: u64) -> f64 {
     let (sin, cos) = sin_cos_near(remainder);
-    match quadrant {
-        0 => (sin, cos),
-        1 => (cos, -sin),
-        2 => (-sin, -cos),
-        _ => (-cos, sin),
-    }
+    let value = if quadrant & 1 == 0 { sin } else { cos };
+    f64::from_bits(value.to_bits() ^ (quadrant & 2) << 62)
 }
 
-#[inline]
-pub(super) fn sin(x: f32) -> f32 {
-    sin_cos(x).0 as f32
+/// As [`sin_of`], cos.
+#[inline(always)]
+fn cos_of(remainder: f64, quadrant: u64) -> f64 {
+    let (sin, cos) = sin_cos_near(remainder);
+    let value = if quadrant & 1 == 0 { cos } else { sin };
+    f64::from_bits(value.to_bits() ^ (quadrant.wrapping_add(1) & 2) << 62)
 }
 
-#[inline]
-pub(super) fn cos(x: f32) -> f32 {
-    sin_cos(x).1 as f32
+/// Declares a function of any angle, and one of angles below [`SMALL`](crate::scalar::pio2::SMALL), which has no branches.
+macro_rules! of_angles {
+    ($name:ident, $small:ident, |$remainder:ident, $quadrant:ident| $body:expr) => {
+        #[inline(always)]
+        pub(super) fn $small(x: f32) -> f32 {
+            let ($remainder, $quadrant) = reduce_small(x);
+            $body as f32
+        }
+
+        #[inline]
+        pub(super) fn $name(x: f32) -> f32 {
+            let ($remainder, $quadrant) = reduce_wide(x);
+            if x.is_finite() { $body as f32 } else { f32::NAN }
+        }
+    };
 }
 
-#[inline]
-pub(super) fn tan(x: f32) -> f32 {
-    let (sin, cos) = sin_cos(x);
-    (sin / cos) as f32
-}
+of_angles!(sin, sin_small, |remainder, quadrant| sin_of(remainder, quadrant));
+of_angles!(cos, cos_small, |remainder, quadrant| cos_of(remainder, quadrant));
+of_angles!(tan, tan_small, |remainder, quadrant| (sin_of(remainder, quadrant) / cos_of(remainder, quadrant)));

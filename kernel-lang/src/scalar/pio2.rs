@@ -21,16 +21,24 @@ pub(crate) fn reduce_pio2(x: f32) -> (f32, i32) {
         return (f32::NAN, 0);
     }
     let (remainder, quadrant) = reduce_wide(x);
-    (remainder as f32, quadrant)
+    (remainder as f32, (quadrant & 3) as i32)
 }
 
-/// As [`reduce_pio2`] of a finite angle, the remainder to about 50 bits.
-pub(super) fn reduce_wide(x: f32) -> (f64, i32) {
-    if x.abs() < 1_048_576.0 {
-        let multiple = (f64::from(x) * FRAC_2_PI + ROUND) - ROUND;
-        let remainder = (f64::from(x) - multiple * PIO2_HIGH) - multiple * PIO2_LOW;
-        // A zero keeps its sign.
-        return if multiple == 0.0 { (f64::from(x), 0) } else { (remainder, (multiple as i64 & 3) as i32) };
+/// Angles below it are reduced by subtraction.
+pub(super) const SMALL: f32 = 1_048_576.0;
+
+/// As [`reduce_wide`], of an angle below [`SMALL`]. Only the last two bits of the multiple count.
+#[inline(always)]
+pub(super) fn reduce_small(x: f32) -> (f64, u64) {
+    let rounded = f64::from(x) * FRAC_2_PI + ROUND;
+    let multiple = rounded - ROUND;
+    ((f64::from(x) - multiple * PIO2_HIGH) - multiple * PIO2_LOW, rounded.to_bits())
+}
+
+/// The remainder of a finite angle to about 50 bits, and the multiple, of which the last two bits count.
+pub(super) fn reduce_wide(x: f32) -> (f64, u64) {
+    if x.abs() < SMALL {
+        return reduce_small(x);
     }
     // x = mantissa * 2^exponent, exponent >= -3. Bits of 2/pi above 2^(2 - exponent) contribute multiples of 4 to the product.
     let bits = x.abs().to_bits();
@@ -42,8 +50,8 @@ pub(super) fn reduce_wide(x: f32) -> (f64, i32) {
     let multiple = product.wrapping_add(1 << 125) >> 126;
     let fraction = product.wrapping_sub(multiple << 126) as i128;
     let remainder = fraction as f64 * (FRAC_PI_2 * 2f64.powi(-126));
-    let multiple = multiple as i32;
-    if x < 0.0 { (-remainder, -multiple & 3) } else { (remainder, multiple & 3) }
+    let multiple = multiple as u64;
+    if x < 0.0 { (-remainder, multiple.wrapping_neg()) } else { (remainder, multiple) }
 }
 
 /// 128 bits of 2/pi from bit `skip` after the point; a negative `skip` puts zeros before.
@@ -71,7 +79,7 @@ mod tests {
                 let x = f32::from_bits(exponent << 23 | (state >> 41) as u32 | (state as u32 & 0x8000_0000));
                 let (remainder, quadrant) = reduce_wide(x);
                 assert!(remainder.abs() <= FRAC_PI_2 / 2.0 * (1.0 + 1e-7), "{x:e}");
-                let sine = match quadrant {
+                let sine = match quadrant & 3 {
                     0 => remainder.sin(),
                     1 => remainder.cos(),
                     2 => -remainder.sin(),

@@ -17,13 +17,13 @@ const CASES: &[Case] = &[
     Case { name: "exp2", exact: f64::exp2, worst_device: 2.0, exact_device: 0.5 },
     Case { name: "sigmoid", exact: sigmoid, worst_device: 5.2, exact_device: 2.4 },
     Case { name: "tanh", exact: f64::tanh, worst_device: 2.6, exact_device: 1.8 },
-    Case { name: "log", exact: f64::ln, worst_device: 1.0, exact_device: 1.0 },
-    Case { name: "log2", exact: f64::log2, worst_device: 2.0, exact_device: 2.0 },
+    Case { name: "log", exact: f64::ln, worst_device: 1.2, exact_device: 1.2 },
+    Case { name: "log2", exact: f64::log2, worst_device: 1.9, exact_device: 1.9 },
     Case { name: "rsqrt", exact: |x| 1.0 / x.sqrt(), worst_device: 2.0, exact_device: 0.5 },
-    Case { name: "sin", exact: f64::sin, worst_device: 1.5, exact_device: 1.5 },
-    Case { name: "cos", exact: f64::cos, worst_device: 1.5, exact_device: 1.5 },
-    Case { name: "tan", exact: f64::tan, worst_device: 3.0, exact_device: 2.5 },
-    Case { name: "erf", exact: erf, worst_device: 1.5, exact_device: 1.2 },
+    Case { name: "sin", exact: f64::sin, worst_device: 1.6, exact_device: 1.6 },
+    Case { name: "cos", exact: f64::cos, worst_device: 1.6, exact_device: 1.6 },
+    Case { name: "tan", exact: f64::tan, worst_device: 3.6, exact_device: 3.2 },
+    Case { name: "erf", exact: erf, worst_device: 1.5, exact_device: 1.3 },
     Case { name: "round", exact: f64::round, worst_device: 0.0, exact_device: 0.0 },
 ];
 
@@ -60,8 +60,22 @@ fn samples(per_exponent: usize) -> Vec<f32> {
         bits.extend([exponent << 23, (exponent << 23) | 1, (exponent << 23) | 0x7f_ffff]);
         bits.extend((0..per_exponent).map(|_| (exponent << 23) | (random() & 0x7f_ffff)));
     }
-    let mut places =
-        vec![0.0f32, 1.0, 0.5, 2.0, 0.5625, 0.9375, 3.9375, 2.0 / 3.0, 4.0 / 3.0, 87.336_55, 88.722_84, 103.972_08, 104.0, 105_615.0];
+    let mut places = vec![
+        0.0f32,
+        1.0,
+        0.5,
+        2.0,
+        0.5625,
+        0.9375,
+        3.9375,
+        std::f32::consts::FRAC_1_SQRT_2,
+        std::f32::consts::SQRT_2,
+        87.336_55,
+        88.722_84,
+        103.972_08,
+        104.0,
+        105_615.0,
+    ];
     places.extend([126.0, 127.0, 128.0, 149.0, 150.0, 8_388_608.0, 4_194_304.0, 2.5, 1.5, 9.010_914, 17.33, 8_388_607.5]);
     places.extend((1..200).map(|n| (f64::from(n) * std::f64::consts::FRAC_PI_4) as f32));
     for place in places {

@@ -6,11 +6,11 @@
 //!
 //! | file | what it knows |
 //! |---|---|
-//! | [`forms`] | which tiles are functions of the lane's index: offsets `a + b * lane`, masks `offset < n` |
-//! | [`translate`], [`symbolic`], [`control`] | IR to instructions |
-//! | [`allocate`] | instructions to places in the scratch |
-//! | [`code`] | the instructions |
-//! | [`execute`], [`access`], [`memory`] | running them |
+//! | `forms` | which tiles are functions of the lane's index: offsets `a + b * lane`, masks `offset < n` |
+//! | `translate`, `symbolic`, `control` | IR to instructions |
+//! | `allocate` | instructions to places in the scratch |
+//! | `code` | the instructions |
+//! | `execute`, `access`, `memory` | running them |
 //!
 //! **Memory.** Lanes outside their tensor never touch memory, in `unchecked` kernels too. Programs of one launch run in parallel over the
 //! same tensors with plain accesses: two programs that store to one element, or one that loads what another stores, race as they do on a

@@ -143,7 +143,7 @@ def define(name, bits):
 def _():
     # relative error of ln(1 + x) ~ x: weight x^2 / ln(1 + x)
     w = lambda x: abs(x**2 / log(1 + x)) if abs(x) > mpf(10) ** -15 else abs(x)
-    return fit(log1p_tail, w, range(0, 8), mpf(-1) / 3, mpf(1) / 3, 32)
+    return fit(log1p_tail, w, range(0, 8), sqrt(mpf(1) / 2) - 1, sqrt(mpf(2)) - 1, 32)
 
 
 @define("log2 f32", 32)
@@ -152,7 +152,7 @@ def _():
     ln2 = log(mpf(2))
     f = lambda x: log1p_tail(x) / ln2
     w = lambda x: abs(x**2 / log(1 + x) * ln2) if abs(x) > mpf(10) ** -15 else abs(x)
-    return fit(f, w, range(0, 8), mpf(-1) / 3, mpf(1) / 3, 32)
+    return fit(f, w, range(0, 8), sqrt(mpf(1) / 2) - 1, sqrt(mpf(2)) - 1, 32)
 
 
 @define("log half", 32)

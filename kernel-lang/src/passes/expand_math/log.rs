@@ -1,38 +1,37 @@
-//! `log` and `log2`: x = 2^e (1 + r) with 1 + r in [2/3, 4/3), then a polynomial in r.
+//! `log` and `log2`: x = 2^e (1 + r) with 1 + r in [0.707, 1.415), then a polynomial in r.
 
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, CompareOp, Value};
 
 use super::formula::Formula;
 
-/// The bits of the `f32` 2/3, rounded up.
-const TWO_THIRDS: i128 = 0x3f2a_aaab;
+/// The bits of the `f32` next to the root of 1/2. With this split, e + log2(1 + r) is never in a lower binade than e + r log2(e) is.
+const ROOT_HALF: i128 = 0x3f35_04f3;
 /// ln(1 + r) = r + r^2 p(r); relative error 2^-25.2.
 const LOG: [f64; 8] = [
-    -0.49999937415122986,
-    0.33333200216293335,
-    -0.2500774562358856,
-    0.2001107931137085,
-    -0.1641709804534912,
-    0.13996998965740204,
-    -0.15383216738700867,
-    0.14021331071853638,
+    -0.49999991059303284,
+    0.3333394527435303,
+    -0.25001776218414307,
+    0.19962240755558014,
+    -0.1657031774520874,
+    0.1491634100675583,
+    -0.14307667315006256,
+    0.0873875617980957,
 ];
 /// log2(1 + r) = r log2(e) + r^2 p(r); relative error 2^-25.2.
 const LOG2: [f64; 8] = [
-    -0.7213466167449951,
-    0.4808964133262634,
-    -0.360785573720932,
-    0.28869932889938354,
-    -0.2368474304676056,
-    0.20192837715148926,
-    -0.22193913161754608,
-    0.20230650901794434,
+    -0.7213473916053772,
+    0.4809072017669678,
+    -0.36069944500923157,
+    0.28799355030059814,
+    -0.23905734717845917,
+    0.2152014821767807,
+    -0.2064291536808014,
+    0.12607932090759277,
 ];
 const LN_2: f64 = 0.6931471824645996;
-/// log2(e) = `LOG2_E_HIGH` + `LOG2_E_LOW`, both `f32`.
-const LOG2_E_HIGH: f64 = 1.4426950216293335;
-const LOG2_E_LOW: f64 = 1.925963033500011e-08;
+/// log2(e) - 5/4
+const LOG2_E_REST: f64 = 0.1926950365304947;
 
 /// The r and e of x; a subnormal x is scaled by 2^23 first. Finite nonsense where x is not positive and finite.
 fn split(f: &mut Formula<'_>, x: Value) -> (Value, Value) {
@@ -43,7 +42,7 @@ fn split(f: &mut Formula<'_>, x: Value) -> (Value, Value) {
     let offset = f.select(is_tiny, minus_23, zero);
 
     let bits = f.bits(normal);
-    let above = f.int_op(BinaryOp::Sub, bits, TWO_THIRDS);
+    let above = f.int_op(BinaryOp::Sub, bits, ROOT_HALF);
     let exponent = f.int_op(BinaryOp::And, above, 0xff80_0000);
     let mantissa = f.binary(BinaryOp::Sub, bits, exponent);
     let mantissa = f.float(mantissa);
@@ -80,8 +79,9 @@ pub(super) fn log(f: &mut Formula<'_>, x: Value) -> Value {
 pub(super) fn log2(f: &mut Formula<'_>, x: Value) -> Value {
     let (r, e) = split(f, x);
     let p = f.polynomial(r, &LOG2);
-    let slope = f.fma_plus(r, p, LOG2_E_LOW);
-    let high = f.fma_k(r, LOG2_E_HIGH, e);
-    let result = f.fma(r, slope, high);
+    // The parts that are rounded are small: r log2(e) is taken as 5/4 r, which is exact in the fma, and the rest.
+    let slope = f.fma_plus(r, p, LOG2_E_REST);
+    let rest = f.fma(r, slope, e);
+    let result = f.fma_k(r, 1.25, rest);
     outside_domain(f, x, result)
 }
