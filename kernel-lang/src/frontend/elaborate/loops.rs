@@ -62,6 +62,13 @@ impl Elaborator<'_> {
             _ => value,
         };
         let (lower, upper, step) = (widen(bounds.0), widen(bounds.1), widen(bounds.2));
+        // As in a `for`, nothing runs if the step is not positive; a constant one is.
+        let is_positive = if matches!(self.func.def_op(bounds.2), Some(Op::Const { value: ConstExpr::Int(_) })) {
+            None
+        } else {
+            let zero = self.emit(Op::Const { value: ConstExpr::Int(0) }, &[Type::scalar(wide.clone())], place);
+            zero.and_then(|zero| self.emit(Op::Compare { op: CompareOp::Gt, lhs: step, rhs: zero }, &[], place))
+        };
         carried.init.push(lower);
         let test = self.func.add_region();
         let (params, index) = self.enter_counted(carried, test);
@@ -69,7 +76,13 @@ impl Elaborator<'_> {
             let more = cx.emit(Op::Compare { op: CompareOp::Lt, lhs: index, rhs: upper }, &[], place);
             let going = cx.name(going, place);
             match (cx.value(&going, place), more) {
-                (Some(lhs), Some(rhs)) => cx.emit(Op::Binary { op: BinaryOp::And, lhs, rhs }, &[], place),
+                (Some(lhs), Some(rhs)) => {
+                    let more = cx.emit(Op::Binary { op: BinaryOp::And, lhs, rhs }, &[], place)?;
+                    match is_positive {
+                        Some(rhs) => cx.emit(Op::Binary { op: BinaryOp::And, lhs: more, rhs }, &[], place),
+                        None => Some(more),
+                    }
+                }
                 _ => None,
             }
         });

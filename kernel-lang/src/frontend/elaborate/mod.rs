@@ -34,6 +34,7 @@ pub(crate) struct Lowered {
     /// The generic IR; verified if there were no errors.
     pub(crate) func: Function,
     /// The tokens behind the places in it.
+    #[cfg_attr(not(feature = "codegen"), expect(dead_code, reason = "only compiling finds mistakes in the IR"))]
     pub(crate) places: Places,
     /// The words that the body uses, for editors.
     pub(crate) words: Vec<(&'static str, Span)>,
