@@ -307,7 +307,12 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
                 Owner::Host => {}
                 Owner::Tensor(buffer) if slot.writes => buffer.after_write(stream)?,
                 Owner::Tensor(buffer) => buffer.after_read(stream),
-                Owner::Slice(slice) => stream::order(slice.stream(), stream)?,
+                Owner::Slice(slice) => {
+                    stream::order(slice.stream(), stream)?;
+                    // The launch's stream may be one whose slices cudarc does not track: then the home stream, which now comes after
+                    // the launch, tells cudarc's other streams.
+                    drop(slice.track(slice.stream()));
+                }
             }
         }
         Ok(())

@@ -69,6 +69,20 @@ pub(crate) fn f64_to_f32_odd(value: f64) -> f32 {
     if back == value || value.is_nan() { nearest } else { odd }
 }
 
+/// `a + b` rounded to odd. The exact error of the nearest sum (Knuth's two-sum) tells whether, and to which side, something was lost.
+#[inline(always)]
+pub(crate) fn sum_to_odd(a: f64, b: f64) -> f64 {
+    let nearest = a + b;
+    let from_b = nearest - a;
+    let error = (a - (nearest - from_b)) + (b - from_b);
+    let bits = nearest.to_bits();
+    let is_away = (error > 0.0) == (nearest > 0.0);
+    let neighbour = if is_away { bits.wrapping_add(1) } else { bits.wrapping_sub(1) };
+    // Of the two floats around the sum one is odd: the nearest, or its neighbour on the side of the error.
+    let is_inexact = error > 0.0 || error < 0.0;
+    if is_inexact && bits & 1 == 0 { f64::from_bits(neighbour) } else { nearest }
+}
+
 /// An integer as `f64`, rounded to odd.
 #[inline(always)]
 pub(crate) fn i128_to_f64_odd(value: i128) -> f64 {
@@ -102,6 +116,18 @@ mod tests {
                 assert_eq!(f32_to_bf16(wide_b), b);
             }
         }
+    }
+
+    #[test]
+    fn a_sum_to_odd_breaks_ties_by_what_it_lost() {
+        // 1.5 * 2^63 * (1 + 2^-7) is halfway between two `bf16`; less 129 it is nearer to the lower one.
+        let product = 1.5 * f64::from(bf16_to_f32(bf16::from_f32(9.295_43e18)));
+        let near = |value: f64| f32_to_bf16(f64_to_f32_odd(value)).to_bits();
+        assert_eq!(near(sum_to_odd(product, -129.0)) + 1, near(sum_to_odd(product, 129.0)));
+        assert_eq!(sum_to_odd(1.0, 2.0), 3.0);
+        assert!(sum_to_odd(1.0, 1e-30) > 1.0 && sum_to_odd(-1.0, -1e-30) < -1.0);
+        assert!(sum_to_odd(1.0, -1e-30) < 1.0);
+        assert!(sum_to_odd(f64::INFINITY, -1.0).is_infinite() && sum_to_odd(f64::NAN, 1.0).is_nan());
     }
 
     #[test]

@@ -332,10 +332,22 @@ fn compare_float<T: Real>(op: CompareOp) -> Lanes {
     }
 }
 
+/// Through `f32` it would round twice.
+#[inline(always)]
+fn fma_half<T: Real<Wide = f32>>(a: T, b: T, c: T) -> T {
+    let [a, b, c] = [a, b, c].map(|x| f64::from(x.widen()));
+    T::from_f64_odd(convert::sum_to_odd(a * b, c))
+}
+
 /// The loop of `a * b + c`; `None` for integers.
 pub(crate) fn fma(dtype: Dtype) -> Option<Lanes> {
-    let float = dtype.is_float();
-    float.then(|| by_float!(dtype, T => wide3(|a: T, b: T, c: T| T::narrow(a.widen().fma(b.widen(), c.widen())))))
+    Some(match dtype {
+        Dtype::F16 => wide3(fma_half::<f16>),
+        Dtype::Bf16 => wide3(fma_half::<bf16>),
+        Dtype::F32 => wide3(|a: f32, b: f32, c: f32| a.fma(b, c)),
+        Dtype::F64 => wide3(|a: f64, b: f64, c: f64| a.fma(b, c)),
+        _ => return None,
+    })
 }
 
 /// The loop of `if condition { a } else { b }`, whose first operand is the `bool`.

@@ -113,7 +113,7 @@ impl Emitter<'_> {
             let (is_number, number) = (self.reg(Class::Pred), self.reg(class));
             asm!(self, "setp.num.{source} {is_number}, {x}, {x}");
             asm!(self, "selp.{} {number}, {d}, 0, {is_number}", class.suffix());
-            return number;
+            return self.clamp(number, to);
         }
         self.clamp(d, to)
     }
