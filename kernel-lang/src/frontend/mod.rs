@@ -1,8 +1,8 @@
 //! From a Rust function to generic IR and the code that launches it.
 //!
-//! The steps stand in [`expand`]: read the signature and the attributes, parse the body into the language's own tree
-//! ([`ast`]), make its control flow nest ([`structure`]), check it and build IR in one walk ([`elaborate`]), compile the
-//! listed variants ([`variants`]), and write the launcher ([`launcher`]). Each step reports what it finds and goes on; on any
+//! The steps stand in `expand`: read the signature and the attributes, parse the body into the language's own tree
+//! (`ast`), make its control flow nest (`structure`), check it and build IR in one walk (`elaborate`), compile the
+//! listed variants (`variants`), and write the launcher (`launcher`). Each step reports what it finds and goes on; on any
 //! mistake the result is every error and a stub of the same signature.
 
 mod ast;
