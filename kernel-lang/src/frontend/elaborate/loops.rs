@@ -18,6 +18,7 @@ struct Carried {
 
 impl Elaborator<'_> {
     pub(super) fn for_loop(&mut self, inner: &For, place: Place) {
+        self.words.extend(inner.word.map(|word| ("range", word.start)));
         let bounds = self.bounds(inner, place);
         let assigned = self.assigned(&[&inner.body], &[]);
         let Some((lower, upper, step)) = bounds else {
