@@ -59,7 +59,9 @@ fn store(pointer: Pointer, value: i64) {
 }
 
 fn range(start: i64, end: i64, step: i64) -> impl Iterator<Item = i64> {
-    (start..end).step_by(usize::try_from(step).expect("the step is positive"))
+    // Nothing runs if the step is not positive.
+    let end = if step > 0 { end } else { start };
+    (start..end).step_by(usize::try_from(step).unwrap_or(0).max(1))
 }
 
 /// The same text as a kernel and as a function of the host.
@@ -167,6 +169,21 @@ same! {
             store(q, total);
         }
         store(q + 1, load(p));
+    }
+    steps_at_run_time |x, y, n, m| {
+        let mut count = 0;
+        for i in range(0, n, m) {
+            store(y + i, count);
+            count += 1;
+        }
+        for i in range(1, n, m - 2) {
+            if i > 7 {
+                break;
+            }
+            store(y + 20 + i, count);
+            count += 2;
+        }
+        store(y + 40, count);
     }
     swaps_and_shadows |x, y, n, m| {
         let (mut a, mut b) = (n, m);

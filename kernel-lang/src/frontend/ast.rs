@@ -184,6 +184,8 @@ pub(crate) struct For {
     pub(crate) lower: Expr,
     pub(crate) upper: Expr,
     pub(crate) step: Option<Expr>,
+    /// The word `range`, if the bounds are written with it.
+    pub(crate) word: Option<Place>,
     pub(crate) body: Block,
     /// The variable that says whether the loop goes on, if something in it may leave it.
     pub(crate) going: Option<String>,

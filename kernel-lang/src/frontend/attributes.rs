@@ -212,6 +212,9 @@ pub(crate) fn stages(value: &syn::Expr, errors: &mut Errors) -> Option<u32> {
 pub(crate) fn const_value(value: &syn::Expr, generic: &ConstGeneric, errors: &mut Errors) -> Option<i128> {
     let (name, ty) = (&generic.name.text, generic.ty.to_token_stream().to_string());
     let place = Place::of(value);
+    if generic.is_wrong {
+        return None;
+    }
     if generic.dtype == Dtype::Bool {
         return match value {
             syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Bool(bool), .. }) => Some(i128::from(bool.value)),

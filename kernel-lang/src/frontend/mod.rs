@@ -38,13 +38,13 @@ pub struct Expansion {
 
 /// `#[kernel(..)]` on an item.
 pub fn kernel(arguments: TokenStream, item: TokenStream) -> Expansion {
-    attribute(Given { kernel: Some(arguments), autotune: None, taken: None }, item)
+    attribute(Given { kernel: Some(arguments), autotune: None, taken: None, twice: None }, item)
 }
 
 /// `#[autotune(..)]` on an item; `#[kernel]` stands below it.
 pub fn autotune(arguments: TokenStream, item: TokenStream) -> Expansion {
     let place = Place::of(&arguments);
-    attribute(Given { kernel: None, autotune: Some((arguments, place)), taken: None }, item)
+    attribute(Given { kernel: None, autotune: Some((arguments, place)), taken: None, twice: None }, item)
 }
 
 /// The generic IR of the first kernel in a source text, checked together with its listed variants. For tests and tools.
@@ -61,7 +61,7 @@ pub fn lower_source(source: &str, file: &str) -> Result<Function, Diagnostics> {
         Ok(parsed) => {
             let mut functions = parsed.items.into_iter().filter_map(|item| if let syn::Item::Fn(item) = item { Some(item) } else { None });
             functions.find_map(|mut item| {
-                let mut given = Given { kernel: None, autotune: None, taken: None };
+                let mut given = Given { kernel: None, autotune: None, taken: None, twice: None };
                 given.take_from(&mut item);
                 (given.kernel.is_some() || given.autotune.is_some()).then(|| expand(&given, &item, file, &mut errors).func)
             })
@@ -84,6 +84,8 @@ struct Given {
     autotune: Option<(TokenStream, Place)>,
     /// The path of the attribute that was found on the function.
     taken: Option<syn::Path>,
+    /// A second attribute of the same name.
+    twice: Option<Place>,
 }
 
 impl Given {
@@ -97,6 +99,8 @@ impl Given {
             match attribute.path().segments.last().map(|segment| segment.ident.to_string()).as_deref() {
                 Some("kernel") if self.kernel.is_none() => self.kernel = Some(arguments),
                 Some("autotune") if self.autotune.is_none() => self.autotune = Some((arguments, Place::of(attribute.path()))),
+                // Left on the function, it would take the launcher for a kernel.
+                Some("kernel" | "autotune") => self.twice = Some(Place::of(attribute)),
                 _ => return true,
             }
             self.taken = Some(attribute.path().clone());
@@ -150,6 +154,9 @@ fn expand(given: &Given, item: &syn::ItemFn, file: &str, errors: &mut Errors) ->
     let name = signature.name.place;
     if given.kernel.is_none() {
         errors.push_help(name, "`#[autotune]` needs a kernel", "write `#[kernel]` below it");
+    }
+    if let Some(place) = given.twice {
+        errors.push_help(place, "this attribute stands on the kernel twice", "remove one of them");
     }
     let attributes = attributes::parse(given.kernel.clone().unwrap_or_default(), &signature, errors);
     let autotune = given.autotune.as_ref().map(|(tokens, place)| autotune::parse(tokens.clone(), *place, &signature, &attributes, errors));

@@ -46,6 +46,8 @@ pub(crate) struct ConstGeneric {
     pub(crate) name: Name,
     pub(crate) ident: syn::Ident,
     pub(crate) dtype: Dtype,
+    /// Has its type been reported? Then its values mean nothing.
+    pub(crate) is_wrong: bool,
     /// The type as it is written.
     pub(crate) ty: syn::Type,
 }
@@ -140,8 +142,9 @@ fn generic(param: &GenericParam, signature: &mut Signature, errors: &mut Errors)
                     "use `usize`, `i32`, `u32`, `i64`, `u64` or `bool`; a float is an ordinary parameter",
                 );
             }
+            let is_wrong = dtype.is_none();
             let (dtype, ty) = dtype.map_or_else(|| (Dtype::I64, syn::parse_quote!(usize)), |dtype| (dtype, param.ty.clone()));
-            signature.consts.push(ConstGeneric { name, ident: param.ident.clone(), dtype, ty });
+            signature.consts.push(ConstGeneric { name, ident: param.ident.clone(), dtype, is_wrong, ty });
         }
         GenericParam::Lifetime(param) => {
             errors.push_help(

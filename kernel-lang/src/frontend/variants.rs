@@ -94,6 +94,7 @@ pub(crate) fn instances(signature: &Signature, attributes: &Attributes, autotune
 
 impl Instance {
     /// The words by which a launch finds the variant.
+    #[cfg(feature = "codegen")]
     pub(crate) fn key(&self) -> Vec<u64> {
         self.generics
             .iter()

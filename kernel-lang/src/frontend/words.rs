@@ -249,10 +249,13 @@ pub(crate) fn is_word(name: &str) -> bool {
 /// What to say of a word that is not in the table: message and help.
 pub(crate) fn unknown(name: &str, is_method: bool) -> (String, String) {
     if LATER.contains(&name) {
-        return (format!("`{name}` is not available yet"), "the words there are stand in the documentation of `galatea::dsl`".to_string());
+        return (format!("`{name}` is not available yet"), "`galatea::dsl` documents the words of this version".to_string());
     }
     if let Some((_, instead)) = ELSEWHERE.iter().find(|(word, _)| *word == name) {
         return (format!("there is no word `{name}`"), format!("write `{instead}`"));
+    }
+    if ["len", "numel", "shape", "size", "stride", "strides", "dim"].contains(&name) {
+        return (format!("a kernel does not see `{name}` of a tensor"), "pass sizes as parameters: `n: usize`".to_string());
     }
     let candidates = WORDS.iter().filter(|row| row.method || !is_method).map(|row| row.name);
     let what = if is_method { "method" } else { "word" };

@@ -2,7 +2,7 @@
 
 use super::Elaborator;
 use super::meaning::{Constant, Kind, Meaning};
-use super::scope::Variable;
+use super::scope::{Origin, Variable};
 use crate::frontend::ast::{Expr, ExprKind, Name, Operator, Pattern, TypeName};
 use crate::frontend::place::Place;
 use crate::ir::Elem;
@@ -22,7 +22,7 @@ impl Elaborator<'_> {
     pub(super) fn bind_meaning(&mut self, pattern: &Pattern, meaning: Meaning) {
         match pattern {
             Pattern::Name { name, mutable } => {
-                self.declare(Variable { name: name.text.clone(), meaning, mutable: *mutable, is_param: false });
+                self.declare(Variable { name: name.text.clone(), meaning, mutable: *mutable, origin: Origin::Let });
             }
             Pattern::Tuple(list, place) => {
                 let parts = self.take_apart(meaning, list.len(), *place);
@@ -118,11 +118,10 @@ impl Elaborator<'_> {
             return;
         };
         if !self.variables[index].mutable {
-            let is_param = self.variables[index].is_param;
-            let help = if is_param {
-                format!("declare the parameter as `mut {}`", name.text)
-            } else {
-                format!("declare it as `let mut {}`", name.text)
+            let help = match self.variables[index].origin {
+                Origin::Parameter => format!("declare the parameter as `mut {}`", name.text),
+                Origin::Let => format!("declare it as `let mut {}`", name.text),
+                Origin::LoopIndex => format!("a loop counts by itself; copy the index: `let mut j = {};`", name.text),
             };
             self.errors.push_help(name.place, format!("`{}` is not mutable", name.text), help);
         }
@@ -200,10 +199,18 @@ impl Elaborator<'_> {
         }
     }
 
+    pub(super) fn is_float(&self, meaning: &Meaning) -> bool {
+        let is_float = |elem: Elem| self.choices(&elem).iter().all(|dtype| dtype.is_float());
+        matches!(meaning, Meaning::Constant(Constant { kind: Kind::Float, .. })) || self.elem_of(meaning).is_some_and(is_float)
+    }
+
     fn type_changes(&mut self, name: &str, old: &Meaning, new: &Meaning, place: Place) {
         let (was, is) = (self.describe(old), self.describe(new));
         let (old_shape, new_shape) = (self.shape_of(old), self.shape_of(new));
         let help = match (old, new) {
+            (Meaning::Constant(Constant { elem: None, kind: Kind::Int, .. }), _) if self.is_float(new) => {
+                format!("declare it as a float: `let mut {name} = 0.0;`")
+            }
             (Meaning::Pointer { .. }, Meaning::Pointer { .. }) => "declare a new variable: `let p = x + offsets;`".to_string(),
             (Meaning::Value(_) | Meaning::Constant(_), Meaning::Value(value)) if old_shape.is_empty() && !new_shape.is_empty() => {
                 let ty = self.func.ty(*value);

@@ -75,9 +75,19 @@ impl Elaborator<'_> {
     fn check_call(&mut self, row: &Row, call: &Call) -> bool {
         let before = self.errors.len();
         let (name, given) = (row.name, call.args.len());
+        let along_axis = call.named.iter().any(|(option, _)| matches!(option.text.as_str(), "axis" | "dim" | "keep_dims"));
+        if matches!(row.word, Word::Binary(_)) && (along_axis || given == 1) {
+            let help = format!("`{}` compares two values, element by element", row.usage);
+            self.errors.push_help(call.word.place, format!("`{name}` along an axis is not available yet"), help);
+            return false;
+        }
         if given != row.args {
-            let plural = if row.args == 1 { "" } else { "s" };
             let (given, wanted) = if call.is_method { (given - 1, row.args - 1) } else { (given, row.args) };
+            let wanted = match wanted {
+                0 => "no argument".to_string(),
+                1 => "1 argument".to_string(),
+                _ => format!("{wanted} arguments"),
+            };
             let at = call.args.get(row.args).map_or(call.word.place, |extra| extra.place);
             let help = match (row.word, given) {
                 (Word::ProgramId | Word::NumPrograms, _) => format!("name the axis by its number: `{name}(0)`"),
@@ -88,7 +98,7 @@ impl Elaborator<'_> {
                 (Word::Arange, 1) => "write both bounds: `arange(0, N)`".to_string(),
                 _ => format!("write `{}`", row.usage),
             };
-            self.errors.push_help(at, format!("`{name}` takes {wanted} argument{plural}, not {given}"), help);
+            self.errors.push_help(at, format!("`{name}` takes {wanted}, not {given}"), help);
         }
         let (least, most) = match row.word {
             Word::Zeros | Word::Bitcast | Word::To => (1, 1),
@@ -395,7 +405,7 @@ impl Elaborator<'_> {
         let Some(values) = self.alike("cdiv", &[(&a, lhs.place), (&b, rhs.place)], place) else { return Meaning::Poison };
         let (a_value, b_value) = (values[0], values[1]);
         if !self.check_domain(a_value, Domain::Int) {
-            let found = self.describe(if self.elem_of(&a).is_some() { &a } else { &b });
+            let found = self.describe(if self.is_float(&a) || !self.is_float(&b) { &a } else { &b });
             self.errors.push_help(place, format!("`cdiv` takes an integer, not {found}"), "a float is rounded up with `ceil(a / b)`");
             return Meaning::Poison;
         }

@@ -2,6 +2,7 @@
 
 use super::join::Plan;
 use super::meaning::{Constant, Kind, Meaning};
+use super::scope::Origin;
 use super::{Elaborator, Region, Value};
 use crate::dtype::Dtype;
 use crate::frontend::ast::{Expr, ExprKind, For, Pattern, While};
@@ -17,6 +18,7 @@ struct Carried {
 
 impl Elaborator<'_> {
     pub(super) fn for_loop(&mut self, inner: &For, place: Place) {
+        self.words.extend(inner.word.map(|word| ("range", word.start)));
         let bounds = self.bounds(inner, place);
         let assigned = self.assigned(&[&inner.body], &[]);
         let Some((lower, upper, step)) = bounds else {
@@ -61,6 +63,13 @@ impl Elaborator<'_> {
             _ => value,
         };
         let (lower, upper, step) = (widen(bounds.0), widen(bounds.1), widen(bounds.2));
+        // As in a `for`, nothing runs if the step is not positive; a constant one is.
+        let is_positive = if matches!(self.func.def_op(bounds.2), Some(Op::Const { value: ConstExpr::Int(_) })) {
+            None
+        } else {
+            let zero = self.emit(Op::Const { value: ConstExpr::Int(0) }, &[Type::scalar(wide.clone())], place);
+            zero.and_then(|zero| self.emit(Op::Compare { op: CompareOp::Gt, lhs: step, rhs: zero }, &[], place))
+        };
         carried.init.push(lower);
         let test = self.func.add_region();
         let (params, index) = self.enter_counted(carried, test);
@@ -68,7 +77,13 @@ impl Elaborator<'_> {
             let more = cx.emit(Op::Compare { op: CompareOp::Lt, lhs: index, rhs: upper }, &[], place);
             let going = cx.name(going, place);
             match (cx.value(&going, place), more) {
-                (Some(lhs), Some(rhs)) => cx.emit(Op::Binary { op: BinaryOp::And, lhs, rhs }, &[], place),
+                (Some(lhs), Some(rhs)) => {
+                    let more = cx.emit(Op::Binary { op: BinaryOp::And, lhs, rhs }, &[], place)?;
+                    match is_positive {
+                        Some(rhs) => cx.emit(Op::Binary { op: BinaryOp::And, lhs: more, rhs }, &[], place),
+                        None => Some(more),
+                    }
+                }
                 _ => None,
             }
         });
@@ -191,6 +206,9 @@ impl Elaborator<'_> {
             // A pattern that is no name has been reported; its names mean nothing.
             let meaning = if matches!(index, Pattern::Tuple(..)) { Meaning::Poison } else { meaning };
             cx.bind_meaning(index, meaning);
+            if let (Pattern::Name { .. }, Some(variable)) = (index, cx.variables.last_mut()) {
+                variable.origin = Origin::LoopIndex;
+            }
             cx.scoped(|cx| cx.stmts(&inner.body.stmts));
         });
     }

@@ -1,6 +1,7 @@
 //! `load` and `store`.
 
 use super::meaning::{Constant, Meaning};
+use super::scope::Origin;
 use super::{Elaborator, Value};
 use crate::diagnostic::did_you_mean;
 use crate::dtype::Dtype;
@@ -127,7 +128,14 @@ impl Elaborator<'_> {
             Ok(value) => value,
             Err(()) => {
                 let found = self.describe(meaning);
-                let help = format!("cast it: `{} as {elem}`", super::operator::written(expr));
+                let mut help = format!("cast it: `{} as {elem}`", super::operator::written(expr));
+                // A variable that began as a bare literal may have found the wrong type.
+                if let ExprKind::Name(name) = &expr.kind
+                    && self.find(name).is_some_and(|index| self.variables[index].mutable && self.variables[index].origin == Origin::Let)
+                    && own.is_empty()
+                {
+                    help = format!("{help}, or declare it as `let mut {name}: {elem} = ..`");
+                }
                 self.errors.push_help(expr.place, format!("{what} is {found}, but the memory holds `{elem}`"), help);
                 None
             }

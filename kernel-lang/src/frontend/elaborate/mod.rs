@@ -26,7 +26,7 @@ use crate::frontend::signature::Signature;
 use crate::ir::{self, Builder, ConstParam, Elem, Function, Op, Region, Stage, Type, TypeParam, Value};
 
 use meaning::{Constant, Kind, Meaning};
-use scope::Variable;
+use scope::{Origin, Variable};
 
 /// A kernel's IR and where it came from.
 #[derive(Debug)]
@@ -34,6 +34,7 @@ pub(crate) struct Lowered {
     /// The generic IR; verified if there were no errors.
     pub(crate) func: Function,
     /// The tokens behind the places in it.
+    #[cfg_attr(not(feature = "codegen"), expect(dead_code, reason = "only compiling finds mistakes in the IR"))]
     pub(crate) places: Places,
     /// The words that the body uses, for editors.
     pub(crate) words: Vec<(&'static str, Span)>,
@@ -61,7 +62,7 @@ pub(crate) fn run(signature: &Signature, body: &Block, unchecked: bool, file: &s
                 if ty.is_pointer() { Meaning::Pointer { base: value, offset: None } } else { Meaning::Value(value) }
             }
         };
-        cx.declare(Variable { name: param.name.text.clone(), meaning, mutable: param.mutable, is_param: true });
+        cx.declare(Variable { name: param.name.text.clone(), meaning, mutable: param.mutable, origin: Origin::Parameter });
     }
     cx.scoped(|cx| cx.stmts(&body.stmts));
     cx.append(Op::Return {}, Place { start: body.place.end, end: body.place.end });

@@ -165,8 +165,9 @@ fn verb(operator: Operator) -> (&'static str, &'static str) {
 pub(super) fn written(expr: &Expr) -> String {
     match &expr.kind {
         ExprKind::Name(name) => name.clone(),
-        ExprKind::Int(value, None) => value.to_string(),
-        ExprKind::Float(value, None) => format!("{value:?}"),
+        ExprKind::Int(value, suffix) => format!("{value}{}", suffix.as_ref().and_then(|suffix| suffix.text.as_deref()).unwrap_or("")),
+        ExprKind::Float(value, suffix) => format!("{value:?}{}", suffix.as_ref().and_then(|suffix| suffix.text.as_deref()).unwrap_or("")),
+        ExprKind::Bool(value) => value.to_string(),
         ExprKind::Call(call) if !call.is_method => format!("{}(..)", call.word.text),
         _ => "(..)".to_string(),
     }

@@ -11,13 +11,21 @@ use crate::ir::ConstExpr;
 
 use super::meaning::Kind;
 
+/// What declared a variable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Origin {
+    Parameter,
+    Let,
+    LoopIndex,
+}
+
 /// A variable and what it means at this point of the walk.
 #[derive(Clone, Debug)]
 pub(super) struct Variable {
     pub(super) name: String,
     pub(super) meaning: Meaning,
     pub(super) mutable: bool,
-    pub(super) is_param: bool,
+    pub(super) origin: Origin,
 }
 
 impl Elaborator<'_> {

@@ -188,7 +188,7 @@ impl Parser<'_> {
         let bounds = self.range(&inner.expr);
         let body = self.loop_body(&inner.body);
         let (lower, upper, step) = bounds?;
-        Some(StmtKind::For(Box::new(For { index, lower, upper, step, body, going: None })))
+        Some(StmtKind::For(Box::new(For { index, lower, upper, step, word: range_word(&inner.expr), body, going: None })))
     }
 
     /// `a..b`, `(a..b).step_by(s)`, `range(a, b)`, `range(a, b, s)`
@@ -348,6 +348,15 @@ impl Parser<'_> {
                 Pattern::Error
             }
         }
+    }
+}
+
+/// The word in `for i in range(a, b)`.
+fn range_word(expr: &Rust) -> Option<Place> {
+    match expr {
+        Rust::Paren(syn::ExprParen { expr, .. }) | Rust::Group(syn::ExprGroup { expr, .. }) => range_word(expr),
+        Rust::Call(call) => Some(Place::of(&call.func)),
+        _ => None,
     }
 }
 

@@ -1,5 +1,5 @@
 #[kernel(N = 64, BIAS = [true, false])]
-fn static_if<T: Float, const N: usize, const BIAS: bool>(x: Ptr<T>, bias: Ptr<T>, y: PtrMut<T>) {
+fn constant_if<T: Float, const N: usize, const BIAS: bool>(x: Ptr<T>, bias: Ptr<T>, y: PtrMut<T>) {
     let offsets = arange(0, N);
     let mut v = load(x + offsets);
     if BIAS {

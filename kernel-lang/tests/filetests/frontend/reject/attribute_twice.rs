@@ -1,0 +1,5 @@
+#[kernel(N = 64)]
+#[kernel(N = 128)]
+fn k<const N: usize>(y: PtrMut<f32>) {
+    store(y + arange(0, N), 1.0);
+}

@@ -1,0 +1,4 @@
+#[kernel]
+fn k<T: Float>(y: PtrMut<T>) {
+    store(y, T::MAX);
+}
