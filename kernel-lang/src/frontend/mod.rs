@@ -166,10 +166,7 @@ fn expand(given: &Given, item: &syn::ItemFn, file: &str, errors: &mut Errors) ->
     let mut variants = Vec::new();
     if errors.is_empty() {
         let instances = variants::instances(&signature, &attributes, autotune.as_ref());
-        #[cfg(feature = "codegen")]
-        variants.extend(variants::compile(&lowered.func, &instances, &lowered.places, name, errors));
-        #[cfg(not(feature = "codegen"))]
-        let _: (&mut Vec<Variant>, _) = (&mut variants, instances);
+        variants = variants::compile(&lowered.func, &instances, &lowered.places, name, errors);
     }
     Expanded { func: lowered.func, signature, attributes, autotune, words: lowered.words, variants }
 }

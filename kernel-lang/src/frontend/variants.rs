@@ -1,8 +1,14 @@
 //! The variants that are compiled while the user's crate is: every listed combination of types, constants, configurations, targets.
 
+use crate::diagnostic::Diagnostic;
+use crate::dtype::Dtype;
 use crate::frontend::attributes::Attributes;
 use crate::frontend::autotune::Autotune;
+use crate::frontend::place::{Errors, Place, Places};
 use crate::frontend::signature::Signature;
+use crate::ir::Function;
+use crate::target::Target;
+use crate::{Bindings, Compiled, Options};
 
 /// PTX of a kernel for some types, constants and schedule: what a macro embeds.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -94,7 +100,6 @@ pub(crate) fn instances(signature: &Signature, attributes: &Attributes, autotune
 
 impl Instance {
     /// The words by which a launch finds the variant.
-    #[cfg(feature = "codegen")]
     pub(crate) fn key(&self) -> Vec<u64> {
         self.generics
             .iter()
@@ -107,137 +112,120 @@ impl Instance {
     }
 }
 
-#[cfg(feature = "codegen")]
-pub(crate) use codegen::compile;
-
-#[cfg(feature = "codegen")]
-mod codegen {
-    use super::{Bound, Instance, Variant};
-    use crate::diagnostic::Diagnostic;
-    use crate::dtype::Dtype;
-    use crate::frontend::place::{Errors, Place, Places};
-    use crate::ir::Function;
-    use crate::target::Target;
-    use crate::{Bindings, Compiled, Options};
-
-    /// Compiles the instances in parallel. A mistake that only some values make is reported once, with those values.
-    pub(crate) fn compile(func: &Function, instances: &[Instance], places: &Places, fallback: Place, errors: &mut Errors) -> Vec<Variant> {
-        let results = in_parallel(instances, |instance| one(func, instance));
-        let mut variants = Vec::new();
-        let mut mistakes: Vec<(Diagnostic, Vec<usize>)> = Vec::new();
-        for (index, result) in results.into_iter().enumerate() {
-            match result {
-                Ok(compiled) => variants.extend(compiled),
-                Err(diagnostics) => {
-                    for diagnostic in diagnostics {
-                        // One value often breaks several ops in the same way: the first place stands for all.
-                        match mistakes.iter_mut().find(|(known, _)| known.message == diagnostic.message && known.help == diagnostic.help) {
-                            Some((_, by)) => by.push(index),
-                            None => mistakes.push((diagnostic, vec![index])),
-                        }
+/// Compiles the instances in parallel. A mistake that only some values make is reported once, with those values.
+pub(crate) fn compile(func: &Function, instances: &[Instance], places: &Places, fallback: Place, errors: &mut Errors) -> Vec<Variant> {
+    let results = in_parallel(instances, |instance| one(func, instance));
+    let mut variants = Vec::new();
+    let mut mistakes: Vec<(Diagnostic, Vec<usize>)> = Vec::new();
+    for (index, result) in results.into_iter().enumerate() {
+        match result {
+            Ok(compiled) => variants.extend(compiled),
+            Err(diagnostics) => {
+                for diagnostic in diagnostics {
+                    // One value often breaks several ops in the same way: the first place stands for all.
+                    match mistakes.iter_mut().find(|(known, _)| known.message == diagnostic.message && known.help == diagnostic.help) {
+                        Some((_, by)) => by.push(index),
+                        None => mistakes.push((diagnostic, vec![index])),
                     }
                 }
             }
         }
-        for (mut diagnostic, by) in mistakes {
-            if let Some(values) = values(func, instances, &by) {
-                diagnostic.message = format!("{} (with {values})", diagnostic.message);
-            }
-            let place = places.get(diagnostic.loc).unwrap_or(fallback);
-            if !diagnostic.loc.is_some() {
-                diagnostic.loc = fallback.loc();
-            }
-            errors.add(place, diagnostic);
-        }
-        variants
     }
-
-    fn one(func: &Function, instance: &Instance) -> Result<Vec<Variant>, Vec<Diagnostic>> {
-        let mut bindings = Bindings::new();
-        for bound in &instance.generics {
-            match bound {
-                Bound::Type(name, dtype) => bindings.types.push((name.clone(), *dtype)),
-                Bound::Const(name, value) => bindings.consts.push((name.clone(), *value)),
-            }
+    for (mut diagnostic, by) in mistakes {
+        if let Some(values) = values(func, instances, &by) {
+            diagnostic.message = format!("{} (with {values})", diagnostic.message);
         }
-        let mut variants: Vec<Variant> = Vec::new();
-        for target in Target::ALL {
-            let options =
-                Options { num_warps: instance.num_warps, num_stages: instance.num_stages, ..Options::new(bindings.clone(), target) };
-            let Compiled { ptx, entry, num_warps, shared_bytes, .. } =
-                crate::compile(func, &options).map_err(|diagnostics| diagnostics.into_vec())?;
-            // A newer target is worth its bytes only if its instructions differ.
-            if variants.iter().any(|earlier| body(&earlier.ptx) == body(&ptx)) {
-                continue;
-            }
-            let (target, num_stages) = (target.to_string(), instance.num_stages);
-            variants.push(Variant { key: instance.key(), num_warps, num_stages, target, entry, shared_bytes, ptx });
+        let place = places.get(diagnostic.loc).unwrap_or(fallback);
+        if !diagnostic.loc.is_some() {
+            diagnostic.loc = fallback.loc();
         }
-        Ok(variants)
+        errors.add(place, diagnostic);
     }
+    variants
+}
 
-    /// The PTX without what names its target.
-    fn body(ptx: &str) -> impl PartialEq + '_ {
-        let named = |line: &&str| !line.starts_with(".target") && !line.starts_with(".version") && !line.starts_with("//");
-        ptx.lines().filter(named).collect::<Vec<_>>()
+fn one(func: &Function, instance: &Instance) -> Result<Vec<Variant>, Vec<Diagnostic>> {
+    let mut bindings = Bindings::new();
+    for bound in &instance.generics {
+        match bound {
+            Bound::Type(name, dtype) => bindings.types.push((name.clone(), *dtype)),
+            Bound::Const(name, value) => bindings.consts.push((name.clone(), *value)),
+        }
     }
+    let mut variants: Vec<Variant> = Vec::new();
+    for target in Target::ALL {
+        let options = Options { num_warps: instance.num_warps, num_stages: instance.num_stages, ..Options::new(bindings.clone(), target) };
+        let Compiled { ptx, entry, num_warps, shared_bytes, .. } =
+            crate::compile(func, &options).map_err(|diagnostics| diagnostics.into_vec())?;
+        // A newer target is worth its bytes only if its instructions differ.
+        if variants.iter().any(|earlier| body(&earlier.ptx) == body(&ptx)) {
+            continue;
+        }
+        let (target, num_stages) = (target.to_string(), instance.num_stages);
+        variants.push(Variant { key: instance.key(), num_warps, num_stages, target, entry, shared_bytes, ptx });
+    }
+    Ok(variants)
+}
 
-    type Outcome = Result<Vec<Variant>, Vec<Diagnostic>>;
+/// The PTX without what names its target.
+fn body(ptx: &str) -> impl PartialEq + '_ {
+    let named = |line: &&str| !line.starts_with(".target") && !line.starts_with(".version") && !line.starts_with("//");
+    ptx.lines().filter(named).collect::<Vec<_>>()
+}
 
-    fn in_parallel(instances: &[Instance], work: impl Fn(&Instance) -> Outcome + Sync) -> Vec<Outcome> {
-        // A defect of a pass must not end the user's build without a word.
-        let work = |instance: &Instance| {
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(instance))).unwrap_or_else(|_| Err(vec![crashed()]))
+type Outcome = Result<Vec<Variant>, Vec<Diagnostic>>;
+
+fn in_parallel(instances: &[Instance], work: impl Fn(&Instance) -> Outcome + Sync) -> Vec<Outcome> {
+    // A defect of a pass must not end the user's build without a word.
+    let work = |instance: &Instance| {
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(instance))).unwrap_or_else(|_| Err(vec![crashed()]))
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(instances.len());
+    if threads <= 1 {
+        return instances.iter().map(work).collect();
+    }
+    let (work, share) = (&work, instances.len().div_ceil(threads));
+    std::thread::scope(|scope| {
+        let chunks: Vec<_> =
+            instances.chunks(share).map(|chunk| (chunk.len(), scope.spawn(move || chunk.iter().map(work).collect::<Vec<_>>()))).collect();
+        let join = |(len, handle): (usize, std::thread::ScopedJoinHandle<'_, Vec<Outcome>>)| {
+            handle.join().unwrap_or_else(|_| vec![Err(vec![crashed()]); len])
         };
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(instances.len());
-        if threads <= 1 {
-            return instances.iter().map(work).collect();
-        }
-        let (work, share) = (&work, instances.len().div_ceil(threads));
-        std::thread::scope(|scope| {
-            let chunks: Vec<_> = instances
-                .chunks(share)
-                .map(|chunk| (chunk.len(), scope.spawn(move || chunk.iter().map(work).collect::<Vec<_>>())))
-                .collect();
-            let join = |(len, handle): (usize, std::thread::ScopedJoinHandle<'_, Vec<Outcome>>)| {
-                handle.join().unwrap_or_else(|_| vec![Err(vec![crashed()]); len])
-            };
-            chunks.into_iter().flat_map(join).collect()
-        })
-    }
+        chunks.into_iter().flat_map(join).collect()
+    })
+}
 
-    fn crashed() -> Diagnostic {
-        Diagnostic::new(crate::location::Loc::NONE, "the compiler crashed on this kernel")
-            .help("this is a defect of the compiler; please report it with the kernel")
-    }
+fn crashed() -> Diagnostic {
+    Diagnostic::new(crate::location::Loc::NONE, "the compiler crashed on this kernel")
+        .help("this is a defect of the compiler; please report it with the kernel")
+}
 
-    /// The values that a mistake depends on: a generic is left out if the mistake is there for all of its values.
-    fn values(func: &Function, instances: &[Instance], by: &[usize]) -> Option<String> {
-        let count = instances.first()?.generics.len();
-        let matters = |generic: usize| {
-            let all: Vec<&Bound> = instances.iter().map(|instance| &instance.generics[generic]).collect();
-            let here: Vec<&Bound> = by.iter().map(|index| &instances[*index].generics[generic]).collect();
-            let distinct = all.iter().any(|bound| *bound != all[0]);
-            if distinct { all.iter().any(|bound| !here.contains(bound)) } else { matches!(all[0], Bound::Const(..)) }
-        };
-        let is_bool = |name: &str| func.consts.iter().any(|param| *param.name == *name && param.dtype == Dtype::Bool);
-        let words = |bound: &Bound| match bound {
-            Bound::Type(name, dtype) => format!("`{name} = {dtype}`"),
-            Bound::Const(name, value) if is_bool(name) => format!("`{name} = {}`", *value != 0),
-            Bound::Const(name, value) => format!("`{name} = {value}`"),
-        };
-        let generics: Vec<usize> = (0..count).filter(|generic| matters(*generic)).collect();
-        let mut found: Vec<String> = Vec::new();
-        for index in by {
-            let text = generics.iter().map(|generic| words(&instances[*index].generics[*generic])).collect::<Vec<_>>().join(", ");
-            if !text.is_empty() && !found.contains(&text) {
-                found.push(text);
-            }
+/// The values that a mistake depends on: a generic is left out if the mistake is there for all of its values.
+fn values(func: &Function, instances: &[Instance], by: &[usize]) -> Option<String> {
+    let count = instances.first()?.generics.len();
+    let matters = |generic: usize| {
+        let all: Vec<&Bound> = instances.iter().map(|instance| &instance.generics[generic]).collect();
+        let here: Vec<&Bound> = by.iter().map(|index| &instances[*index].generics[generic]).collect();
+        let distinct = all.iter().any(|bound| *bound != all[0]);
+        if distinct { all.iter().any(|bound| !here.contains(bound)) } else { matches!(all[0], Bound::Const(..)) }
+    };
+    let is_bool = |name: &str| func.consts.iter().any(|param| *param.name == *name && param.dtype == Dtype::Bool);
+    let words = |bound: &Bound| match bound {
+        Bound::Type(name, dtype) => format!("`{name} = {dtype}`"),
+        Bound::Const(name, value) if is_bool(name) => format!("`{name} = {}`", *value != 0),
+        Bound::Const(name, value) => format!("`{name} = {value}`"),
+    };
+    let generics: Vec<usize> = (0..count).filter(|generic| matters(*generic)).collect();
+    let mut found: Vec<String> = Vec::new();
+    for index in by {
+        let text = generics.iter().map(|generic| words(&instances[*index].generics[*generic])).collect::<Vec<_>>().join(", ");
+        if !text.is_empty() && !found.contains(&text) {
+            found.push(text);
         }
-        match found.len() {
-            0 => None,
-            1..=3 => Some(found.join(", or ")),
-            more => Some(format!("{}, or {} others", found[..2].join(", or "), more - 2)),
-        }
+    }
+    match found.len() {
+        0 => None,
+        1..=3 => Some(found.join(", or ")),
+        more => Some(format!("{}, or {} others", found[..2].join(", or "), more - 2)),
     }
 }
