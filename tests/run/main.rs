@@ -1,0 +1,80 @@
+//! Kernels as a user writes them, run on the CPU and on the first GPU, against references that know nothing of the compiler.
+//!
+//! Every test is one trial a device: `cpu::masks::scalar_mask`, `cuda::masks::scalar_mask`. Inputs are fresh in every run; a failure
+//! prints its seed, and `GALATEA_SEED` sets it.
+
+mod addressing;
+mod elementwise;
+mod lab;
+mod tolerance;
+mod value;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use galatea::prelude::*;
+use lab::Lab;
+use libtest_mimic::{Arguments, Failed, Trial};
+
+/// A test's name, and what it does on the device of its lab.
+pub(crate) type Test = (&'static str, fn(&mut Lab));
+
+/// The tests of a module: functions, and generic functions once for each type.
+macro_rules! tests {
+    ($($name:ident $(<$($ty:ident),*>)?),* $(,)?) => {
+        pub(crate) fn tests() -> Vec<crate::Test> {
+            let mut tests: Vec<crate::Test> = Vec::new();
+            $(tests!(@ tests $name $($($ty)*)?);)*
+            tests
+        }
+    };
+    (@ $tests:ident $name:ident) => { $tests.push((stringify!($name), $name)); };
+    (@ $tests:ident $name:ident $($ty:ident)*) => { $($tests.push((concat!(stringify!($name), "_", stringify!($ty)), $name::<$ty>));)* };
+}
+use tests;
+
+fn modules() -> Vec<(&'static str, Vec<Test>)> {
+    vec![("addressing", addressing::tests()), ("elementwise", elementwise::tests())]
+}
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let seed = seed();
+    let gpu = match Device::cuda(0) {
+        Ok(device) => Some(device),
+        Err(Error::NoDriver | Error::NoDevice { .. }) => None,
+        Err(error) => panic!("{error}"),
+    };
+    let mut trials = Vec::new();
+    for (module, tests) in modules() {
+        for (name, test) in tests {
+            let name = format!("{module}::{name}");
+            let on_gpu = name.clone();
+            trials.push(Trial::test(format!("cpu::{name}"), move || run(test, Device::cpu(), &name, seed)));
+            trials.push(match gpu {
+                Some(device) => Trial::test(format!("cuda::{on_gpu}"), move || run(test, device, &on_gpu, seed)),
+                None => Trial::test(format!("cuda::{on_gpu}"), || Ok(())).with_ignored_flag(true).with_kind("skipped: no GPU"),
+            });
+        }
+    }
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+/// What `GALATEA_SEED` says, else another one each time.
+fn seed() -> u64 {
+    match std::env::var("GALATEA_SEED") {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("GALATEA_SEED is a number, not `{text}`")),
+        Err(_) => std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |time| time.as_nanos() as u64),
+    }
+}
+
+fn run(test: fn(&mut Lab), device: Device, name: &str, seed: u64) -> Result<(), Failed> {
+    let mut lab = Lab::new(device, seed, name);
+    catch_unwind(AssertUnwindSafe(|| test(&mut lab))).map_err(|panic| {
+        let text = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or(panic.downcast_ref::<&str>().copied())
+            .unwrap_or("a panic without a text");
+        Failed::from(format!("{text}\nto repeat: GALATEA_SEED={seed}"))
+    })
+}
