@@ -103,7 +103,9 @@ fn simplify(func: &Function, inst: Inst) -> Option<Simpler> {
         Op::Binary { op, lhs, rhs } => {
             let dtype = func.ty(*lhs).dtype();
             match (op, int(*rhs)) {
-                (BinaryOp::Add | BinaryOp::Sub | BinaryOp::Shl | BinaryOp::Shr | BinaryOp::Or | BinaryOp::Xor, Some(0)) if dtype.is_int() => {
+                (BinaryOp::Add | BinaryOp::Sub | BinaryOp::Shl | BinaryOp::Shr | BinaryOp::Or | BinaryOp::Xor, Some(0))
+                    if dtype.is_int() =>
+                {
                     return Some(Simpler::Value(*lhs));
                 }
                 (BinaryOp::Mul | BinaryOp::Div, Some(1)) if dtype.is_int() => return Some(Simpler::Value(*lhs)),
