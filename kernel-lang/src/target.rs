@@ -20,9 +20,9 @@ impl Target {
     /// The targets that are compiled for at build, best last.
     pub const ALL: [Target; 2] = [Target::SM_80, Target::SM_90A];
 
-    /// The lowest PTX ISA version that knows the target, for `.version`.
-    pub const fn ptx_version(self) -> &'static str {
-        if self.major >= 9 { "8.0" } else { "7.0" }
+    /// The lowest PTX ISA version, major and minor, that knows the target; some instructions need a later one.
+    pub const fn ptx_version(self) -> (u32, u32) {
+        if self.major >= 9 { (8, 0) } else { (7, 0) }
     }
 
     /// Can a device of that compute capability run PTX of this target?

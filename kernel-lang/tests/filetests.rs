@@ -4,6 +4,8 @@
 //! |---|---|---|
 //! | `text/` | IR | itself, printed again |
 //! | `verifier/` | IR with `; error: ..` on the guilty lines | exactly those violations |
+//! | `passes/<pass>/` | IR, options in front and `; --- expect ---` behind | the IR behind that line |
+//! | `ptx/<target>/` | IR, options in front | the PTX in the `.ptx` beside it |
 //! | `frontend/accept/` | a kernel in Rust | the IR in the `.kir` beside it |
 //! | `frontend/reject/` | a kernel in Rust with one mistake | the diagnostics in the `.stderr` beside it |
 //! | `frontend/expand/` | a kernel in Rust | the generated code in the `.expanded` beside it |
@@ -12,6 +14,8 @@
 
 #[path = "filetests/generate.rs"]
 mod generate;
+#[path = "filetests/passes.rs"]
+mod passes;
 #[path = "filetests/support.rs"]
 mod support;
 

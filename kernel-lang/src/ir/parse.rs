@@ -11,6 +11,7 @@ use crate::ir::function::{ConstParam, Function, TypeParam};
 use crate::ir::lexer::{self, Token};
 use crate::ir::ops::Op;
 use crate::ir::types::{Elem, Type};
+use crate::layout::Layout;
 use crate::location::{Loc, Name};
 
 /// Text that is not a kernel: the line (from 1) and what is wrong there.
@@ -194,6 +195,25 @@ impl Parser {
         Ok(Type::tile(elem, shape))
     }
 
+    /// The layout that may follow the type of a tile: the text of [`Layout`], which knows how to read itself.
+    fn layout(&mut self) -> Parsed<Option<Layout>> {
+        if !matches!(self.peek(), Token::Word(word) if word == "layout") {
+            return Ok(None);
+        }
+        let mut text = String::new();
+        loop {
+            match self.next() {
+                Token::Word(word) => text += &word,
+                Token::Int(int) => text += &int.to_string(),
+                Token::Sign(">") => break,
+                Token::Sign(sign) => text += sign,
+                other => return self.error(format!("{} stands in a layout", describe(&other))),
+            }
+        }
+        text.push('>');
+        text.parse().map(Some).or_else(|error| self.error(format!("the layout `{text}`: {error}")))
+    }
+
     /// A literal, a parameter, a parenthesised operation, or a call of `min`, `max`, `cdiv`.
     fn constant(&mut self) -> Parsed<ConstExpr> {
         match self.next() {
@@ -282,11 +302,14 @@ impl Parser {
         let name = self.word()?;
         let parts = self.parts()?;
         let op = Op::from_parts(&name, parts).map_err(|message| ParseError::new(line, message))?;
-        let mut types = Vec::new();
+        let (mut types, mut layouts) = (Vec::new(), Vec::new());
         if self.accept(":") {
-            types.push(self.ty()?);
-            while self.accept(",") {
+            loop {
                 types.push(self.ty()?);
+                layouts.push(self.layout()?);
+                if !self.accept(",") {
+                    break;
+                }
             }
         }
         if types.len() != results.len() {
@@ -295,6 +318,7 @@ impl Parser {
         let loc = if self.accept("@") { self.loc()? } else { Loc::NONE };
         let inst = self.func.append(region, op, types, loc);
         let values = self.func.inst(inst).results.clone();
+        values.iter().zip(layouts).for_each(|(value, layout)| self.func.layouts[*value] = layout);
         results.into_iter().zip(values).try_for_each(|(name, value)| self.define(name, value))
     }
 
@@ -319,6 +343,7 @@ impl Parser {
                 self.expect(":")?;
                 let ty = self.ty()?;
                 let value = self.func.add_region_param(region, ty);
+                self.func.layouts[value] = self.layout()?;
                 self.define(name, value)?;
                 self.accept(",");
             }

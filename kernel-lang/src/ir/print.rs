@@ -69,6 +69,12 @@ impl Printer<'_> {
         self.names[value].clone().unwrap_or_else(|| format!("%?{}", value.to_string().trim_start_matches('%')))
     }
 
+    /// The type of a value, and its layout once it has one.
+    fn ty(&self, value: Value) -> String {
+        let ty = self.func.ty(value);
+        self.func.layouts[value].as_ref().map_or_else(|| ty.to_string(), |layout| format!("{ty} {layout}"))
+    }
+
     fn inst(&mut self, inst: Inst, depth: usize, text: &mut String) {
         let data = self.func.inst(inst);
         let parts = data.op.to_parts();
@@ -95,7 +101,7 @@ impl Printer<'_> {
                 .into_iter()
                 .map(|value| {
                     let name = self.define(value);
-                    format!("{name}: {}", self.func.ty(value))
+                    format!("{name}: {}", self.ty(value))
                 })
                 .collect();
             let _ = writeln!(line, " ({}) {{", params.join(", "));
@@ -103,7 +109,7 @@ impl Printer<'_> {
             let _ = write!(line, "{indent}}}");
         }
         let results: Vec<String> = data.results.iter().map(|value| self.define(*value)).collect();
-        let types: Vec<String> = data.results.iter().map(|value| self.func.ty(*value).to_string()).collect();
+        let types: Vec<String> = data.results.iter().map(|value| self.ty(*value)).collect();
         let assign = if results.is_empty() { String::new() } else { format!("{} = ", results.join(", ")) };
         let typed = if types.is_empty() { String::new() } else { format!(" : {}", types.join(", ")) };
         let place = if data.loc.is_some() { format!(" @{}", data.loc) } else { String::new() };

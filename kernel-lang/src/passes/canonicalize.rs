@@ -11,7 +11,7 @@ use crate::ir::rewrite::{Changed, Substitution};
 use crate::ir::{BinaryOp, CompareOp, ConstExpr, Function, Inst, Op, Region, UnaryOp, Value};
 use crate::scalar::{self, Scalar};
 
-/// Runs the pass until nothing changes.
+/// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
     let mut changed = false;
     let mut with = Substitution::new();
@@ -30,19 +30,22 @@ fn region(func: &mut Function, at: Region, with: &mut Substitution, changed: &mu
             *changed = true;
             continue;
         }
-        match simplify(func, inst) {
-            Some(Simpler::Value(value)) => {
-                with.insert(func.result(inst), value);
-                *changed = true;
-                continue;
+        let mut kept = true;
+        // A simpler op may be simpler still: `0 + n` is `n + 0` is `n`.
+        while let Some(simpler) = simplify(func, inst).filter(|_| kept) {
+            *changed = true;
+            match simpler {
+                Simpler::Op(op) => func.inst_mut(inst).op = op,
+                Simpler::Value(value) => {
+                    with.insert(func.result(inst), value);
+                    kept = false;
+                }
+                Simpler::Nothing => kept = false,
             }
-            Some(Simpler::Op(op)) => {
-                func.inst_mut(inst).op = op;
-                *changed = true;
-            }
-            None => {}
         }
-        out.push(inst);
+        if kept {
+            out.push(inst);
+        }
     }
     *func.insts_mut(at) = out;
 }
@@ -66,6 +69,8 @@ enum Simpler {
     Value(Value),
     /// The op can be that one.
     Op(Op),
+    /// The op does nothing.
+    Nothing,
 }
 
 /// The constant that every element of a value is.
@@ -108,7 +113,7 @@ fn simplify(func: &Function, inst: Inst) -> Option<Simpler> {
                 _ => {}
             }
             match (op, truth(*rhs)) {
-                (BinaryOp::And, Some(true)) | (BinaryOp::Or, Some(false)) => Some(Simpler::Value(*lhs)),
+                (BinaryOp::And, Some(true)) | (BinaryOp::Or | BinaryOp::Xor, Some(false)) => Some(Simpler::Value(*lhs)),
                 (BinaryOp::And, Some(false)) | (BinaryOp::Or, Some(true)) => Some(Simpler::Value(*rhs)),
                 _ if lhs == rhs && matches!(op, BinaryOp::And | BinaryOp::Or) => Some(Simpler::Value(*lhs)),
                 _ => None,
@@ -144,6 +149,16 @@ fn simplify(func: &Function, inst: Inst) -> Option<Simpler> {
             }
             Some(Simpler::Op(op))
         }
+        Op::Load { mask: Some(mask), other, volatile: false, .. } if truth(*mask) == Some(false) => Some(match other {
+            Some(other) => Simpler::Value(*other),
+            None => Simpler::Op(Op::Const { value: Scalar::from_bits(func.ty(data.results[0]).dtype(), 0).to_const() }),
+        }),
+        Op::Store { mask: Some(mask), .. } if truth(*mask) == Some(false) => Some(Simpler::Nothing),
+        // Negations of truths and bits undo each other.
+        Op::Unary { op: UnaryOp::Not, x } => match func.def_op(*x) {
+            Some(Op::Unary { op: UnaryOp::Not, x: inner }) => Some(Simpler::Value(*inner)),
+            _ => None,
+        },
         _ => None,
     }
 }

@@ -23,7 +23,7 @@ impl Emitter<'_> {
         let dtype = self.func.ty(base).dtype();
         let access = self.access(base, offset, mask, align, dtype);
         let is_constant = matches!(self.func.ty(base), Type::Pointer { mutable: false, .. });
-        let instruction = load_instruction(cache, evict, volatile, is_constant);
+        let instruction = self.load_instruction(cache, evict, volatile, is_constant);
         let (mask, other) = (mask.map(|mask| self.lanes(mask)), other.map(|other| self.lanes(other)));
         let mut regs = Vec::new();
         for first in (0..self.lane_count(result)).step_by(access.group) {
@@ -41,7 +41,7 @@ impl Emitter<'_> {
         let &Op::Store { base, offset, value, mask, cache, evict, align, .. } = op else { return };
         let dtype = self.func.ty(base).dtype();
         let access = self.access(base, offset, mask, align, dtype);
-        let instruction = store_instruction(cache, evict);
+        let instruction = self.store_instruction(cache, evict);
         let layout = self.layout(offset).cloned();
         let owner = self.owner_of(layout.as_ref());
         let copies = layout.as_ref().map_or(0, |layout| layout.free_bits().register);
@@ -194,6 +194,34 @@ impl Emitter<'_> {
         asm!(self, "selp.b32 {byte}, 1, 0, {pred}");
         byte
     }
+
+    /// Memory behind a `Ptr` is not written during the launch, so its loads may use the read-only path.
+    fn load_instruction(&mut self, cache: Cache, evict: Evict, volatile: bool, is_constant: bool) -> String {
+        if volatile {
+            return "ld.volatile.global".to_string();
+        }
+        let read_only = if is_constant && cache != Cache::Volatile { ".nc" } else { "" };
+        match cache {
+            Cache::Default => format!("ld.global{read_only}{}", self.priority(evict)),
+            cache => format!("ld.global.{}{read_only}", cache.text()),
+        }
+    }
+
+    fn store_instruction(&mut self, cache: Cache, evict: Evict) -> String {
+        match cache {
+            Cache::Default => format!("st.global{}", self.priority(evict)),
+            cache => format!("st.global.{}", cache.text()),
+        }
+    }
+
+    /// An instruction has a cache operator or a priority, not both.
+    fn priority(&mut self, evict: Evict) -> String {
+        if evict == Evict::Normal {
+            return String::new();
+        }
+        self.ptx_version = self.ptx_version.max((7, 4));
+        format!(".L1::{}", evict.text())
+    }
 }
 
 /// How many registers lie side by side in memory and may move together.
@@ -218,27 +246,4 @@ fn list(regs: &[Reg]) -> String {
         [reg] => reg.to_string(),
         _ => format!("{{{}}}", regs.iter().map(Reg::to_string).collect::<Vec<_>>().join(", ")),
     }
-}
-
-/// Memory behind a `Ptr` is not written during the launch, so its loads may use the read-only path.
-fn load_instruction(cache: Cache, evict: Evict, volatile: bool, is_constant: bool) -> String {
-    if volatile {
-        return "ld.volatile.global".to_string();
-    }
-    let read_only = if is_constant && cache != Cache::Volatile { ".nc" } else { "" };
-    match cache {
-        Cache::Default => format!("ld.global{read_only}{}", priority(evict)),
-        cache => format!("ld.global.{}{read_only}", cache.text()),
-    }
-}
-
-fn store_instruction(cache: Cache, evict: Evict) -> String {
-    match cache {
-        Cache::Default => format!("st.global{}", priority(evict)),
-        cache => format!("st.global.{}", cache.text()),
-    }
-}
-
-fn priority(evict: Evict) -> String {
-    if evict == Evict::Normal { String::new() } else { format!(".L1::{}", evict.text()) }
 }

@@ -68,6 +68,8 @@ struct Emitter<'a> {
     /// The address of the report, in a checked kernel.
     report_buffer: Option<Reg>,
     sites: Vec<Site>,
+    /// The PTX ISA version, major and minor: the lowest that knows the target and every instruction, so that old drivers take the module.
+    ptx_version: (u32, u32),
     /// Does the module need the bits of 2/pi?
     uses_two_over_pi: bool,
     loc: Loc,
@@ -90,6 +92,7 @@ pub fn emit(func: Verified<'_>, target: &Target, num_warps: u32) -> (String, Vec
         pointers: SideTable::new(),
         report_buffer: None,
         sites: Vec::new(),
+        ptx_version: target.ptx_version(),
         uses_two_over_pi: false,
         loc: Loc::NONE,
         num_warps,
@@ -99,8 +102,8 @@ pub fn emit(func: Verified<'_>, target: &Target, num_warps: u32) -> (String, Vec
     emitter.region(func.body);
     let body = std::mem::take(&mut emitter.asm).finish();
 
-    let mut text =
-        format!("//\n// {} by galatea\n//\n\n.version {}\n.target {target}\n.address_size 64\n\n", func.name, target.ptx_version());
+    let (major, minor) = emitter.ptx_version;
+    let mut text = format!("//\n// {} by galatea\n//\n\n.version {major}.{minor}\n.target {target}\n.address_size 64\n\n", func.name);
     if emitter.uses_two_over_pi {
         let words: Vec<String> = math::TWO_OVER_PI.iter().map(|word| format!("{word:#010x}")).collect();
         text.push_str(&format!(".const .align 4 .b32 two_over_pi[{}] = {{{}}};\n\n", words.len(), words.join(", ")));

@@ -1,0 +1,197 @@
+//! The folders `passes/` and `ptx/`: a kernel and what a pass, or the whole compiler, makes of it.
+//!
+//! Lines in front of the kernel say how:
+//!
+//! ```text
+//! ; test pass split_full_tiles     the pass, or `; test compile` for the whole compiler
+//! ; bind B = 64, T = f32           specialised so first
+//! ; num_warps 8                    4 if not said
+//! ; target sm_90a                  sm_80 if not said; under `ptx/` the folder says it
+//! ; checked                        for a launch that reports accesses outside
+//! ```
+
+use kernel_lang::ir::{self, Function, Stage};
+use kernel_lang::passes::{self, PIPELINE, Pass, SIMPLIFY, assign_layouts, specialize};
+use kernel_lang::target::Target;
+use kernel_lang::{Bindings, Options, compile};
+
+use crate::support::{each, expect_file};
+
+const EXPECT: &str = "; --- expect ---\n";
+
+/// What the lines in front of a kernel say.
+pub(crate) struct Header {
+    test: String,
+    pub(crate) options: Options,
+}
+
+pub(crate) fn header(text: &str) -> Result<Header, String> {
+    let mut header = Header { test: String::new(), options: Options::new(Bindings::new(), Target::SM_80) };
+    for line in text.lines().map_while(|line| line.strip_prefix("; ")) {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match word {
+            "test" => header.test = rest.to_string(),
+            "bind" => {
+                for binding in rest.split(", ") {
+                    let (name, value) = binding.split_once(" = ").ok_or("a binding is `NAME = VALUE`")?;
+                    let bindings = std::mem::take(&mut header.options.bindings);
+                    header.options.bindings = match value.parse() {
+                        Ok(int) => bindings.constant(name, int),
+                        Err(_) => bindings.ty(name, value.parse().map_err(|_| format!("`{value}` is no number and no dtype"))?),
+                    };
+                }
+            }
+            "num_warps" => header.options.num_warps = rest.parse().map_err(|_| "`num_warps` is a number")?,
+            "target" => header.options.target = rest.parse().map_err(|_| "an unknown target")?,
+            "checked" => header.options.checked = true,
+            // Everything else is a remark for the reader.
+            _ => {}
+        }
+    }
+    Ok(header)
+}
+
+#[test]
+fn pass() {
+    each("passes", "kir", &mut |path, text| {
+        let header = header(text)?;
+        let name = header.test.strip_prefix("pass ").ok_or("the first line is `; test pass NAME`")?;
+        let folder = path.parent().and_then(|folder| folder.file_name()).unwrap_or_default();
+        if folder != name {
+            return Err(format!("the folder is {folder:?}, the pass `{name}`"));
+        }
+        let input = text.split(EXPECT).next().unwrap_or_default();
+        let found = apply(name, &ir::parse(input).map_err(|error| error.to_string())?, &header.options)?;
+        expect_file(path, &format!("{input}{EXPECT}{found}"))
+    });
+}
+
+/// The kernel after a pass, or what is wrong with it.
+fn apply(name: &str, func: &Function, options: &Options) -> Result<String, String> {
+    ir::verify(func, Stage::Generic).map_err(|violations| format!("the input is broken: {violations:?}"))?;
+    let mut func = match specialize::run(func, &options.bindings) {
+        Ok(func) => func,
+        Err(diagnostics) if name == "specialize" => return Ok(diagnostics.render(&func.files)),
+        Err(diagnostics) => return Err(diagnostics.render(&func.files)),
+    };
+    func.reports = options.checked;
+    let mut stage = Stage::Tile;
+    match name {
+        "specialize" => {}
+        "assign_layouts" => {
+            assign_layouts::run(&mut func, &options.target, options.num_warps);
+            stage = Stage::Gpu;
+        }
+        name => {
+            let pass = row(name)?;
+            let before = func.to_string();
+            let changed = (pass.run)(&mut func);
+            if changed != (func.to_string() != before) {
+                return Err(format!("the pass says changed = {changed}, and makes of\n{before}\nthis:\n{func}"));
+            }
+        }
+    }
+    ir::verify(&func, stage).map_err(|violations| format!("the result is broken: {violations:?}\n{func}"))?;
+    Ok(func.to_string())
+}
+
+fn row(name: &str) -> Result<&'static Pass, String> {
+    SIMPLIFY.iter().chain(PIPELINE).find(|pass| pass.name == name).ok_or_else(|| format!("there is no pass `{name}`"))
+}
+
+/// Every row of the tables has a folder of cases.
+#[test]
+fn every_pass_has_cases() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/filetests/passes");
+    for name in SIMPLIFY.iter().chain(PIPELINE).map(|pass| pass.name).chain(["specialize", "assign_layouts"]) {
+        assert!(folder.join(name).is_dir(), "tests/filetests/passes/{name} is missing");
+    }
+}
+
+#[test]
+fn ptx() {
+    each("ptx", "kir", &mut |path, text| {
+        let mut options = header(text)?.options;
+        let folder = path.parent().and_then(|folder| folder.file_name()).unwrap_or_default().to_string_lossy();
+        options.target = folder.parse().map_err(|_| format!("the folder `{folder}` is no target"))?;
+        let func = ir::parse(text).map_err(|error| error.to_string())?;
+        let compiled = compile(&func, &options).map_err(|diagnostics| diagnostics.render(&func.files))?;
+        expect_file(&path.with_extension("ptx"), &compiled.ptx)
+    });
+}
+
+/// Kernels of the tests, specialised.
+fn specialised() -> Vec<(Function, Options)> {
+    let mut kernels = Vec::new();
+    each("ptx", "kir", &mut |_, text| {
+        let options = header(text)?.options;
+        kernels.push((ir::parse(text).map_err(|error| error.to_string())?, options));
+        Ok(())
+    });
+    each("frontend/accept", "kir", &mut |_, text| {
+        let func = ir::parse(text).map_err(|error| error.to_string())?;
+        let mut bindings = Bindings::new();
+        for param in &func.types {
+            bindings = bindings.ty(&param.name, param.choices[0]);
+        }
+        for param in &func.consts {
+            bindings = bindings.constant(&param.name, if param.dtype.is_int() { 64 } else { 1 });
+        }
+        let options = Options::new(bindings, Target::SM_80);
+        // A few kernels assert what these numbers break.
+        if specialize::run(&func, &options.bindings).is_ok() {
+            kernels.push((func, options));
+        }
+        Ok(())
+    });
+    assert!(kernels.len() > 30, "{} kernels", kernels.len());
+    kernels
+}
+
+/// The same kernel compiles to the same bytes, with every text on the way the same.
+#[test]
+fn compilation_is_deterministic() {
+    for (func, options) in specialised() {
+        let run = || {
+            let mut texts = Vec::new();
+            let compiled = kernel_lang::compile_with(&func, &options, &mut |name, func, _| texts.push(format!("{name}\n{func}")));
+            (texts, compiled.unwrap_or_else(|diagnostics| panic!("{}\n{func}", diagnostics.render(&func.files))))
+        };
+        assert_eq!(run(), run());
+    }
+}
+
+/// A pass says whether it changed the kernel, and finds nothing to do in what it has made. But for two: a guarded branch could be split
+/// again, and an access be reported twice.
+#[test]
+fn a_second_run_changes_nothing() {
+    const NOT_AGAIN: &[&str] = &["split_full_tiles", "report_accesses"];
+    for (func, options) in specialised() {
+        let mut func = specialize::run(&func, &options.bindings).expect("it was specialised before");
+        func.reports = options.checked;
+        for pass in SIMPLIFY.iter().chain(PIPELINE) {
+            let before = func.to_string();
+            passes::run(&mut func, std::slice::from_ref(pass), &mut |pass, func, changed| {
+                assert_eq!(changed, func.to_string() != before, "`{}` says changed = {changed}\n{before}\n{func}", pass.name);
+            });
+            if !NOT_AGAIN.contains(&pass.name) {
+                let (before, mut again) = (func.to_string(), func.clone());
+                let changed = (pass.run)(&mut again);
+                assert!(!changed && again.to_string() == before, "`{}`, run twice, gives\n{again}\nafter\n{before}", pass.name);
+            }
+        }
+    }
+}
+
+/// A kernel whose tiles have layouts is text too.
+#[test]
+fn layouts_round_trip() {
+    for (func, options) in specialised() {
+        let mut last = None;
+        kernel_lang::compile_with(&func, &options, &mut |_, func, _| last = Some(func.clone())).expect("it compiles");
+        let printed = last.map(|func| func.to_string()).unwrap_or_default();
+        let again = ir::parse(&printed).unwrap_or_else(|error| panic!("{error}\n{printed}"));
+        assert_eq!(again.to_string(), printed);
+        ir::verify(&again, Stage::Gpu).unwrap_or_else(|violations| panic!("{violations:?}\n{printed}"));
+    }
+}
