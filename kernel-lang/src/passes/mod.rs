@@ -9,6 +9,7 @@ pub mod guard_accesses;
 pub mod licm;
 pub mod report_accesses;
 pub mod sink_indices;
+pub mod slice_guarded_tiles;
 pub mod specialize;
 pub mod split_carried_indices;
 pub mod split_full_tiles;
@@ -42,6 +43,7 @@ pub const PIPELINE: &[Pass] = pipeline![
     split_carried_indices, // before split_full_tiles, which sees only sums of scalars and lanes
     split_full_tiles,      // before guard_accesses: full tiles need no guards
     dce,                   // the branches have copies of what stands in front of them; drop the originals before cse joins them again
+    slice_guarded_tiles,   // after dce: what a slice need not compute is gone
     report_accesses,       // before guard_accesses: it speaks of accesses as the user wrote them
     guard_accesses,
     expand_math, // after simplification: an expanded function is opaque to it

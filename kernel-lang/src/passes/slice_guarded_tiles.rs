@@ -1,0 +1,190 @@
+//! Walks a guarded tile in slices, where nobody needs it whole: shorter code for what runs rarely.
+//!
+//! ```text
+//! before:  if %full () { .. } () {
+//!              %at = arange {start = 0, end = 1024} : tile<i64, [1024]>
+//!              %v = load %x, %at {mask = ..} : tile<f32, [1024]>
+//!              store %y, %at, %v {mask = ..}
+//!              yield
+//!          }
+//! after:   if %full () { .. } () {
+//!              for 0, 1024, 256 (%first: i64) {
+//!                  %lane = arange {start = 0, end = 256} : tile<i64, [256]>
+//!                  %at = add (broadcast %first), %lane : tile<i64, [256]>
+//!                  %v = load %x, %at {mask = ..} : tile<f32, [256]>
+//!                  store %y, %at, %v {mask = ..}
+//!                  yield
+//!              }
+//!              yield
+//!          }
+//! ```
+//!
+//! A guard costs several instructions an element, so the guarded copy of [`super::split_full_tiles`] was most of a kernel's code, and most of
+//! the time that the driver takes to compile it at the first launch.
+//!
+//! It changes the order of accesses: a slice loads after an earlier one has stored. So what is stored must be loaded, if at all, at the very
+//! elements where it is stored.
+
+use crate::analysis::affine::{Affine, AffineFacts};
+use crate::dtype::Dtype;
+use crate::ir::rewrite::Changed;
+use crate::ir::{BinaryOp, Builder, ConstExpr, Def, Function, Inst, Op, Region, SideTable, Type, Value};
+use crate::location::Loc;
+
+/// Slices are at least this long: a warp or two for each of the usual four warps, and several elements in flight.
+const SHORTEST: usize = 256;
+/// More slices than that make them longer instead.
+const MOST: usize = 8;
+
+/// Runs the pass.
+pub fn run(func: &mut Function) -> Changed {
+    let mut facts = AffineFacts::new();
+    let mut changed = false;
+    for inst in func.all_insts() {
+        let data = func.inst(inst);
+        if let Op::If { then_region, else_region, .. } = data.op
+            && data.results.is_empty()
+            && is_full(func, then_region)
+            && let Some(extent) = sliceable(func, else_region, &mut facts)
+        {
+            let loc = data.loc;
+            slice(func, else_region, extent, loc);
+            changed = true;
+        }
+    }
+    changed
+}
+
+/// Is it a copy that needs no guards?
+fn is_full(func: &Function, region: Region) -> bool {
+    let is_proved = |op: &Op| matches!(op, Op::Load { in_bounds: true, .. } | Op::Store { in_bounds: true, .. });
+    func.region(region).insts.iter().any(|inst| is_proved(&func.inst(*inst).op))
+}
+
+/// The one extent of the region's tiles, if it can be walked in slices.
+fn sliceable(func: &Function, region: Region, facts: &mut AffineFacts) -> Option<usize> {
+    let insts = &func.region(region).insts;
+    let mut inside: SideTable<Value, bool> = SideTable::new();
+    let mut extent = None;
+    let mut accesses: Vec<(Value, Option<Affine>, bool)> = Vec::new();
+    for inst in &insts[..insts.len() - 1] {
+        let data = func.inst(*inst);
+        match &data.op {
+            Op::Load { base, offset, volatile: false, .. } if func.ty(*offset).is_tile() => {
+                accesses.push((*base, facts.get(func, *offset), false))
+            }
+            Op::Store { base, offset, .. } if func.ty(*offset).is_tile() => accesses.push((*base, facts.get(func, *offset), true)),
+            Op::ExpandDims { .. } => return None,
+            Op::Broadcast { x } if func.ty(*x).is_tile() => return None,
+            op if op.is_pure() => {}
+            _ => return None,
+        }
+        let mut values = data.results.clone();
+        values.iter().for_each(|value| inside[*value] = true);
+        data.op.for_each_operand(&mut |value| values.push(value));
+        for value in values.into_iter().filter(|value| func.ty(*value).is_tile()) {
+            let extents = func.ty(value).extents();
+            if extents.len() != 1 || *extent.get_or_insert(extents[0]) != extents[0] || !(inside[value] || is_rebuildable(func, value)) {
+                return None;
+            }
+        }
+    }
+    let in_order = accesses.iter().filter(|(.., is_store)| *is_store).all(|(stored, at, _)| {
+        let is_one_to_one = at.as_ref().is_some_and(|at| at.lanes.iter().all(|lane| *lane != 0));
+        is_one_to_one && accesses.iter().all(|(base, other, _)| base != stored || other == at)
+    });
+    extent.filter(|extent| in_order && *extent >= 2 * SHORTEST)
+}
+
+/// Can a slice of the tile be made anew from scalars?
+fn is_rebuildable(func: &Function, value: Value) -> bool {
+    match func.def_op(value) {
+        Some(Op::Const { .. } | Op::Arange { .. }) => true,
+        Some(Op::Broadcast { x }) => func.ty(*x).is_scalar(),
+        Some(op @ (Op::Unary { .. } | Op::Binary { .. } | Op::Cast { .. } | Op::Bitcast { .. })) => {
+            let mut all = true;
+            op.for_each_operand(&mut |operand| all &= is_rebuildable(func, operand));
+            all
+        }
+        _ => false,
+    }
+}
+
+fn slice(func: &mut Function, region: Region, extent: usize, loc: Loc) {
+    let length = SHORTEST.max(extent / MOST);
+    let insts = func.region(region).insts.clone();
+    let body = func.add_region();
+    let first = func.add_region_param(body, Type::scalar(Dtype::I64));
+    let mut cx = Slicer { body, first, length: ConstExpr::Int(length as i128), map: SideTable::new() };
+    // Scalars are computed once, in front of the loop.
+    let mut out = Vec::new();
+    for inst in &insts[..insts.len() - 1] {
+        let data = func.inst(*inst);
+        let is_scalar = !data.results.is_empty() && data.results.iter().all(|result| func.ty(*result).is_scalar());
+        if is_scalar {
+            out.push(*inst);
+        } else {
+            cx.copy(func, *inst);
+        }
+    }
+    Builder::new(func, body, loc).yield_values(Vec::new());
+    let scratch = func.add_region();
+    let b = &mut Builder::new(func, scratch, loc);
+    let (lower, upper, step) = (b.index(0), b.index(extent as i128), b.index(length as i128));
+    func.append(scratch, Op::For { lower, upper, step, init: Vec::new(), body }, [], loc);
+    out.append(func.insts_mut(scratch));
+    out.push(insts[insts.len() - 1]);
+    *func.insts_mut(region) = out;
+}
+
+struct Slicer {
+    body: Region,
+    /// The place of the slice in the tile.
+    first: Value,
+    length: ConstExpr,
+    /// The slice of each tile.
+    map: SideTable<Value, Option<Value>>,
+}
+
+impl Slicer {
+    /// The value in the loop: a scalar itself, a tile's slice.
+    fn get(&mut self, func: &mut Function, value: Value) -> Value {
+        if !func.ty(value).is_tile() {
+            return value;
+        }
+        if self.map[value].is_none()
+            && let Def::Result(inst, _) = func.def(value)
+        {
+            self.copy(func, inst);
+        }
+        self.map[value].expect("a tile is inside the region, or is made from scalars")
+    }
+
+    fn copy(&mut self, func: &mut Function, inst: Inst) {
+        let data = func.inst(inst).clone();
+        if let Op::Arange { start, .. } = &data.op {
+            return self.arange(func, start.as_int().unwrap_or(0), data.results[0], data.loc);
+        }
+        let mut op = data.op;
+        let mut operands = Vec::new();
+        op.for_each_operand(&mut |value| operands.push(value));
+        for value in operands {
+            self.get(func, value);
+        }
+        op.map_operands(&mut |value| self.map[value].unwrap_or(value));
+        let types: Vec<Type> =
+            data.results.iter().map(|result| Type::tile(func.ty(*result).elem().clone(), vec![self.length.clone()])).collect();
+        let copy = func.append(self.body, op, types, data.loc);
+        for (old, new) in data.results.into_iter().zip(func.inst(copy).results.clone()) {
+            self.map[old] = Some(new);
+        }
+    }
+
+    fn arange(&mut self, func: &mut Function, start: i128, result: Value, loc: Loc) {
+        let end = start + self.length.as_int().unwrap_or(0);
+        let b = &mut Builder::new(func, self.body, loc);
+        let lanes = b.op(Op::Arange { start: ConstExpr::Int(start), end: ConstExpr::Int(end) }, &[]);
+        let first = b.broadcast(self.first, std::slice::from_ref(&self.length));
+        self.map[result] = Some(b.binary(BinaryOp::Add, first, lanes));
+    }
+}
