@@ -4,8 +4,14 @@
 //! prints its seed, and `GALATEA_SEED` sets it.
 
 mod addressing;
+mod casts;
 mod elementwise;
+mod grids;
+mod integers;
 mod lab;
+mod loops;
+mod masks;
+mod scalars;
 mod tolerance;
 mod value;
 
@@ -33,7 +39,10 @@ macro_rules! tests {
 use tests;
 
 fn modules() -> Vec<(&'static str, Vec<Test>)> {
-    vec![("addressing", addressing::tests()), ("elementwise", elementwise::tests())]
+    macro_rules! modules {
+        ($($name:ident),* $(,)?) => { vec![$((stringify!($name), $name::tests())),*] };
+    }
+    modules![addressing, casts, elementwise, grids, integers, loops, masks, scalars]
 }
 
 fn main() {
