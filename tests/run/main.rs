@@ -5,6 +5,8 @@
 
 mod addressing;
 mod casts;
+mod checked;
+mod constants;
 mod elementwise;
 mod grids;
 mod integers;
@@ -12,7 +14,10 @@ mod lab;
 mod loops;
 mod masks;
 mod scalars;
+mod schedules;
+mod streams;
 mod tolerance;
+mod tuning;
 mod value;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -42,7 +47,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
     macro_rules! modules {
         ($($name:ident),* $(,)?) => { vec![$((stringify!($name), $name::tests())),*] };
     }
-    modules![addressing, casts, elementwise, grids, integers, loops, masks, scalars]
+    modules![addressing, casts, checked, constants, elementwise, grids, integers, loops, masks, scalars, schedules, streams, tuning]
 }
 
 fn main() {
