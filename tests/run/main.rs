@@ -4,9 +4,20 @@
 //! prints its seed, and `GALATEA_SEED` sets it.
 
 mod addressing;
+mod casts;
+mod checked;
+mod constants;
 mod elementwise;
+mod grids;
+mod integers;
 mod lab;
+mod loops;
+mod masks;
+mod scalars;
+mod schedules;
+mod streams;
 mod tolerance;
+mod tuning;
 mod value;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -33,7 +44,10 @@ macro_rules! tests {
 use tests;
 
 fn modules() -> Vec<(&'static str, Vec<Test>)> {
-    vec![("addressing", addressing::tests()), ("elementwise", elementwise::tests())]
+    macro_rules! modules {
+        ($($name:ident),* $(,)?) => { vec![$((stringify!($name), $name::tests())),*] };
+    }
+    modules![addressing, casts, checked, constants, elementwise, grids, integers, loops, masks, scalars, schedules, streams, tuning]
 }
 
 fn main() {

@@ -1,0 +1,217 @@
+//! What is decided when a kernel is compiled: `if` on constants, const generics listed and not, assertions, tuples.
+
+use galatea::prelude::*;
+
+use crate::lab::Lab;
+use crate::tests;
+use crate::tolerance::{Class, check, check_bits};
+use crate::value::{FloatValue, Value};
+
+tests![
+    branches_on_constants<f16, bf16, f32, f64>,
+    values_that_are_not_listed,
+    types_that_are_not_listed<u8, i32, f16, f64>,
+    constants_of_every_type,
+    assertions_name_their_message,
+    extents_are_powers_of_two,
+    tuples_carry_values,
+    bounds_of_aranges,
+];
+
+#[kernel(B = 64, BIAS = [true, false], POWER = [1, 3])]
+fn affine<T: Float, const B: usize, const BIAS: bool, const POWER: i32>(x: Ptr<T>, bias: Ptr<T>, y: PtrMut<T>, n: usize) {
+    static_assert!(POWER > 0 && B % 32 == 0, "a positive power");
+    let at = program_id(0) * B + arange(0, B);
+    let mask = at < n;
+    let v = load(x + at, mask = mask);
+    let mut w = if POWER == 1 { v } else { v * v };
+    if BIAS {
+        w += load(bias + at, mask = mask);
+    } else if POWER > 2 {
+        w = -w;
+    }
+    store(y + at, w, mask = mask);
+}
+
+fn branches_on_constants<T: FloatValue>(lab: &mut Lab) {
+    let n = 1000;
+    // Small integers and halves, on which all of it is exact.
+    let mut numbers = || (0..n).map(|_| T::near(lab.below(16) as f64 / 2.0 - 4.0)).collect::<Vec<T>>();
+    let (host, bias) = (numbers(), numbers());
+    let (x, b) = (lab.input(&host), lab.input(&bias));
+    let [mut p, mut q, mut r, mut s] = [(); 4].map(|()| lab.output::<T>(n));
+    affine::<T, 64, true, 1>(x.slice(), b.slice(), &mut p.slice(), n).grid(cdiv(n, 64)).launch().unwrap();
+    affine::<T, 64, false, 1>(x.slice(), b.slice(), &mut q.slice(), n).grid(cdiv(n, 64)).launch().unwrap();
+    affine::<T, 64, true, 3>(x.slice(), b.slice(), &mut r.slice(), n).grid(cdiv(n, 64)).launch().unwrap();
+    affine::<T, 64, false, 3>(x.slice(), b.slice(), &mut s.slice(), n).grid(cdiv(n, 64)).launch().unwrap();
+    let (v, b) = (|i: usize| host[i].wide(), |i: usize| bias[i].wide());
+    check(&p.read(), Class::Rounded, |i| v(i) + b(i));
+    check(&q.read(), Class::Rounded, v);
+    check(&r.read(), Class::Rounded, |i| v(i) * v(i) + b(i));
+    check(&s.read(), Class::Rounded, |i| -v(i) * v(i));
+}
+
+/// Constants without a list, which are compiled in this process.
+#[kernel]
+fn scale<const B: usize, const FACTOR: i32>(x: Ptr<i64>, y: PtrMut<i64>, n: usize) {
+    let at = program_id(0) * B + arange(0, B);
+    store(y + at, load(x + at) * FACTOR + B, mask = at < n);
+}
+
+fn values_that_are_not_listed(lab: &mut Lab) {
+    fn one<const B: usize, const FACTOR: i32>(lab: &mut Lab) {
+        for n in [1, B - 1, B + 1, 1003] {
+            let host = lab.values::<i64>(n);
+            let x = lab.input(&host);
+            let mut y = lab.output::<i64>(n);
+            // Twice: the second launch finds what the first one compiled.
+            for _ in 0..2 {
+                scale::<B, FACTOR>(x.slice(), &mut y.slice(), n).grid(cdiv(n, B)).launch().unwrap();
+            }
+            check_bits(&y.read(), |i| host[i].wrapping_mul(i64::from(FACTOR)).wrapping_add(B as i64));
+        }
+    }
+    one::<1, 3>(lab);
+    one::<2, -1>(lab);
+    one::<32, 0>(lab);
+    one::<256, { i32::MIN }>(lab);
+    one::<2048, { i32::MAX }>(lab);
+}
+
+#[kernel(T = [f32], B = 64)]
+fn double<T: Number, const B: usize>(x: Ptr<T>, y: PtrMut<T>) {
+    let at = program_id(0) * B + arange(0, B);
+    let v = load(x + at);
+    store(y + at, v + v);
+}
+
+fn types_that_are_not_listed<T: Value + galatea::Number>(lab: &mut Lab) {
+    let n = 777;
+    let host: Vec<T> = (0..n).map(|_| T::near(lab.below(60) as f64)).collect();
+    let x = lab.input(&host);
+    let (mut y, mut z) = (lab.output::<T>(n), lab.output::<T>(n));
+    double::<T, 64>(x.slice(), &mut y.slice()).grid(cdiv(n, 64)).launch().unwrap();
+    double::<T, 128>(x.slice(), &mut z.slice()).grid(cdiv(n, 128)).launch().unwrap();
+    let (y, z) = (y.read(), z.read());
+    for i in 0..n {
+        assert!(
+            (0..60).any(|whole| host[i] == T::near(f64::from(whole)) && y[i] == T::near(f64::from(2 * whole))),
+            "{i}: {:?} of {:?}",
+            y[i],
+            host[i]
+        );
+    }
+    check_bits(&z, |i| y[i]);
+}
+
+#[kernel]
+fn constants<const A: bool, const B: i8, const C: u16, const D: i64, const E: u64, const F: isize, const G: u8, const H: u32>(
+    y: PtrMut<i64>,
+    u: PtrMut<u64>,
+) {
+    store(y, if A { 1 } else { -1 });
+    store(y + 1, B);
+    store(y + 2, C);
+    store(y + 3, D);
+    store(y + 4, F);
+    store(y + 5, B as i64 * (C as i64) + (G as i64));
+    store(u, E);
+    store(u + 1, (E >> 1) + H);
+}
+
+fn constants_of_every_type(lab: &mut Lab) {
+    let (mut y, mut u) = (lab.output::<i64>(6), lab.output::<u64>(2));
+    constants::<true, -128, 65_535, { i64::MIN }, { u64::MAX }, -5, 255, 4_000_000_000>(&mut y.slice(), &mut u.slice())
+        .grid(1)
+        .launch()
+        .unwrap();
+    check_bits(&y.read(), |i| [1, -128, 65_535, i64::MIN, -5, -128 * 65_535 + 255][i]);
+    check_bits(&u.read(), |i| [u64::MAX, (u64::MAX >> 1) + 4_000_000_000][i]);
+    constants::<false, 127, 0, { i64::MAX }, 0, { isize::MAX }, 0, 0>(&mut y.slice(), &mut u.slice()).grid(1).launch().unwrap();
+    check_bits(&y.read(), |i| [-1, 127, 0, i64::MAX, i64::MAX, 0][i]);
+    check_bits(&u.read(), |_| 0);
+}
+
+#[kernel]
+fn guarded<const B: usize>(y: PtrMut<f32>) {
+    static_assert!(B >= 64, "B is too small");
+    store(y + arange(0, B), 1.0);
+}
+
+fn assertions_name_their_message(lab: &mut Lab) {
+    let mut y = lab.output::<f32>(100);
+    guarded::<64>(&mut y.slice()).grid(1).launch().unwrap();
+    check_bits(&y.read(), |i| if i < 64 { 1.0 } else { y.before()[i] });
+    let mut y = lab.output::<f32>(100);
+    let error = guarded::<32>(&mut y.slice()).grid(1).launch().unwrap_err();
+    let Error::Compile { kernel: "guarded", parameters, diagnostics } = &error else { panic!("{error}") };
+    assert!(parameters.contains("B = 32") && diagnostics.contains("B is too small"), "{error}");
+    check_bits(&y.read(), |i| y.before()[i]);
+}
+
+fn extents_are_powers_of_two(lab: &mut Lab) {
+    let (x, mut y) = (lab.input(&[1i64]), lab.output::<i64>(1));
+    let error = scale::<100, 1>(x.slice(), &mut y.slice(), 1).grid(1).launch().unwrap_err();
+    assert!(matches!(&error, Error::Compile { diagnostics, .. } if diagnostics.contains("power of two")), "{error}");
+}
+
+#[kernel(B = 64)]
+fn tuples<const B: usize>(x: Ptr<f32>, y: PtrMut<f32>, n: i32) {
+    let at = program_id(0) * B + arange(0, B);
+    let (mut a, mut b) = (load(x + at), 1.0f32);
+    let pair = (a, (b, n));
+    let (c, (d, _)) = pair;
+    for i in 0..n {
+        (a, b) = (a + b, d + i as f32);
+    }
+    let t = {
+        let s = a * 2.0;
+        (s, b)
+    };
+    let u = if n > 2 { (t.0, t.1) } else { (c, (pair.1).0) };
+    store(y + at, u.0 + u.1);
+}
+
+fn tuples_carry_values(lab: &mut Lab) {
+    for n in [-1, 0, 2, 3, 9] {
+        let host: Vec<f32> = (0..200).map(|_| lab.below(100) as f32).collect();
+        let x = lab.input(&host);
+        let mut y = lab.output::<f32>(200);
+        tuples::<64>(x.slice(), &mut y.slice(), n).grid(4).launch().unwrap();
+        check_bits(&y.read(), |i| {
+            let (mut a, mut b) = (host[i], 1.0);
+            (0..n).for_each(|i| (a, b) = (a + b, 1.0 + i as f32));
+            if n > 2 { a * 2.0 + b } else { host[i] + 1.0 }
+        });
+    }
+}
+
+#[kernel]
+fn counted<const LOW: isize, const B: isize>(y: PtrMut<i64>) {
+    let numbers = arange(LOW, LOW + B);
+    store(y + arange(0, B), numbers * numbers - numbers);
+    store(y + (numbers - LOW + B), select(numbers < 0, -1, 1));
+}
+
+fn bounds_of_aranges(lab: &mut Lab) {
+    fn one<const LOW: isize, const B: isize>(lab: &mut Lab) {
+        let len = B as usize;
+        let mut y = lab.output::<i64>(2 * len);
+        counted::<LOW, B>(&mut y.slice()).grid(1).launch().unwrap();
+        check_bits(&y.read(), |i| {
+            let number = (i % len) as i64 + LOW as i64;
+            if i < len {
+                number.wrapping_mul(number) - number
+            } else if number < 0 {
+                -1
+            } else {
+                1
+            }
+        });
+    }
+    one::<0, 1>(lab);
+    one::<-3, 2>(lab);
+    one::<-500, 1024>(lab);
+    one::<1000, 64>(lab);
+    one::<4_000_000_000, 128>(lab);
+}

@@ -1,0 +1,314 @@
+//! Loops and branches: accumulators, pointers that walk, and every way out.
+
+use galatea::prelude::*;
+
+use crate::lab::Lab;
+use crate::tests;
+use crate::tolerance::{Class, check, check_bits};
+use crate::value::{FloatValue, Value};
+
+tests![columns_add_up<f16, bf16, f32, f64>, pointers_walk, ranges, breaks_and_continues, whiles, early_returns, finds_and_returns, branches, a_loop_over_tiles_in_place];
+
+/// Each lane adds up a column, in f32.
+#[kernel(B = [32, 512])]
+fn columns<T: Float, const B: usize>(x: Ptr<T>, y: PtrMut<f32>, rows: usize, columns: usize) {
+    let at = program_id(0) * B + arange(0, B);
+    let mask = at < columns;
+    let mut sum = zeros::<f32>([B]);
+    for row in 0..rows {
+        sum += load(x + row * columns + at, mask = mask) as f32;
+    }
+    store(y + at, sum, mask = mask);
+}
+
+fn columns_add_up<T: FloatValue>(lab: &mut Lab) {
+    for (rows, width) in [(0, 100), (1, 1), (17, 33), (100, 513), (3, 4096)] {
+        let host = lab.numbers::<T>(rows * width, 0.0, 4.0);
+        let x = lab.input(&host);
+        let (mut y, mut z) = (lab.output::<f32>(width), lab.output::<f32>(width));
+        columns::<T, 32>(x.slice(), &mut y.slice(), rows, width).grid(cdiv(width, 32)).launch().unwrap();
+        columns::<T, 512>(x.slice(), &mut z.slice(), rows, width).grid(cdiv(width, 512)).launch().unwrap();
+        let sum = |column: usize| (0..rows).map(|row| host[row * width + column].wide()).sum();
+        // An f64 is rounded once more on the way in.
+        check(&y.read(), Class::Chain(2 * rows), sum);
+        check(&z.read(), Class::Chain(2 * rows), sum);
+    }
+}
+
+/// As above, with pointers that move on, forwards and backwards, and a second value that the loop carries.
+#[kernel(B = 64)]
+fn walk<const B: usize>(x: Ptr<i32>, y: PtrMut<i32>, n: usize) {
+    let mut sum = full::<i32>([B], 5);
+    let mut from = x + arange(0, B);
+    let mut back = x + n - B;
+    let mut count = 0i32;
+    for start in range(0, n, B) {
+        sum += load(from, mask = start + arange(0, B) < n) * (count + 1) + load(back);
+        from += B;
+        back -= B;
+        count += 1;
+    }
+    store(y + arange(0, B), sum);
+    store(y + B, count);
+}
+
+fn pointers_walk(lab: &mut Lab) {
+    for n in [0usize, 1, 63, 64, 65, 1000] {
+        let host = lab.values::<i32>(n);
+        let x = lab.input(&host);
+        let mut y = lab.output::<i32>(65);
+        walk::<64>(x.slice(), &mut y.slice(), n).grid(1).launch().unwrap();
+        let blocks = n.div_ceil(64);
+        let at = |index: i64| usize::try_from(index).ok().and_then(|index| host.get(index)).copied().unwrap_or(0);
+        check_bits(&y.read(), |lane| {
+            if lane == 64 {
+                return blocks as i32;
+            }
+            (0..blocks).fold(5i32, |sum, block| {
+                let front = at((block * 64 + lane) as i64).wrapping_mul(block as i32 + 1);
+                sum.wrapping_add(front).wrapping_add(at(n as i64 - 64 - 64 * block as i64))
+            })
+        });
+    }
+}
+
+#[kernel]
+fn count_all(y: PtrMut<i64>, start: isize, end: isize, step: isize, low: i32, high: i32, last: u8) {
+    let mut sum = 0i64;
+    let mut turns = 0i64;
+    for i in start..end {
+        sum = sum * 3 + i;
+        turns += 1;
+    }
+    store(y, sum);
+    store(y + 1, turns);
+    sum = 0;
+    for i in (start..end).step_by(step) {
+        sum = sum * 3 + i;
+    }
+    for i in range(start, end, 7) {
+        sum += i;
+    }
+    store(y + 2, sum);
+    let mut nested = 0i64;
+    for i in low..high {
+        for j in i..high {
+            nested += i * 100 + j;
+        }
+    }
+    for i in 250u8..last {
+        nested += i as i64;
+    }
+    store(y + 3, nested);
+}
+
+fn ranges(lab: &mut Lab) {
+    for (start, end, step, low, high, last) in [
+        (0isize, 0isize, 1isize, 0, 0, 250u8),
+        (5, -5, 2, 3, -3, 0),
+        (-10, 10, 3, -3, 4, 255),
+        (-1000, -990, 100, i32::MAX - 2, i32::MAX, 251),
+        (0, 1000, 1, 0, 9, 3),
+    ] {
+        let mut y = lab.output::<i64>(4);
+        count_all(&mut y.slice(), start, end, step, low, high, last).grid(1).launch().unwrap();
+        let range = start as i64..end as i64;
+        let fold = |numbers: &mut dyn Iterator<Item = i64>| numbers.fold(0i64, |sum, i| sum.wrapping_mul(3).wrapping_add(i));
+        let stepped = fold(&mut range.clone().step_by(step as usize)).wrapping_add(range.clone().step_by(7).sum());
+        // The body's numbers are i32: `i * 100 + j` wraps before it widens.
+        let pairs: i64 = (low..high).flat_map(|i: i32| (i..high).map(move |j| i64::from(i.wrapping_mul(100).wrapping_add(j)))).sum();
+        let small: i64 = (250..last).map(i64::from).sum();
+        let want = [fold(&mut range.clone()), range.count() as i64, stepped, pairs + small];
+        check_bits(&y.read(), |i| want[i]);
+    }
+}
+
+#[kernel(B = 64)]
+fn some<const B: usize>(x: Ptr<f32>, stops: Ptr<i32>, y: PtrMut<f32>, n: usize) {
+    let row = program_id(0);
+    let mut sum = zeros::<f32>([B]);
+    for i in 0..n {
+        let what = load(stops + row * n + i);
+        if what == 1 {
+            continue;
+        }
+        if what == 2 {
+            break;
+        }
+        sum += load(x + i * B + arange(0, B));
+        if what == 3 {
+            sum = sum * 2.0;
+            continue;
+        }
+        sum = sum - 1.0;
+    }
+    store(y + row * B + arange(0, B), sum);
+}
+
+fn breaks_and_continues(lab: &mut Lab) {
+    let (rows, n) = (50, 20);
+    let host: Vec<f32> = (0..n * 64).map(|_| lab.below(16) as f32).collect();
+    let stops: Vec<i32> = (0..rows * n).map(|_| [0, 0, 0, 1, 1, 3, 2][if lab.below(3) == 0 { lab.below(7) } else { 0 }]).collect();
+    let (x, s) = (lab.input(&host), lab.input(&stops));
+    let mut y = lab.output::<f32>(rows * 64);
+    some::<64>(x.slice(), s.slice(), &mut y.slice(), n).grid(rows).launch().unwrap();
+    check_bits(&y.read(), |at| {
+        let mut sum = 0.0f32;
+        for i in 0..n {
+            match stops[at / 64 * n + i] {
+                1 => {}
+                2 => break,
+                3 => sum = (sum + host[i * 64 + at % 64]) * 2.0,
+                _ => sum = sum + host[i * 64 + at % 64] - 1.0,
+            }
+        }
+        sum
+    });
+}
+
+/// The number of steps of Collatz, up to a limit, and a tile that goes along.
+#[kernel(B = 32)]
+fn collatz<const B: usize>(x: Ptr<i64>, y: PtrMut<i32>, limit: i32) {
+    let row = program_id(0);
+    let mut value = load(x + row);
+    let mut steps = 0i32;
+    let mut tile = arange(0, B) as i32;
+    while value != 1 && steps < limit {
+        value = if value % 2 == 0 { value / 2 } else { 3 * value + 1 };
+        steps += 1;
+        tile = tile * 3 + steps;
+    }
+    store(y + row * (B + 1) + arange(0, B), tile);
+    store(y + row * (B + 1) + B, steps);
+}
+
+fn whiles(lab: &mut Lab) {
+    let rows = 40;
+    let host: Vec<i64> = (0..rows).map(|i| if i == 0 { 1 } else { 1 + lab.below(5000) as i64 }).collect();
+    let x = lab.input(&host);
+    let mut y = lab.output::<i32>(rows * 33);
+    collatz::<32>(x.slice(), &mut y.slice(), 60).grid(rows).launch().unwrap();
+    check_bits(&y.read(), |at| {
+        let (mut value, mut steps, mut tile) = (host[at / 33], 0, (at % 33) as i32);
+        while value != 1 && steps < 60 {
+            value = if value % 2 == 0 { value / 2 } else { 3 * value + 1 };
+            steps += 1;
+            tile = tile.wrapping_mul(3).wrapping_add(steps);
+        }
+        if at % 33 == 32 { steps } else { tile }
+    });
+}
+
+#[kernel(B = 64)]
+fn leave_early<const B: usize>(x: Ptr<f32>, y: PtrMut<f32>, n: usize, skip: isize) {
+    let row = program_id(0);
+    if row * B >= n {
+        return;
+    }
+    let at = row * B + arange(0, B);
+    let v = load(x + at);
+    store(y + at, v);
+    if row == skip {
+        store(y + at, 0.0);
+        return;
+    } else if row > skip {
+        let w = if row % 2 == 0 { v * 2.0 } else { return };
+        store(y + at, w);
+    }
+}
+
+fn early_returns(lab: &mut Lab) {
+    let (n, len) = (64 * 10, 64 * 13);
+    let host = lab.numbers::<f32>(len, -1.0, 1.0);
+    let x = lab.input(&host);
+    let mut y = lab.output::<f32>(len);
+    leave_early::<64>(x.slice(), &mut y.slice(), n, 4).grid(13).launch().unwrap();
+    check_bits(&y.read(), |i| match i / 64 {
+        10.. => y.before()[i],
+        4 => 0.0,
+        row if row > 4 && row % 2 == 0 => host[i] * 2.0,
+        _ => host[i],
+    });
+}
+
+#[kernel]
+fn find(x: Ptr<i32>, y: PtrMut<i64>, n: usize, wanted: i32) {
+    for i in 0..n {
+        for j in 0..3 {
+            if load(x + i) == wanted + j {
+                store(y, i * 10 + j);
+                return;
+            }
+        }
+    }
+    store(y, -1);
+}
+
+fn finds_and_returns(lab: &mut Lab) {
+    let host: Vec<i32> = (0..200).map(|_| lab.below(1000) as i32).collect();
+    let x = lab.input(&host);
+    for wanted in [host[0], host[150], host[199] - 2, -50] {
+        let mut y = lab.output::<i64>(1);
+        find(x.slice(), &mut y.slice(), host.len(), wanted).grid(1).launch().unwrap();
+        let place = host.iter().position(|value| (wanted..wanted + 3).contains(value));
+        check_bits(&y.read(), |_| place.map_or(-1, |i| i as i64 * 10 + i64::from(host[i] - wanted)));
+    }
+}
+
+#[kernel(B = 64)]
+fn branch<const B: usize>(x: Ptr<i32>, y: PtrMut<i32>, n: usize) {
+    let at = program_id(0) * B + arange(0, B);
+    let first = load(x + program_id(0) * B);
+    let mut v = load(x + at);
+    let mut extra = 1i32;
+    // The right side of `&&` and `||` runs only if it is needed, which shows in nothing but the result.
+    if first > 0 && 1000 / first > 5 || first == i32::MIN {
+        v = v + extra;
+    } else if first % 2 == 0 {
+        (v, extra) = (v * 2, extra + 1);
+        if first < -100 {
+            v = -v;
+        }
+    }
+    store(y + at, v + extra, mask = at < n);
+}
+
+fn branches(lab: &mut Lab) {
+    let n = 64 * 40 - 5;
+    let mut host = lab.values::<i32>(n);
+    (0..20).for_each(|row| host[row * 64] = i32::near(lab.between(-300.0, 300.0)));
+    host[64] = i32::MIN;
+    let x = lab.input(&host);
+    let mut y = lab.output::<i32>(n);
+    branch::<64>(x.slice(), &mut y.slice(), n).grid(cdiv(n, 64)).launch().unwrap();
+    check_bits(&y.read(), |i| {
+        let (first, v) = (host[i / 64 * 64], host[i]);
+        if first > 0 && 1000 / first > 5 || first == i32::MIN {
+            v.wrapping_add(2)
+        } else if first % 2 == 0 {
+            let twice = v.wrapping_mul(2);
+            (if first < -100 { twice.wrapping_neg() } else { twice }).wrapping_add(2)
+        } else {
+            v.wrapping_add(1)
+        }
+    });
+}
+
+/// Loads see what the same lanes stored in an earlier turn.
+#[kernel(B = 128)]
+fn again<const B: usize>(x: PtrMut<f32>, turns: i32, n: usize) {
+    let at = program_id(0) * B + arange(0, B);
+    for i in 0..turns {
+        let v = load(x + at, mask = at < n);
+        store(x + at, v * 2.0 - i as f32, mask = at < n);
+    }
+}
+
+fn a_loop_over_tiles_in_place(lab: &mut Lab) {
+    for (n, turns) in [(1, 0), (129, 1), (1000, 7), (4097, -3)] {
+        let host: Vec<f32> = (0..n).map(|_| lab.below(64) as f32).collect();
+        let mut x = lab.in_place(&host);
+        again::<128>(&mut x.slice(), turns, n).grid(cdiv(n, 128)).launch().unwrap();
+        check_bits(&x.read(), |i| (0..turns).fold(host[i], |v, turn| v * 2.0 - turn as f32));
+    }
+}
