@@ -76,8 +76,8 @@ impl Elaborator<'_> {
         let before = self.errors.len();
         let (name, given) = (row.name, call.args.len());
         if given != row.args {
-            let plural = if row.args == 1 { "" } else { "s" };
             let (given, wanted) = if call.is_method { (given - 1, row.args - 1) } else { (given, row.args) };
+            let plural = if wanted == 1 { "" } else { "s" };
             let at = call.args.get(row.args).map_or(call.word.place, |extra| extra.place);
             let help = match (row.word, given) {
                 (Word::ProgramId | Word::NumPrograms, _) => format!("name the axis by its number: `{name}(0)`"),
