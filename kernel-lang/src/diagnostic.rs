@@ -91,6 +91,11 @@ impl Diagnostics {
         self.list.len()
     }
 
+    /// Those found so far, in the order in which they were found.
+    pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.list.iter()
+    }
+
     /// Ends the phase: its value if there were no mistakes.
     ///
     /// # Errors

@@ -39,6 +39,8 @@ pub(crate) struct TypeGeneric {
     /// The bound, a name of [`BOUNDS`].
     pub(crate) bound: &'static str,
     pub(crate) choices: &'static [Dtype],
+    /// Its bound has been reported: what has this type is not spoken about.
+    pub(crate) is_broken: bool,
 }
 
 /// `const BLOCK_SIZE: usize`
@@ -98,7 +100,11 @@ pub(crate) fn parse(item: &syn::ItemFn, errors: &mut Errors) -> Signature {
         errors.push_help(Place::of(ty), "a kernel returns nothing", "take a parameter `y: PtrMut<T>` and `store` the result through it");
     }
     if let Some(clause) = &sig.generics.where_clause {
-        errors.push_help(Place::of(clause), "`where` clauses are not available in kernels", "write the bound at the parameter: `T: Float`");
+        errors.push_help(
+            Place::of(&clause.where_token),
+            "`where` clauses are not available in kernels",
+            "write the bound at the parameter: `T: Float`",
+        );
     }
     for param in &sig.generics.params {
         generic(param, &mut signature, errors);
@@ -121,8 +127,9 @@ fn generic(param: &GenericParam, signature: &mut Signature, errors: &mut Errors)
                     "name the types at the launch: `kernel::<f32>(..)`",
                 );
             }
-            let (bound, choices) = bound(param, errors).unwrap_or(("Element", &Dtype::ALL));
-            signature.types.push(TypeGeneric { name, ident: param.ident.clone(), bound, choices });
+            let found = bound(param, errors);
+            let (bound, choices) = found.unwrap_or(("Element", &Dtype::ALL));
+            signature.types.push(TypeGeneric { name, ident: param.ident.clone(), bound, choices, is_broken: found.is_none() });
         }
         GenericParam::Const(param) => {
             let name = Name { text: plain(&param.ident), place: Place::from(&param.ident) };
@@ -258,6 +265,14 @@ fn parameter_type(ty: &syn::Type, signature: &Signature, errors: &mut Errors) ->
             match (generics.args.len(), generics.args.first()) {
                 (1, Some(syn::GenericArgument::Type(inner))) => {
                     let elem = element(inner, signature, errors)?;
+                    if let Some(index @ ("usize" | "isize")) = ident_of(inner).as_deref() {
+                        errors.push_help(
+                            Place::of(inner),
+                            format!("tensors do not hold `{index}`"),
+                            "write `i64`, which an index is in a kernel",
+                        );
+                        return None;
+                    }
                     Some(Type::Pointer { elem, mutable })
                 }
                 _ => {
@@ -299,6 +314,10 @@ fn element(ty: &syn::Type, signature: &Signature, errors: &mut Errors) -> Option
     }
     if let Some(dtype) = dtype_of(&name) {
         return Some(Elem::Dtype(dtype));
+    }
+    if matches!(name.as_str(), "i128" | "u128") {
+        errors.push_help(place, format!("`{name}` is not an element type"), "the widest integers are `i64` and `u64`");
+        return None;
     }
     let names = Dtype::ALL.iter().map(|dtype| dtype.name()).chain(["usize", "isize", "Ptr", "PtrMut"]);
     let help = match did_you_mean(&name, names.chain(signature.types.iter().map(|generic| generic.name.text.as_str()))) {

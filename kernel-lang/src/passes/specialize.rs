@@ -59,7 +59,7 @@ pub fn run(func: &Function, bindings: &Bindings) -> Result<Function, Diagnostics
     let mut out = Function::new(func.name.clone());
     out.files = func.files.clone();
     out.unchecked = func.unchecked;
-    let mut cx = Specializer { func, bindings, out, map: SideTable::new(), diagnostics, undecided: false };
+    let mut cx = Specializer { func, bindings, out, map: SideTable::new(), diagnostics, mistakes: 0, undecided: false };
     for param in &func.params {
         let ty = cx.ty(func.ty(param.value), Loc::NONE);
         let value = cx.out.add_param(param.name.clone(), ty);
@@ -103,13 +103,23 @@ struct Specializer<'a> {
     out: Function,
     map: SideTable<Value, Option<Value>>,
     diagnostics: Diagnostics,
+    /// How many were found, those included that are not said again.
+    mistakes: usize,
     /// A `static_if` could not be decided: what follows would have no values.
     undecided: bool,
 }
 
 impl Specializer<'_> {
     fn error(&mut self, loc: Loc, message: impl Into<String>) {
-        self.diagnostics.push(Diagnostic::new(loc, message));
+        self.push(Diagnostic::new(loc, message));
+    }
+
+    /// One value often breaks several ops in the same way: the first place stands for all.
+    fn push(&mut self, diagnostic: Diagnostic) {
+        self.mistakes += 1;
+        if !self.diagnostics.iter().any(|known| known.message == diagnostic.message && known.help == diagnostic.help) {
+            self.diagnostics.push(diagnostic);
+        }
     }
 
     fn give_up(&mut self, loc: Loc, message: String) {
@@ -162,7 +172,7 @@ impl Specializer<'_> {
             Some(int) if int > 0 => {
                 let (below, above) = (1i128 << int.ilog2(), 1i128 << (int.ilog2() + 1));
                 let message = format!("the extent of a tile is a power of two, not {int}");
-                self.diagnostics.push(Diagnostic::new(loc, message).help(format!("use {below}, or {above} with a mask")));
+                self.push(Diagnostic::new(loc, message).help(format!("use {below}, or {above} with a mask")));
             }
             _ => self.error(loc, format!("the extent of a tile is a power of two, not {extent}")),
         }
@@ -208,9 +218,9 @@ impl Specializer<'_> {
             self.error(loc, message);
             op.map_constants(&mut |_| Ok(ConstExpr::Int(1))).ok();
         }
-        let mistakes = self.diagnostics.len();
+        let mistakes = self.mistakes;
         let given: Vec<Type> = results.iter().map(|value| self.ty(self.func.ty(*value), loc)).collect();
-        let is_new_mistake = self.diagnostics.len() > mistakes;
+        let is_new_mistake = self.mistakes > mistakes;
         if let Op::Const { value } = &mut op {
             match value.to_dtype(given[0].dtype()) {
                 Ok(typed) => *value = typed,
@@ -241,5 +251,27 @@ impl Specializer<'_> {
         for (old, new) in results.iter().zip(self.out.inst(inst).results.clone()) {
             self.map[*old] = Some(new);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_that_breaks_many_ops_is_reported_once() {
+        let func = crate::ir::parse(
+            "kernel @k<T: f32 | f64, const N: i64>(%y: ptr_mut<T>) file \"k.rs\" {
+                %0 = arange {start = 0, end = N} : tile<i64, [N]> @3:33
+                %1 = load %y, %0 : tile<T, [N]> @4:18
+                %2 = add %1, %1 : tile<T, [N]> @4:13
+                store %y, %0, %2 @4:5
+                return @5:1
+            }",
+        )
+        .expect("it is well formed");
+        let mistakes = run(&func, &Bindings::new().ty("T", Dtype::F32).constant("N", 100)).expect_err("100 is no power of two");
+        let text = "error: the extent of a tile is a power of two, not 100\n --> k.rs:3:33\nhelp: use 64, or 128 with a mask\n";
+        assert_eq!(mistakes.render(&func.files), text);
     }
 }

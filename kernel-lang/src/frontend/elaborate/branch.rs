@@ -34,6 +34,7 @@ impl Elaborator<'_> {
         place: Place,
     ) -> Meaning {
         let decider = self.decider(cond, cond_place);
+        let undecided = matches!(decider, Decider::Unknown);
         let before = self.meanings();
         let (then_region, then_value, then_after) = self.way(Some(then_block), &before);
         let (else_region, else_value, else_after) = self.way(else_block, &before);
@@ -44,6 +45,9 @@ impl Elaborator<'_> {
                 continue;
             }
             let plan = self.join(&then_after[index], &else_after[index], &mut ways, place).unwrap_or_else(|| {
+                if undecided {
+                    return Plan::Same(Meaning::Poison);
+                }
                 let (a, b) = (self.describe(&then_after[index]), self.describe(&else_after[index]));
                 let name = self.variables[index].name.clone();
                 let help = format!("give it one type before the `if`: `let mut {name}: f32 = ..;`");
@@ -52,7 +56,14 @@ impl Elaborator<'_> {
             });
             plans.push((index, plan));
         }
-        let value = wants_value.then(|| self.join_values(&then_value, &else_value, else_block.is_some(), &mut ways, place));
+        let value = wants_value.then(|| {
+            let has_else = else_block.is_some();
+            if undecided && has_else {
+                // Branches that do not meet are no second mistake: a condition that is a tile asks for `select`.
+                return self.join(&then_value, &else_value, &mut ways, place).unwrap_or(Plan::Same(Meaning::Poison));
+            }
+            self.join_values(&then_value, &else_value, has_else, &mut ways, place)
+        });
         let results = self.close(decider, ways, place);
         for (index, plan) in plans {
             self.variables[index].meaning = plan.with(&results);

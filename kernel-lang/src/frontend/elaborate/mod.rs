@@ -57,6 +57,14 @@ pub(crate) fn run(signature: &Signature, body: &Block, unchecked: bool, file: &s
     for param in &signature.params {
         let meaning = match &param.ty {
             None => Meaning::Poison,
+            Some(ty)
+                if signature
+                    .types
+                    .iter()
+                    .any(|generic| generic.is_broken && *ty.elem() == Elem::Param(generic.name.text.as_str().into())) =>
+            {
+                Meaning::Poison
+            }
             Some(ty) => {
                 let value = cx.func.add_param(param.name.text.as_str(), ty.clone());
                 if ty.is_pointer() { Meaning::Pointer { base: value, offset: None } } else { Meaning::Value(value) }

@@ -1,0 +1,4 @@
+#[kernel]
+fn k(y: PtrMut<u128>) {
+    store(y, 1);
+}

@@ -1,0 +1,6 @@
+#[kernel]
+fn k(y: PtrMut<f32>)
+where
+{
+    store(y, 1.0);
+}
