@@ -40,9 +40,9 @@ fn vector_add<const BLOCK_SIZE: usize>(x: Ptr<f32>, y: Ptr<f32>, out: PtrMut<f32
 
 #[autotune(
     configs = [
+        Config { BLOCK_SIZE: 1024, num_warps: 2 },
         Config { BLOCK_SIZE: 1024, num_warps: 4 },
         Config { BLOCK_SIZE: 2048, num_warps: 4 },
-        Config { BLOCK_SIZE: 2048, num_warps: 8 },
         Config { BLOCK_SIZE: 4096, num_warps: 4 },
         Config { BLOCK_SIZE: 4096, num_warps: 8 },
         Config { BLOCK_SIZE: 8192, num_warps: 8 },
