@@ -122,19 +122,27 @@ fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts) -> Option<Pl
         let extents = ty.extents();
         let Some(maximum) = affine.lane_maximum(&extents) else { continue };
         let bytes = func.ty(base).dtype().bytes() as i64;
-        let is_wide = affine.lanes.last() == Some(&1) && extents.last().is_some_and(|extent| *extent as i64 * bytes >= WIDEST);
+        let is_wide = is_wide(&affine, &extents, bytes);
         plan.accesses.insert(*inst, is_wide);
-        if !func.unchecked {
-            plan.bounds.push((base, affine.clone(), maximum));
+        let (bound, alignment) = ((base, affine.clone(), maximum), (base, affine, bytes));
+        if !func.unchecked && !plan.bounds.contains(&bound) {
+            plan.bounds.push(bound);
         }
-        if is_wide {
-            plan.aligned.push((base, affine, bytes));
+        if is_wide && !plan.aligned.contains(&alignment) {
+            plan.aligned.push(alignment);
         }
         if let Some(mask) = mask {
             tests(func, mask, facts, &mut plan.masks, &is_early, &|value| !late[value]);
         }
     }
     (!plan.accesses.is_empty()).then_some(plan)
+}
+
+/// Do the lanes run along the last axis, each run a whole number of wide accesses from the first one?
+fn is_wide(affine: &Affine, extents: &[usize], bytes: i64) -> bool {
+    let (Some((1, others)), Some((extent, _))) = (affine.lanes.split_last(), extents.split_last()) else { return false };
+    let keeps_alignment = |(lane, extent): (&i64, &usize)| *extent == 1 || lane.wrapping_mul(bytes) % WIDEST == 0;
+    *extent as i64 * bytes >= WIDEST && others.iter().zip(extents).all(keeps_alignment)
 }
 
 /// The comparisons that a mask is the conjunction of, as far as they can be tested for a whole tile.
@@ -276,11 +284,13 @@ fn make_full(func: &mut Function, stretch: &[Inst], region: Region, plan: &Plan,
 
 fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
     let mut parts = Vec::new();
-    for (base, index, maximum) in &plan.bounds {
+    for (at, (base, index, maximum)) in plan.bounds.iter().enumerate() {
         // 0 <= index and index < length - maximum: `length` is not negative and `maximum` fits 31 bits.
         let start = index.uniform_value(b);
-        let zero = b.index(0);
-        parts.push(b.compare(CompareOp::Ge, start, zero));
+        if !plan.bounds[..at].iter().any(|(_, known, _)| known == index) {
+            let zero = b.index(0);
+            parts.push(b.compare(CompareOp::Ge, start, zero));
+        }
         let length = b.op(Op::Length { base: *base }, &[]);
         let maximum = b.index((*maximum).into());
         let limit = b.binary(BinaryOp::Sub, length, maximum);
