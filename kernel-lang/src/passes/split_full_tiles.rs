@@ -1,17 +1,46 @@
 //! Decides once per tile, not per element, whether a tile needs its masks.
 //!
-//! before:  %m = lt %offsets, (broadcast %n)            offsets = base + arange(0, 1024)
-//!          %v = load %x, %offsets {mask = %m}
-//!          store %y, %offsets, %v {mask = %m}
-//! after:   %full = base < n && n - base > 1023 && ..bounds and alignment of x and y..
-//!          if %full () {
-//!              %v = load %x, %offsets {in_bounds = true, align = 16}
-//!              store %y, %offsets, %v {in_bounds = true, align = 16}
-//!              yield
-//!          } () {
-//!              ..as before..
-//!              yield
-//!          }
+//! ```text
+//! ; before
+//! ; then canonicalize, cse, dce
+//! kernel @k(%y: ptr_mut<f32>, %n: i64, %v: f32) {
+//!     %0 = arange {start = 0, end = 64} : tile<i64, [64]>
+//!     %1 = broadcast %n : tile<i64, [64]>
+//!     %2 = lt %0, %1 : tile<bool, [64]>
+//!     %3 = broadcast %v : tile<f32, [64]>
+//!     store %y, %0, %3 {mask = %2}
+//!     return
+//! }
+//! ; after
+//! kernel @k(%y: ptr_mut<f32>, %n: i64, %v: f32) {
+//!     %0 = arange {start = 0, end = 64} : tile<i64, [64]>
+//!     %1 = broadcast %n : tile<i64, [64]>
+//!     %2 = lt %0, %1 : tile<bool, [64]>
+//!     %3 = broadcast %v : tile<f32, [64]>
+//!     %4 = const {value = 0} : i64
+//!     %5 = length %y : i64
+//!     %6 = const {value = 63} : i64
+//!     %7 = sub %5, %6 : i64
+//!     %8 = gt %7, %4 : bool
+//!     %9 = gt %n, %4 : bool
+//!     %10 = gt %n, %6 : bool
+//!     %11 = address %y : i64
+//!     %12 = const {value = 15} : i64
+//!     %13 = and %11, %12 : i64
+//!     %14 = eq %13, %4 : bool
+//!     %15 = and %8, %9 : bool
+//!     %16 = and %15, %10 : bool
+//!     %17 = and %16, %14 : bool
+//!     if %17 () {
+//!         store %y, %0, %3 {in_bounds = true, align = 16}
+//!         yield
+//!     } () {
+//!         store %y, %0, %3 {mask = %2}
+//!         yield
+//!     }
+//!     return
+//! }
+//! ```
 //!
 //! Most tiles are full: they run without masks, with wide accesses; the last one of a tensor, tiles of unaligned slices and tiles that
 //! would leave their tensor take the other branch, where [`super::guard_accesses`] guards every lane.
