@@ -90,9 +90,15 @@ fn usual_kernel(random: &mut Random, extent: i64) -> String {
     line(format!("%c = const {{value = {program_step}}} : i64\n%s = mul %pid, %c : i64\n%k = const {{value = {start}}} : i64"));
     line(format!("%t = add %s, %{} : i64", of(&["k", "k", "k", "k", "k", "m", "n"])));
     line(format!("%lanes0 = arange {{start = 0, end = {extent}}} : {indices}"));
-    line(format!("%stride = const {{value = {}}} : {indices}", of(&["1", "1", "1", "1", "1", "1", "1", "2", "3", "0", "-1", "100000000000"])));
+    line(format!(
+        "%stride = const {{value = {}}} : {indices}",
+        of(&["1", "1", "1", "1", "1", "1", "1", "2", "3", "0", "-1", "100000000000"])
+    ));
     line(format!("%lanes = mul %lanes0, %stride : {indices}\n%wide = broadcast %t : {indices}\n%at0 = add %wide, %lanes : {indices}"));
-    line(format!("%step = broadcast %{} : {indices}\n%limit = broadcast %n : {indices}\n%low = broadcast %m : {indices}", of(&["c", "k", "n"])));
+    line(format!(
+        "%step = broadcast %{} : {indices}\n%limit = broadcast %n : {indices}\n%low = broadcast %m : {indices}",
+        of(&["c", "k", "n"])
+    ));
     line(format!("%acc0 = const {{value = {}}} : {tile}", of(&["0", "1"])));
     let is_loop = of(&["", "", "walk", "count"]);
     match &*is_loop {
@@ -104,15 +110,16 @@ fn usual_kernel(random: &mut Random, extent: i64) -> String {
              %sum = for %zero, %end, %by, %acc0 (%i: i64, %acc: {tile}) {{\n\
              %wi = broadcast %i : {indices}\n%at = add %at0, %wi : {indices}"
         )),
-        _ => line(format!("%at = add %at0, %zeros : {indices}\n%acc = add %acc0, %acc0 : {tile}").replace(
-            "%at =",
-            &format!("%zeros = const {{value = 0}} : {indices}\n%at ="),
-        )),
+        _ => line(format!("%none = const {{value = 0}} : {indices}\n%at = add %at0, %none : {indices}\n%acc = add %acc0, %acc0 : {tile}")),
     }
     // Masks: comparisons with limits on either side, truths of the program, bits of memory, and both.
     for name in ["a", "b"] {
         match &*of(&["cmp", "cmp", "cmp", "cmp", "on", "flags", "swapped", "constant", "constant"]) {
-            "cmp" => line(format!("%{name} = {} %at, %{} : {bools}", of(&["lt", "lt", "lt", "lt", "le", "ge", "gt", "eq", "ne"]), of(&["limit", "limit", "low"]))),
+            "cmp" => line(format!(
+                "%{name} = {} %at, %{} : {bools}",
+                of(&["lt", "lt", "lt", "lt", "le", "ge", "gt", "eq", "ne"]),
+                of(&["limit", "limit", "low"])
+            )),
             "swapped" => line(format!("%{name} = {} %limit, %at : {bools}", of(&["gt", "ge", "lt", "le"]))),
             "on" => line(format!("%{name} = broadcast %on : {bools}")),
             "flags" => line(format!("%{name} = load %flags, %at : {bools}")),
@@ -124,7 +131,15 @@ fn usual_kernel(random: &mut Random, extent: i64) -> String {
         }
     }
     line(format!("%both = and %a, %b : {bools}"));
-    let options = ["", "{mask = %a}", "{mask = %a}", "{mask = %both}", "{mask = %a, other = %acc0}", "{mask = %both, other = %acc0}", "{other = %acc0}"];
+    let options = [
+        "",
+        "{mask = %a}",
+        "{mask = %a}",
+        "{mask = %both}",
+        "{mask = %a, other = %acc0}",
+        "{mask = %both, other = %acc0}",
+        "{other = %acc0}",
+    ];
     line(format!("%v = load %x, %at {} : {tile}", of(&options)));
     line(format!("%w = load %y, %{} {} : {tile}", of(&["at", "at", "lanes0"]), of(&options)));
     line(format!("%sum0 = add %v, %w : {tile}\n%sum1 = add %sum0, %acc : {tile}"));

@@ -116,8 +116,11 @@ fn examples() {
             assert!(folder.join(name).join("mod.rs").is_file(), "{name}");
             continue;
         };
-        let doc: String =
-            source.lines().map_while(|line| line.strip_prefix("//!")).map(|line| format!("{}\n", line.strip_prefix(' ').unwrap_or(line))).collect();
+        let doc: String = source
+            .lines()
+            .map_while(|line| line.strip_prefix("//!"))
+            .map(|line| format!("{}\n", line.strip_prefix(' ').unwrap_or(line)))
+            .collect();
         let example = doc.split("```text\n; before\n").nth(1).and_then(|rest| rest.split("```").next());
         let (before, after) = example.and_then(|text| text.split_once("; after\n")).unwrap_or_else(|| panic!("{name} has no example"));
         let func = ir::parse(before).unwrap_or_else(|error| panic!("{name}: {error}\n{before}"));
