@@ -5,8 +5,19 @@
 //! lanes of a warp lie side by side; without one that can be wide, neighbouring lanes hold neighbouring elements.
 //!
 //! ```text
-//! %v = load %x, %offsets {in_bounds = true, align = 16} : tile<f32, [1024]>
-//!      layout<[1024], register = [1, 2, 512], lane = [4, 8, 16, 32, 64], warp = [128, 256]>      with 4 warps
+//! ; before
+//! ; num_warps 4
+//! kernel @k(%x: ptr<f32>) {
+//!     %0 = arange {start = 0, end = 1024} : tile<i64, [1024]>
+//!     %1 = load %x, %0 {in_bounds = true, align = 16} : tile<f32, [1024]>
+//!     return
+//! }
+//! ; after
+//! kernel @k(%x: ptr<f32>) {
+//!     %0 = arange {start = 0, end = 1024} : tile<i64, [1024]> layout<[1024], register = [1, 2, 512], lane = [4, 8, 16, 32, 64], warp = [128, 256], block = []>
+//!     %1 = load %x, %0 {in_bounds = true, align = 16} : tile<f32, [1024]> layout<[1024], register = [1, 2, 512], lane = [4, 8, 16, 32, 64], warp = [128, 256], block = []>
+//!     return
+//! }
 //! ```
 
 use crate::analysis::affine::AffineFacts;

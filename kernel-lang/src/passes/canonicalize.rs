@@ -1,9 +1,22 @@
 //! Local simplification: constants are folded, operations that do nothing vanish, every op gets its simplest form.
 //!
-//! before:  %0 = const {value = 1} : i64
-//!          %1 = mul %n, %0 : i64
-//!          %2 = add %1, %zero : i64
-//! after:   (uses of %2 become uses of %n)
+//! ```text
+//! ; before
+//! kernel @k(%y: ptr_mut<i64>, %n: i64) {
+//!     %0 = const {value = 3} : i64
+//!     %1 = sub %0, %0 : i64
+//!     %2 = add %1, %n : i64
+//!     store %y, %1, %2
+//!     return
+//! }
+//! ; after
+//! kernel @k(%y: ptr_mut<i64>, %n: i64) {
+//!     %0 = const {value = 3} : i64
+//!     %1 = const {value = 0} : i64
+//!     store %y, %1, %n
+//!     return
+//! }
+//! ```
 //!
 //! Float operations are folded only where the result is exactly what the device computes; `x + 0.0` is not `x` when x is -0.0.
 

@@ -1,10 +1,20 @@
 //! Computes equal things once: an op is replaced by an earlier equal one that reaches it.
 //!
-//! before:  %0 = mul %pid, %n : i64
-//!          %1 = mul %pid, %n : i64
-//!          %2 = add %0, %1 : i64
-//! after:   %0 = mul %pid, %n : i64
-//!          %2 = add %0, %0 : i64
+//! ```text
+//! ; before
+//! kernel @k(%y: ptr_mut<i64>, %n: i64) {
+//!     %0 = mul %n, %n : i64
+//!     %1 = mul %n, %n : i64
+//!     store %y, %0, %1
+//!     return
+//! }
+//! ; after
+//! kernel @k(%y: ptr_mut<i64>, %n: i64) {
+//!     %0 = mul %n, %n : i64
+//!     store %y, %0, %0
+//!     return
+//! }
+//! ```
 //!
 //! Loads are left alone: what they read may have changed.
 

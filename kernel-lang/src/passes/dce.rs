@@ -1,9 +1,20 @@
 //! Removes ops whose results nobody uses and that do nothing else.
 //!
-//! before:  %0 = program_id : i64
-//!          %1 = add %0, %n : i64
-//!          return
-//! after:   return
+//! ```text
+//! ; before
+//! kernel @k(%y: ptr_mut<i64>, %n: i64) {
+//!     %0 = program_id : i64
+//!     %1 = mul %0, %n : i64
+//!     store %y, %0, %n
+//!     return
+//! }
+//! ; after
+//! kernel @k(%y: ptr_mut<i64>, %n: i64) {
+//!     %0 = program_id : i64
+//!     store %y, %0, %n
+//!     return
+//! }
+//! ```
 //!
 //! Loops and `if`s without effects go too, and loads: reading memory is not an effect unless the load is volatile.
 

@@ -1,9 +1,23 @@
 //! Makes "out of bounds" impossible: every access that is not proved in bounds gets its bounds as part of its mask.
 //!
-//! before:  %v = load %x, %offsets {mask = %m}
-//! after:   %i = bitcast %offsets : tile<u64, [64]>
-//!          %b = lt %i, (broadcast (bitcast (length %x)))
-//!          %v = load %x, %offsets {mask = (and %m, %b), in_bounds = true}
+//! ```text
+//! ; before
+//! kernel @k(%x: ptr<f32>, %at: tile<i64, [64]>, %m: tile<bool, [64]>) {
+//!     %0 = load %x, %at {mask = %m} : tile<f32, [64]>
+//!     return
+//! }
+//! ; after
+//! kernel @k(%x: ptr<f32>, %at: tile<i64, [64]>, %m: tile<bool, [64]>) {
+//!     %0 = bitcast %at : tile<u64, [64]>
+//!     %1 = length %x : i64
+//!     %2 = bitcast %1 : u64
+//!     %3 = broadcast %2 : tile<u64, [64]>
+//!     %4 = lt %0, %3 : tile<bool, [64]>
+//!     %5 = and %m, %4 : tile<bool, [64]>
+//!     %6 = load %x, %at {mask = %5, in_bounds = true} : tile<f32, [64]>
+//!     return
+//! }
+//! ```
 //!
 //! Lanes outside read `other`, or 0, and store nothing, exactly as masked-off lanes. A negative offset is a huge one when its bits are
 //! taken as `u64`, so one comparison does. An `unchecked` kernel keeps its accesses as they are.

@@ -1,15 +1,25 @@
 //! Moves what a loop computes anew each time, though it never changes, in front of the loop.
 //!
-//! before:  for %zero, %n, %one (%i: i64) {
-//!              %0 = mul %stride, %stride : i64
-//!              %1 = add %0, %i : i64
-//!              yield
-//!          }
-//! after:   %0 = mul %stride, %stride : i64
-//!          for %zero, %n, %one (%i: i64) {
-//!              %1 = add %0, %i : i64
-//!              yield
-//!          }
+//! ```text
+//! ; before
+//! kernel @k(%y: ptr_mut<i64>, %n: i64, %one: i64) {
+//!     for %one, %n, %one (%i: i64) {
+//!         %0 = mul %n, %n : i64
+//!         store %y, %i, %0
+//!         yield
+//!     }
+//!     return
+//! }
+//! ; after
+//! kernel @k(%y: ptr_mut<i64>, %n: i64, %one: i64) {
+//!     %0 = mul %n, %n : i64
+//!     for %one, %n, %one (%1: i64) {
+//!         store %y, %1, %0
+//!         yield
+//!     }
+//!     return
+//! }
+//! ```
 //!
 //! Only pure ops move: they cannot fail, so computing one that the loop would have skipped does no harm.
 

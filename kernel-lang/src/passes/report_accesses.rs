@@ -1,10 +1,25 @@
 //! For a `.checked()` launch: notes each access that would leave its tensor.
 //!
-//! before:  %v = load %x, %offsets {mask = %m}
-//! after:   %o = ge (bitcast %offsets : tile<u64, [64]>), (broadcast (bitcast (length %x)))
-//!          %w = and %m, %o
-//!          report %x, %offsets, %w
-//!          %v = load %x, %offsets {mask = %m}
+//! ```text
+//! ; before
+//! ; checked
+//! kernel @k(%x: ptr<f32>, %at: tile<i64, [64]>, %m: tile<bool, [64]>) {
+//!     %0 = load %x, %at {mask = %m} : tile<f32, [64]>
+//!     return
+//! }
+//! ; after
+//! kernel @k(%x: ptr<f32>, %at: tile<i64, [64]>, %m: tile<bool, [64]>) {
+//!     %0 = bitcast %at : tile<u64, [64]>
+//!     %1 = length %x : i64
+//!     %2 = bitcast %1 : u64
+//!     %3 = broadcast %2 : tile<u64, [64]>
+//!     %4 = ge %0, %3 : tile<bool, [64]>
+//!     %5 = and %m, %4 : tile<bool, [64]>
+//!     report %x, %at, %5
+//!     %6 = load %x, %at {mask = %m} : tile<f32, [64]>
+//!     return
+//! }
+//! ```
 //!
 //! The access stays as it is, so [`super::guard_accesses`] still keeps it inside. Does nothing unless [`Function::reports`] is set.
 

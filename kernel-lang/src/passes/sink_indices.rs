@@ -1,9 +1,30 @@
 //! Copies cheap tiles into the regions that use them: constants, `arange`, broadcasts of scalars, and sums of those.
 //!
-//! before:  %0 = arange {start = 0, end = 64} : tile<i64, [64]>
-//!          for .. { %1 = load %x, %0 : .. }
-//! after:   for .. { %0 = arange {start = 0, end = 64} : tile<i64, [64]>
-//!                   %1 = load %x, %0 : .. }
+//! ```text
+//! ; before
+//! kernel @k(%y: ptr_mut<f32>, %v: tile<f32, [64]>, %on: bool) {
+//!     %0 = arange {start = 0, end = 64} : tile<i64, [64]>
+//!     if %on () {
+//!         store %y, %0, %v
+//!         yield
+//!     } () {
+//!         yield
+//!     }
+//!     return
+//! }
+//! ; after
+//! kernel @k(%y: ptr_mut<f32>, %v: tile<f32, [64]>, %on: bool) {
+//!     %0 = arange {start = 0, end = 64} : tile<i64, [64]>
+//!     if %on () {
+//!         %1 = arange {start = 0, end = 64} : tile<i64, [64]>
+//!         store %y, %1, %v
+//!         yield
+//!     } () {
+//!         yield
+//!     }
+//!     return
+//! }
+//! ```
 //!
 //! Such a tile costs an instruction or none wherever it stands, but a tile has one layout: shared between regions it would tie
 //! their layouts together, and the branch for full tiles wants another layout than the guarded one. Runs last before layouts are

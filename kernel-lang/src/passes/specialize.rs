@@ -1,8 +1,20 @@
 //! Binds a generic kernel's parameters: types become dtypes, constants numbers; what they decide is decided.
 //!
 //! ```text
-//! before:  kernel @k<T: f32 | f64, const B: i64>(%x: ptr<T>) { %0 = arange {start = 0, end = B} : tile<i64, [B]> .. }
-//! after:   kernel @k(%x: ptr<f32>) { %0 = arange {start = 0, end = 64} : tile<i64, [64]> .. }     with T = f32, B = 64
+//! ; before
+//! ; bind T = f32, B = 64
+//! kernel @k<T: f32 | f64, const B: i64>(%x: ptr<T>) {
+//!     static_assert {cond = (B > 32), message = "B is large"}
+//!     %0 = arange {start = 0, end = B} : tile<i64, [B]>
+//!     %1 = load %x, %0 : tile<T, [B]>
+//!     return
+//! }
+//! ; after
+//! kernel @k(%x: ptr<f32>) {
+//!     %0 = arange {start = 0, end = 64} : tile<i64, [64]>
+//!     %1 = load %x, %0 : tile<f32, [64]>
+//!     return
+//! }
 //! ```
 //!
 //! `static_if` keeps one region, `static_assert` is checked, and every type rule is checked again: here a mistake shows that only some

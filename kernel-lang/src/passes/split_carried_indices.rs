@@ -1,16 +1,32 @@
 //! A loop that moves a tile of indices by the same step for all lanes carries the distance as a scalar instead of the tile.
 //!
-//! before:  for .. , %offsets (%i: i64, %at: tile<i64, [64]>) {
-//!              %v = load %x, %at
-//!              %next = add %at, (broadcast %stride)
-//!              yield %next
-//!          }
-//! after:   for .. , 0 (%i: i64, %moved: i64) {
-//!              %at = add %offsets, (broadcast %moved)
-//!              %v = load %x, %at
-//!              %next = add %moved, %stride
-//!              yield %next
-//!          }
+//! ```text
+//! ; before
+//! ; then cse, dce
+//! kernel @k(%y: ptr_mut<f32>, %zero: i64, %n: i64, %one: i64, %v: tile<f32, [64]>) {
+//!     %0 = arange {start = 0, end = 64} : tile<i64, [64]>
+//!     %1 = broadcast %n : tile<i64, [64]>
+//!     %2 = for %zero, %n, %one, %0 (%3: i64, %at: tile<i64, [64]>) {
+//!         store %y, %at, %v
+//!         %next = add %at, %1 : tile<i64, [64]>
+//!         yield %next
+//!     } : tile<i64, [64]>
+//!     return
+//! }
+//! ; after
+//! kernel @k(%y: ptr_mut<f32>, %zero: i64, %n: i64, %one: i64, %v: tile<f32, [64]>) {
+//!     %0 = arange {start = 0, end = 64} : tile<i64, [64]>
+//!     %1 = const {value = 0} : i64
+//!     %7 = for %zero, %n, %one, %1 (%2: i64, %3: i64) {
+//!         %4 = broadcast %3 : tile<i64, [64]>
+//!         %5 = add %0, %4 : tile<i64, [64]>
+//!         store %y, %5, %v
+//!         %6 = add %3, %n : i64
+//!         yield %6
+//!     } : i64
+//!     return
+//! }
+//! ```
 //!
 //! This is how Triton kernels walk a row (`pointers += BLOCK`). Carried as a tile, the indices would be registers that nobody can see
 //! through; now they are `uniform + lanes` again, with wide accesses and immediate offsets.

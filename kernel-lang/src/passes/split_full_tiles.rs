@@ -1,17 +1,46 @@
 //! Decides once per tile, not per element, whether a tile needs its masks.
 //!
-//! before:  %m = lt %offsets, (broadcast %n)            offsets = base + arange(0, 1024)
-//!          %v = load %x, %offsets {mask = %m}
-//!          store %y, %offsets, %v {mask = %m}
-//! after:   %full = base < n && n - base > 1023 && ..bounds and alignment of x and y..
-//!          if %full () {
-//!              %v = load %x, %offsets {in_bounds = true, align = 16}
-//!              store %y, %offsets, %v {in_bounds = true, align = 16}
-//!              yield
-//!          } () {
-//!              ..as before..
-//!              yield
-//!          }
+//! ```text
+//! ; before
+//! ; then canonicalize, cse, dce
+//! kernel @k(%y: ptr_mut<f32>, %n: i64, %v: f32) {
+//!     %0 = arange {start = 0, end = 64} : tile<i64, [64]>
+//!     %1 = broadcast %n : tile<i64, [64]>
+//!     %2 = lt %0, %1 : tile<bool, [64]>
+//!     %3 = broadcast %v : tile<f32, [64]>
+//!     store %y, %0, %3 {mask = %2}
+//!     return
+//! }
+//! ; after
+//! kernel @k(%y: ptr_mut<f32>, %n: i64, %v: f32) {
+//!     %0 = arange {start = 0, end = 64} : tile<i64, [64]>
+//!     %1 = broadcast %n : tile<i64, [64]>
+//!     %2 = lt %0, %1 : tile<bool, [64]>
+//!     %3 = broadcast %v : tile<f32, [64]>
+//!     %4 = const {value = 0} : i64
+//!     %5 = length %y : i64
+//!     %6 = const {value = 63} : i64
+//!     %7 = sub %5, %6 : i64
+//!     %8 = gt %7, %4 : bool
+//!     %9 = gt %n, %4 : bool
+//!     %10 = gt %n, %6 : bool
+//!     %11 = address %y : i64
+//!     %12 = const {value = 15} : i64
+//!     %13 = and %11, %12 : i64
+//!     %14 = eq %13, %4 : bool
+//!     %15 = and %8, %9 : bool
+//!     %16 = and %15, %10 : bool
+//!     %17 = and %16, %14 : bool
+//!     if %17 () {
+//!         store %y, %0, %3 {in_bounds = true, align = 16}
+//!         yield
+//!     } () {
+//!         store %y, %0, %3 {mask = %2}
+//!         yield
+//!     }
+//!     return
+//! }
+//! ```
 //!
 //! Most tiles are full: they run without masks, with wide accesses; the last one of a tensor, tiles of unaligned slices and tiles that
 //! would leave their tensor take the other branch, where [`super::guard_accesses`] guards every lane.
@@ -124,19 +153,27 @@ fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts) -> Option<Pl
         let extents = ty.extents();
         let Some(maximum) = affine.lane_maximum(&extents) else { continue };
         let bytes = func.ty(base).dtype().bytes() as i64;
-        let is_wide = affine.lanes.last() == Some(&1) && extents.last().is_some_and(|extent| *extent as i64 * bytes >= WIDEST);
+        let is_wide = is_wide(&affine, &extents, bytes);
         plan.accesses.insert(*inst, is_wide);
-        if !func.unchecked {
-            plan.bounds.push((base, affine.clone(), maximum));
+        let (bound, alignment) = ((base, affine.clone(), maximum), (base, affine, bytes));
+        if !func.unchecked && !plan.bounds.contains(&bound) {
+            plan.bounds.push(bound);
         }
-        if is_wide {
-            plan.aligned.push((base, affine, bytes));
+        if is_wide && !plan.aligned.contains(&alignment) {
+            plan.aligned.push(alignment);
         }
         if let Some(mask) = mask {
             tests(func, mask, facts, &mut plan.masks, &is_early, &|value| !late[value]);
         }
     }
     (!plan.accesses.is_empty()).then_some(plan)
+}
+
+/// Do the lanes run along the last axis, each run a whole number of wide accesses from the first one?
+fn is_wide(affine: &Affine, extents: &[usize], bytes: i64) -> bool {
+    let (Some((1, others)), Some((extent, _))) = (affine.lanes.split_last(), extents.split_last()) else { return false };
+    let keeps_alignment = |(lane, extent): (&i64, &usize)| *extent == 1 || lane.wrapping_mul(bytes) % WIDEST == 0;
+    *extent as i64 * bytes >= WIDEST && others.iter().zip(extents).all(keeps_alignment)
 }
 
 /// The comparisons that a mask is the conjunction of, as far as they can be tested for a whole tile.
@@ -278,11 +315,13 @@ fn make_full(func: &mut Function, stretch: &[Inst], region: Region, plan: &Plan,
 
 fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
     let mut parts = Vec::new();
-    for (base, index, maximum) in &plan.bounds {
+    for (at, (base, index, maximum)) in plan.bounds.iter().enumerate() {
         // 0 <= index and index < length - maximum: `length` is not negative and `maximum` fits 31 bits.
         let start = index.uniform_value(b);
-        let zero = b.index(0);
-        parts.push(b.compare(CompareOp::Ge, start, zero));
+        if !plan.bounds[..at].iter().any(|(_, known, _)| known == index) {
+            let zero = b.index(0);
+            parts.push(b.compare(CompareOp::Ge, start, zero));
+        }
         let length = b.op(Op::Length { base: *base }, &[]);
         let maximum = b.index((*maximum).into());
         let limit = b.binary(BinaryOp::Sub, length, maximum);

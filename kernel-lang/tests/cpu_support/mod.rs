@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 pub(crate) mod naive;
+pub(crate) mod random_kernels;
 
 use kernel_lang::backend::cpu::{Program, Scratch, Violation};
 use kernel_lang::dtype::Dtype;

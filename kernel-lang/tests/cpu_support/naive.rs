@@ -24,18 +24,25 @@ struct Naive<'a, 'b> {
     program: [u32; 3],
     values: HashMap<Value, Vec<Scalar>>,
     outside: Option<Outside>,
+    /// How many wide accesses there were.
+    wide: usize,
 }
 
 /// Runs one program; returns the first access outside its tensor, which goes on as an unchecked run does.
 pub(crate) fn run(func: &Function, args: Vec<Arg<'_>>, grid: [u32; 3], program: [u32; 3]) -> Option<Outside> {
-    let mut naive = Naive { func, args, grid, program, values: HashMap::new(), outside: None };
+    run_counting(func, args, grid, program).0
+}
+
+/// As [`run`]; also says how many accesses were wide. Panics where an access is not as aligned as it claims.
+pub(crate) fn run_counting(func: &Function, args: Vec<Arg<'_>>, grid: [u32; 3], program: [u32; 3]) -> (Option<Outside>, usize) {
+    let mut naive = Naive { func, args, grid, program, values: HashMap::new(), outside: None, wide: 0 };
     for (index, param) in func.params.iter().enumerate() {
         if let Arg::Scalar(bits) = naive.args[index] {
             naive.values.insert(param.value, vec![Scalar::from_bits(func.ty(param.value).dtype(), bits)]);
         }
     }
     naive.region(func.body);
-    naive.outside
+    (naive.outside, naive.wide)
 }
 
 fn index(value: Scalar) -> i64 {
@@ -102,8 +109,9 @@ impl Naive<'_, '_> {
             Op::ExpandDims { x, .. } => vec![self.get(*x)],
             Op::Broadcast { x } => vec![self.broadcast(*x, results[0])],
             Op::Length { base } => i64s(vec![self.length(*base)]),
-            Op::Address { .. } => panic!("addresses differ from run to run"),
-            Op::Load { base, offset, mask, other, .. } => {
+            Op::Address { base } => i64s(vec![self.tensor(*base).args()[0] as i64]),
+            Op::Load { base, offset, mask, other, align, .. } => {
+                self.check_alignment(*base, *offset, *align);
                 let offsets = self.get(*offset);
                 let mask = mask.map(|mask| self.get(mask));
                 let other = other.map(|other| self.get(other));
@@ -118,7 +126,8 @@ impl Naive<'_, '_> {
                 });
                 vec![lanes.collect()]
             }
-            Op::Store { base, offset, value, mask, .. } => {
+            Op::Store { base, offset, value, mask, align, .. } => {
+                self.check_alignment(*base, *offset, *align);
                 let (offsets, values) = (self.get(*offset), self.get(*value));
                 let mask = mask.map(|mask| self.get(mask));
                 for (lane, (offset, value)) in offsets.into_iter().zip(values).enumerate() {
@@ -194,6 +203,21 @@ impl Naive<'_, '_> {
         match &mut self.args[self.func.param_index(base).unwrap()] {
             Arg::Tensor(buffer) => buffer,
             Arg::Scalar(_) => panic!("a pointer is a tensor"),
+        }
+    }
+
+    /// The first element of each run along the last axis lies as aligned as the access says, and the others follow it.
+    fn check_alignment(&mut self, base: Value, offset: Value, align: u32) {
+        if align == 0 {
+            return;
+        }
+        self.wide += 1;
+        let (ty, offsets) = (self.func.ty(offset), self.get(offset));
+        let (bytes, address) = (self.func.ty(base).dtype().bytes() as u64, self.tensor(base).args()[0]);
+        for run in offsets.chunks(ty.extents().last().copied().unwrap_or(1)) {
+            let first = address.wrapping_add(run[0].bits().wrapping_mul(bytes));
+            assert!(first.is_multiple_of(align.into()), "{first:#x} is not aligned to {align}\n{}", self.func);
+            assert!(run.windows(2).all(|pair| pair[0].bits().wrapping_add(1) == pair[1].bits()), "not a run\n{}", self.func);
         }
     }
 

@@ -7,6 +7,7 @@
 //! ; bind B = 64, T = f32           specialised so first
 //! ; num_warps 8                    4 if not said
 //! ; target sm_90a                  sm_80 if not said; under `ptx/` the folder says it
+//! ; then cse, dce                  passes that clean up behind it
 //! ; checked                        for a launch that reports accesses outside
 //! ```
 
@@ -22,15 +23,17 @@ const EXPECT: &str = "; --- expect ---\n";
 /// What the lines in front of a kernel say.
 pub(crate) struct Header {
     test: String,
+    then: Vec<String>,
     pub(crate) options: Options,
 }
 
 pub(crate) fn header(text: &str) -> Result<Header, String> {
-    let mut header = Header { test: String::new(), options: Options::new(Bindings::new(), Target::SM_80) };
+    let mut header = Header { test: String::new(), then: Vec::new(), options: Options::new(Bindings::new(), Target::SM_80) };
     for line in text.lines().map_while(|line| line.strip_prefix("; ")) {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         match word {
             "test" => header.test = rest.to_string(),
+            "then" => header.then = rest.split(", ").map(str::to_string).collect(),
             "bind" => {
                 for binding in rest.split(", ") {
                     let (name, value) = binding.split_once(" = ").ok_or("a binding is `NAME = VALUE`")?;
@@ -61,13 +64,14 @@ fn pass() {
             return Err(format!("the folder is {folder:?}, the pass `{name}`"));
         }
         let input = text.split(EXPECT).next().unwrap_or_default();
-        let found = apply(name, &ir::parse(input).map_err(|error| error.to_string())?, &header.options)?;
+        let found = apply(name, &ir::parse(input).map_err(|error| error.to_string())?, &header)?;
         expect_file(path, &format!("{input}{EXPECT}{found}"))
     });
 }
 
 /// The kernel after a pass, or what is wrong with it.
-fn apply(name: &str, func: &Function, options: &Options) -> Result<String, String> {
+fn apply(name: &str, func: &Function, header: &Header) -> Result<String, String> {
+    let options = &header.options;
     ir::verify(func, Stage::Generic).map_err(|violations| format!("the input is broken: {violations:?}"))?;
     let mut func = match specialize::run(func, &options.bindings) {
         Ok(func) => func,
@@ -91,12 +95,38 @@ fn apply(name: &str, func: &Function, options: &Options) -> Result<String, Strin
             }
         }
     }
+    for pass in &header.then {
+        (row(pass)?.run)(&mut func);
+    }
     ir::verify(&func, stage).map_err(|violations| format!("the result is broken: {violations:?}\n{func}"))?;
     Ok(func.to_string())
 }
 
 fn row(name: &str) -> Result<&'static Pass, String> {
     SIMPLIFY.iter().chain(PIPELINE).find(|pass| pass.name == name).ok_or_else(|| format!("there is no pass `{name}`"))
+}
+
+/// The example that opens a pass's file is what the pass does: `; before`, options and a kernel, `; after` and a kernel.
+#[test]
+fn examples() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/passes");
+    for name in SIMPLIFY.iter().chain(PIPELINE).map(|pass| pass.name).chain(["specialize", "assign_layouts"]) {
+        let Ok(source) = std::fs::read_to_string(folder.join(name).with_extension("rs")) else {
+            // A pass in a folder has its example as a documentation test.
+            assert!(folder.join(name).join("mod.rs").is_file(), "{name}");
+            continue;
+        };
+        let doc: String = source
+            .lines()
+            .map_while(|line| line.strip_prefix("//!"))
+            .map(|line| format!("{}\n", line.strip_prefix(' ').unwrap_or(line)))
+            .collect();
+        let example = doc.split("```text\n; before\n").nth(1).and_then(|rest| rest.split("```").next());
+        let (before, after) = example.and_then(|text| text.split_once("; after\n")).unwrap_or_else(|| panic!("{name} has no example"));
+        let func = ir::parse(before).unwrap_or_else(|error| panic!("{name}: {error}\n{before}"));
+        let found = apply(name, &func, &header(before).unwrap()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(found, after, "{name}");
+    }
 }
 
 /// Every row of the tables has a folder of cases.

@@ -1,0 +1,210 @@
+//! What [`PIPELINE`] makes of a kernel computes what the kernel computed, bit by bit: on random kernels, and on kernels of the usual form
+//! with odd offsets, strides, limits and masks. No access of the result leaves its tensor, and wide ones are aligned.
+
+mod cpu_support;
+
+use std::fmt::Write;
+
+use cpu_support::naive::{self, Arg};
+use cpu_support::{Buffer, Random, compile_function, random_kernels, run_grid, same, samples};
+use kernel_lang::ir::{Function, Op, Stage, UnaryOp, parse, verify};
+use kernel_lang::passes::{self, PIPELINE, SIMPLIFY};
+use proptest::prelude::*;
+
+const GRID: [u32; 3] = [3, 1, 1];
+
+/// Runs a kernel before and after the passes; returns how many wide accesses ran.
+fn compare(func: &Function, mut tensors: Vec<Option<Buffer>>, scalars: &[u64]) -> usize {
+    let mut ready = func.clone();
+    passes::run(&mut ready, SIMPLIFY, &mut |_, _, _| {});
+    passes::run(&mut ready, PIPELINE, &mut |_, _, _| {});
+    verify(&ready, Stage::Tile).unwrap_or_else(|violations| panic!("{violations:?}\n{ready}"));
+    let ready = parse(&ready.to_string()).unwrap_or_else(|error| panic!("{error}\n{ready}"));
+
+    let mut naively = tensors.clone();
+    let mut wide = 0;
+    let mut expected = tensors.clone();
+    for index in 0..GRID[0] {
+        let (outside, count) = naive::run_counting(&ready, naive_args(&mut naively, scalars), GRID, [index, 0, 0]);
+        assert_eq!(outside, None, "an access that should be guarded is not\n{func}\n{ready}");
+        wide += count;
+        naive::run(func, naive_args(&mut expected, scalars), GRID, [index, 0, 0]);
+    }
+    let mut words = Vec::new();
+    let mut rest = scalars.iter();
+    for tensor in &mut tensors {
+        match tensor {
+            Some(tensor) => words.extend(tensor.args()),
+            None => words.push(*rest.next().expect("a value for each scalar")),
+        }
+    }
+    let outcome = run_grid(&compile_function(&ready), &words, GRID, true);
+    assert!(outcome.is_ok(), "{outcome:?}\n{ready}");
+    for (executor, found) in [("naive", &naively), ("cpu", &tensors)] {
+        for (expected, found) in expected.iter().zip(found).filter_map(|(expected, found)| expected.as_ref().zip(found.as_ref())) {
+            found.check_guards();
+            for at in 0..found.len {
+                let (wanted, got) = (expected.get(at), found.get(at));
+                assert!(
+                    same(expected.dtype, wanted, got),
+                    "{executor}: {}[{at}] is {got:#x}, not {wanted:#x}, scalars {scalars:?}\n{func}\n{ready}",
+                    expected.dtype
+                );
+            }
+        }
+    }
+    wide
+}
+
+fn naive_args<'a>(tensors: &'a mut [Option<Buffer>], scalars: &[u64]) -> Vec<Arg<'a>> {
+    let mut rest = scalars.iter();
+    tensors.iter_mut().map(|tensor| tensor.as_mut().map_or_else(|| Arg::Scalar(*rest.next().unwrap()), Arg::Tensor)).collect()
+}
+
+/// Math functions become formulas, which are as good but not the same: an exact op takes their place.
+fn without_approximations(func: &mut Function) {
+    use UnaryOp::{Abs, Ceil, Floor, Neg, Not, Rint, Round, Sqrt, Trunc};
+    for inst in func.all_insts() {
+        if let Op::Unary { op, .. } = &mut func.inst_mut(inst).op
+            && !matches!(op, Neg | Not | Abs | Sqrt | Floor | Ceil | Round | Rint | Trunc)
+        {
+            *op = Abs;
+        }
+    }
+}
+
+/// A kernel as users write them: indices of lanes, masks, loads, stores, in a loop or not; some decisions are odd.
+fn usual_kernel(random: &mut Random, extent: i64) -> String {
+    let mut of = |list: &[&str]| list[random.below(list.len())].to_string();
+    let dtype = of(&["f32", "f32", "f64", "bf16", "u8", "i16", "i64"]);
+    let (tile, indices, bools) =
+        (format!("tile<{dtype}, [{extent}]>"), format!("tile<i64, [{extent}]>"), format!("tile<bool, [{extent}]>"));
+    let mut text = format!(
+        "kernel @usual(%x: ptr<{dtype}>, %y: ptr_mut<{dtype}>, %z: ptr_mut<{dtype}>, %flags: ptr<bool>, %n: i64, %m: i64, %on: bool) {{\n\
+         %pid = program_id : i64\n%zero = const {{value = 0}} : i64\n%one = const {{value = 1}} : i64\n"
+    );
+    let mut line = |op: String| writeln!(text, "{op}").expect("a string takes everything");
+    let around = [extent - 2, extent - 1, extent].map(|limit| limit.to_string());
+    let program_step = of(&[&around[2], &around[2], &around[2], "32", "7", "0", "4611686018427387904"]);
+    let start = of(&["0", "0", "0", "0", "0", "16", "1", "-3", "-64", "100", "9223372036854775800"]);
+    line(format!("%c = const {{value = {program_step}}} : i64\n%s = mul %pid, %c : i64\n%k = const {{value = {start}}} : i64"));
+    line(format!("%t = add %s, %{} : i64", of(&["k", "k", "k", "k", "k", "m", "n"])));
+    line(format!("%lanes0 = arange {{start = 0, end = {extent}}} : {indices}"));
+    line(format!(
+        "%stride = const {{value = {}}} : {indices}",
+        of(&["1", "1", "1", "1", "1", "1", "1", "2", "3", "0", "-1", "100000000000"])
+    ));
+    line(format!("%lanes = mul %lanes0, %stride : {indices}\n%wide = broadcast %t : {indices}\n%at0 = add %wide, %lanes : {indices}"));
+    line(format!(
+        "%step = broadcast %{} : {indices}\n%limit = broadcast %n : {indices}\n%low = broadcast %m : {indices}",
+        of(&["c", "k", "n"])
+    ));
+    line(format!("%acc0 = const {{value = {}}} : {tile}", of(&["0", "1"])));
+    let is_loop = of(&["", "", "walk", "count"]);
+    match &*is_loop {
+        "walk" => line(format!(
+            "%three = const {{value = 3}} : i64\n%last, %sum = for %zero, %three, %one, %at0, %acc0 (%i: i64, %at: {indices}, %acc: {tile}) {{"
+        )),
+        "count" => line(format!(
+            "%end = const {{value = 200}} : i64\n%by = const {{value = {extent}}} : i64\n\
+             %sum = for %zero, %end, %by, %acc0 (%i: i64, %acc: {tile}) {{\n\
+             %wi = broadcast %i : {indices}\n%at = add %at0, %wi : {indices}"
+        )),
+        _ => line(format!("%none = const {{value = 0}} : {indices}\n%at = add %at0, %none : {indices}\n%acc = add %acc0, %acc0 : {tile}")),
+    }
+    // Masks: comparisons with limits on either side, truths of the program, bits of memory, and both.
+    for name in ["a", "b"] {
+        match &*of(&["cmp", "cmp", "cmp", "cmp", "on", "flags", "swapped", "constant", "constant"]) {
+            "cmp" => line(format!(
+                "%{name} = {} %at, %{} : {bools}",
+                of(&["lt", "lt", "lt", "lt", "le", "ge", "gt", "eq", "ne"]),
+                of(&["limit", "limit", "low"])
+            )),
+            "swapped" => line(format!("%{name} = {} %limit, %at : {bools}", of(&["gt", "ge", "lt", "le"]))),
+            "on" => line(format!("%{name} = broadcast %on : {bools}")),
+            "flags" => line(format!("%{name} = load %flags, %at : {bools}")),
+            _ => {
+                let limit = of(&[&around[0], &around[1], &around[2], "0", "9223372036854775807", "-9223372036854775808", "-1"]);
+                line(format!("%limit_{name} = const {{value = {limit}}} : {indices}"));
+                line(format!("%{name} = {} %at, %limit_{name} : {bools}", of(&["lt", "le", "le", "ge", "gt"])));
+            }
+        }
+    }
+    line(format!("%both = and %a, %b : {bools}"));
+    let options = [
+        "",
+        "{mask = %a}",
+        "{mask = %a}",
+        "{mask = %both}",
+        "{mask = %a, other = %acc0}",
+        "{mask = %both, other = %acc0}",
+        "{other = %acc0}",
+    ];
+    line(format!("%v = load %x, %at {} : {tile}", of(&options)));
+    line(format!("%w = load %y, %{} {} : {tile}", of(&["at", "at", "lanes0"]), of(&options)));
+    line(format!("%sum0 = add %v, %w : {tile}\n%sum1 = add %sum0, %acc : {tile}"));
+    line(format!("store %{}, %at, %sum1 {}", of(&["y", "z"]), of(&options[..4])));
+    line(format!("%one_element = load %y, %{} : {dtype}\nstore %z, %{}, %one_element", of(&["t", "m", "pid"]), of(&["t", "m", "pid"])));
+    match &*is_loop {
+        "walk" => line(format!("%next = {} %at, %step : {indices}\nyield %next, %sum1\n}} : {indices}, {tile}", of(&["add", "sub"]))),
+        "count" => line(format!("yield %sum1\n}} : {tile}")),
+        _ => line(format!("%sum = add %sum1, %sum1 : {tile}")),
+    }
+    let out = if is_loop == "walk" { of(&["last", "lanes0"]) } else { of(&["lanes0", "at0"]) };
+    line(format!("store %z, %{out}, %sum\nreturn\n}}"));
+    text
+}
+
+/// Tensors of fewer, as many and more elements than a tile, and limits of every kind.
+fn usual_arguments(func: &Function, random: &mut Random, extent: i64) -> (Vec<Option<Buffer>>, Vec<u64>) {
+    let tensors = func.params.iter().map(|param| {
+        let ty = func.ty(param.value);
+        ty.is_pointer().then(|| {
+            let samples = samples(ty.dtype(), 10);
+            let length = [400, 400, 400, 400, 400, 400, 400, 400, 0, 5, 64, 200][random.below(12)];
+            Buffer::new(ty.dtype(), &(0..length).map(|_| samples[random.below(samples.len())]).collect::<Vec<_>>())
+        })
+    });
+    let tensors = tensors.collect();
+    let mut limit = || {
+        let odd = [0, 5, 65, 200, 399, 400, 1000, -1, i64::MIN, i64::MAX, i64::MAX - 64];
+        match random.below(2) {
+            0 => (extent * (1 + random.below(3) as i64) + [-2, -1, 0, 1][random.below(4)]) as u64,
+            _ => odd[random.below(odd.len())] as u64,
+        }
+    };
+    (tensors, vec![limit(), limit(), random.bits() & 1])
+}
+
+#[test]
+fn usual_kernels() {
+    // Fresh kernels in each run; a failure prints the kernel.
+    let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| u64::from(std::process::id()));
+    println!("SEED={seed}");
+    let mut random = Random(seed << 32);
+    let start = std::time::Instant::now();
+    let (mut runs, mut wide) = (0, 0);
+    while runs < 200 || start.elapsed().as_secs() < 4 {
+        let extent = [64, 128, 8][random.below(3)];
+        let text = usual_kernel(&mut random, extent);
+        let func = parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        verify(&func, Stage::Tile).unwrap_or_else(|violations| panic!("{violations:?}\n{text}"));
+        let (tensors, scalars) = usual_arguments(&func, &mut random, extent);
+        wide += usize::from(compare(&func, tensors, &scalars) > 0);
+        runs += 1;
+    }
+    println!("{wide} of {runs} kernels ran wide accesses");
+    assert!(wide * 20 > runs, "the branch for full tiles hardly runs: {wide} of {runs}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 1 } else { 60 }, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_kernels(choices in prop::collection::vec(any::<u16>(), 10..300), seed in any::<u64>()) {
+        let mut func = random_kernels::make(&choices);
+        without_approximations(&mut func);
+        let func = parse(&func.to_string()).unwrap();
+        compare(&func, random_kernels::tensors(&func, seed), &random_kernels::SCALARS);
+    }
+}
