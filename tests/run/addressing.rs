@@ -10,6 +10,7 @@ use crate::value::Value;
 tests![
     copies<bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64>,
     copies_at_every_offset<bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64>,
+    lengths_inside_the_tensor<bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64>,
     lengths_beyond_the_tensor<bool, u8, f16, f32, f64>,
     shifted_by_a_distance,
     gathers<u8, bf16, f32, i64>,
@@ -45,6 +46,20 @@ fn copies_at_every_offset<T: Value>(lab: &mut Lab) {
             copy::<T, 64>(x.slice(), &mut y.slice(), n).grid(cdiv(n, 64)).launch().unwrap();
             check_bits(&y.read(), |i| host[i]);
         }
+    }
+}
+
+/// The mask alone keeps what lies behind `n`; the inputs hold more than is asked for.
+fn lengths_inside_the_tensor<T: Value>(lab: &mut Lab) {
+    for n in SIZES {
+        let more = lab.below(3000);
+        let host = lab.values::<T>(n + more);
+        let x = lab.input(&host);
+        let (mut y, mut z) = (lab.output::<T>(n + more), lab.output::<T>(n + more));
+        copy::<T, 1024>(x.slice(), &mut y.slice(), n).grid(cdiv(n, 1024) + 1).launch().unwrap();
+        copy::<T, 64>(x.slice(), &mut z.slice(), n).grid(cdiv(n, 64)).launch().unwrap();
+        check_bits(&y.read(), |i| if i < n { host[i] } else { y.before()[i] });
+        check_bits(&z.read(), |i| if i < n { host[i] } else { z.before()[i] });
     }
 }
 

@@ -264,5 +264,5 @@ fn widening(lab: &mut Lab) {
     // The product is of u8, the sum of i16.
     let small = |i: usize| i128::from(i16::from(a[i].wrapping_mul(3)).wrapping_add(b[i]));
     check_ints(&y.read(), |i| i128::from(c[i]) - i128::from(d[i]) + small(i));
-    check_ints(&z.read(), |i| i128::from(((small(i) as i16) << 2) as i16));
+    check_ints(&z.read(), |i| i128::from((small(i) as i16) << 2));
 }

@@ -33,13 +33,12 @@ pub(crate) type Test = (&'static str, fn(&mut Lab));
 macro_rules! tests {
     ($($name:ident $(<$($ty:ident),*>)?),* $(,)?) => {
         pub(crate) fn tests() -> Vec<crate::Test> {
-            let mut tests: Vec<crate::Test> = Vec::new();
-            $(tests!(@ tests $name $($($ty)*)?);)*
-            tests
+            let tests: &[&[crate::Test]] = &[$(tests!(@ $name $($($ty)*)?)),*];
+            tests.concat()
         }
     };
-    (@ $tests:ident $name:ident) => { $tests.push((stringify!($name), $name)); };
-    (@ $tests:ident $name:ident $($ty:ident)*) => { $($tests.push((concat!(stringify!($name), "_", stringify!($ty)), $name::<$ty>));)* };
+    (@ $name:ident) => { &[(stringify!($name), $name)] };
+    (@ $name:ident $($ty:ident)*) => { &[$((concat!(stringify!($name), "_", stringify!($ty)), $name::<$ty>)),*] };
 }
 use tests;
 

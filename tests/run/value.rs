@@ -17,6 +17,7 @@ pub(crate) trait FloatValue: Value + Float {
     const DIGITS: i32;
     /// The exponent of the smallest normal number.
     const MIN_EXPONENT: i32;
+    /// The largest finite number.
     const MAX: f64;
     fn wide(self) -> f64;
 }
@@ -62,7 +63,7 @@ macro_rules! ints {
 ints!(i8, i16, i32, i64, u8, u16, u32, u64);
 
 macro_rules! floats {
-    ($($ty:ident: $bits:ty, $from_f64:expr, $digits:expr, $min:expr;)*) => {$(
+    ($($ty:ident: $bits:ty, $from_f64:expr, $digits:expr, $min:expr, $max:expr;)*) => {$(
         impl Value for $ty {
             fn from_bits(bits: u64) -> $ty {
                 $ty::from_bits(bits as $bits)
@@ -74,7 +75,7 @@ macro_rules! floats {
         impl FloatValue for $ty {
             const DIGITS: i32 = $digits;
             const MIN_EXPONENT: i32 = $min;
-            const MAX: f64 = if $min == -14 { 65504.0 } else if $digits == 8 { 3.3895313892515355e38 } else if $digits == 24 { f32::MAX as f64 } else { f64::MAX };
+            const MAX: f64 = $max;
             fn wide(self) -> f64 {
                 self.into()
             }
@@ -82,8 +83,8 @@ macro_rules! floats {
     )*};
 }
 floats! {
-    f16: u16, f16::from_f64, 11, -14;
-    bf16: u16, bf16::from_f64, 8, -126;
-    f32: u32, |value| value as f32, 24, -126;
-    f64: u64, |value| value, 53, -1022;
+    f16: u16, f16::from_f64, 11, -14, 65504.0;
+    bf16: u16, bf16::from_f64, 8, -126, 255.0 * (1u128 << 120) as f64;
+    f32: u32, |value| value as f32, 24, -126, f32::MAX as f64;
+    f64: u64, |value| value, 53, -1022, f64::MAX;
 }
