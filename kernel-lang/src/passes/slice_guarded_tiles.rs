@@ -1,22 +1,39 @@
 //! Walks a guarded tile in slices, where nobody needs it whole: shorter code for what runs rarely.
 //!
 //! ```text
-//! before:  if %full () { .. } () {
-//!              %at = arange {start = 0, end = 1024} : tile<i64, [1024]>
-//!              %v = load %x, %at {mask = ..} : tile<f32, [1024]>
-//!              store %y, %at, %v {mask = ..}
-//!              yield
-//!          }
-//! after:   if %full () { .. } () {
-//!              for 0, 1024, 256 (%first: i64) {
-//!                  %lane = arange {start = 0, end = 256} : tile<i64, [256]>
-//!                  %at = add (broadcast %first), %lane : tile<i64, [256]>
-//!                  %v = load %x, %at {mask = ..} : tile<f32, [256]>
-//!                  store %y, %at, %v {mask = ..}
-//!                  yield
-//!              }
-//!              yield
-//!          }
+//! ; before
+//! kernel @k(%y: ptr_mut<i64>, %full: bool) {
+//!     %0 = arange {start = 0, end = 1024} : tile<i64, [1024]>
+//!     if %full () {
+//!         store %y, %0, %0 {in_bounds = true, align = 16}
+//!         yield
+//!     } () {
+//!         store %y, %0, %0
+//!         yield
+//!     }
+//!     return
+//! }
+//! ; after
+//! kernel @k(%y: ptr_mut<i64>, %full: bool) {
+//!     %0 = arange {start = 0, end = 1024} : tile<i64, [1024]>
+//!     if %full () {
+//!         store %y, %0, %0 {in_bounds = true, align = 16}
+//!         yield
+//!     } () {
+//!         %1 = const {value = 0} : i64
+//!         %2 = const {value = 1024} : i64
+//!         %3 = const {value = 256} : i64
+//!         for %1, %2, %3 (%4: i64) {
+//!             %5 = arange {start = 0, end = 256} : tile<i64, [256]>
+//!             %6 = broadcast %4 : tile<i64, [256]>
+//!             %7 = add %6, %5 : tile<i64, [256]>
+//!             store %y, %7, %7
+//!             yield
+//!         }
+//!         yield
+//!     }
+//!     return
+//! }
 //! ```
 //!
 //! A guard costs several instructions an element, so the guarded copy of [`super::split_full_tiles`] was most of a kernel's code, and most of
