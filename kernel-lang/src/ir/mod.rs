@@ -9,7 +9,7 @@
 //! * **What is a pointer?** Always a kernel parameter. `x + offsets` of the language is a pair of such a pointer and a tile of
 //!   offsets in elements, and a memory op takes both. So the tensor that an access may touch is always known, and with it its length.
 //!
-//! The text form prints and parses:
+//! The text form prints and parses. Once layouts are assigned, the type of each tile is followed by its layout; a kernel of the frontend:
 //!
 //! ```
 //! let text = r#"kernel @double<T: f32 | f64, const B: i64>(%x: ptr<T>, %y: ptr_mut<T>, %n: i64) file "double.rs" {
