@@ -22,7 +22,8 @@ pub fn load<T>(pointer: Ptr<T>, mask: Value<bool>, other: Value<T>, cache: &str,
 /// Writes `value` to the elements at a pointer, which comes from a `PtrMut` parameter.
 ///
 /// The value has the type of the elements and the shape of the offsets, or is a scalar. If several lanes (or programs) write one
-/// element, it is left open whose value stays.
+/// element, it is left open whose value stays. Lanes run in no order: what one lane stores, a later [`load`] by another lane may
+/// miss on a GPU, although the CPU shows it.
 ///
 /// * `mask`: a lane whose mask is false stores nothing; nor does a lane outside of the tensor.
 /// * `cache`: `"wb"` all levels, `"cg"` the L2, `"cs"` streaming, `"wt"` through to memory.

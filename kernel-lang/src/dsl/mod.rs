@@ -9,7 +9,9 @@
 //! * A **tile** is a vector of numbers that the program computes at once: `arange(0, N)`, what [`load`] reads. Its extent is a
 //!   constant and a power of two.
 //! * A **pointer** is a parameter [`Ptr`] or [`PtrMut`] plus offsets in elements: `x + offsets`, `x + row * stride + columns`.
-//! * A **constant** is a literal, a `const` generic, or arithmetic on them. It takes the type of what it meets.
+//! * A **constant** is a literal, a `const` generic, or arithmetic on them. It takes the type of what it meets. Where it meets
+//!   nothing, as in `let mut count = 0;`, an integer is `i64` and a float `f32`; `0i32` and `0.0f64` say otherwise. `f32::INFINITY`,
+//!   `i32::MAX` and `std::f32::consts::PI` are constants too.
 //!
 //! # Types
 //!
@@ -17,7 +19,8 @@
 //! index is exact and signed. A type parameter is bound by `Float`, `Int`, `Number` or `Element`.
 //!
 //! * Integers widen by themselves where every value is kept (`i32` to `i64`, `u8` to `i16`). Everything else needs `as`, which
-//!   converts as Rust's does: floats to integers saturate, wider to narrower floats round to nearest even, `bool` is 0 or 1.
+//!   converts as Rust's does: floats to integers saturate, wider to narrower floats round to nearest even, `bool` is 0 or 1. `x as bool`,
+//!   which Rust has not, is `x != 0`.
 //! * `f32 + bf16` is an error, and so is `T + f32`: cast one side.
 //! * Arithmetic on `f16` and `bf16`, and every function of [`math`], is computed in `f32` and rounded once.
 //! * Integers wrap; `x / 0` is 0 and `x % 0` is `x`; shifting by the width or more gives 0, or the sign.
