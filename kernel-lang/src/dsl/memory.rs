@@ -7,13 +7,14 @@ use super::{Ptr, PtrMut, Value, only_in_a_kernel};
 /// * `mask`: a `bool` scalar or a tile of the shape of the offsets. A lane whose mask is false does not touch memory.
 /// * `other`: what such a lane reads, and a lane outside of the tensor too; 0 (or `false`) if it is not given. It has the type of the elements.
 /// * `cache`: `"ca"` all levels, `"cg"` the L2 only, `"cs"` streaming, `"cv"` fetch again.
-/// * `evict`: `"evict_first"`, `"evict_last"`, `"no_allocate"`: which data the caches give up first.
+/// * `evict`: `"evict_first"`, `"evict_last"`, `"no_allocate"`: which data the caches give up first. An instruction takes one of the two:
+///   beside a `cache`, `evict` counts for nothing.
 /// * `volatile = true`: never merged with another load, never dropped.
 ///
 /// ```ignore
 /// let v = load(x + offsets, mask = offsets < n, other = f32::NEG_INFINITY);
 /// let scale = load(x);
-/// let once = load(x + offsets, mask = mask, cache = "cg", evict = "evict_first");
+/// let once = load(x + offsets, mask = mask, evict = "evict_first");
 /// ```
 pub fn load<T>(pointer: Ptr<T>, mask: Value<bool>, other: Value<T>, cache: &str, evict: &str, volatile: bool) -> Value<T> {
     only_in_a_kernel()
@@ -31,7 +32,7 @@ pub fn load<T>(pointer: Ptr<T>, mask: Value<bool>, other: Value<T>, cache: &str,
 ///
 /// ```ignore
 /// store(y + offsets, v * 2.0, mask = mask);
-/// store(y + offsets, v, mask = mask, cache = "cs", evict = "evict_first");
+/// store(y + offsets, v, mask = mask, cache = "cs");
 /// store(y, 0.0);
 /// ```
 pub fn store<T>(pointer: PtrMut<T>, value: Value<T>, mask: Value<bool>, cache: &str, evict: &str) {

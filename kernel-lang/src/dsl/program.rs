@@ -43,7 +43,8 @@ pub fn arange(start: i64, end: i64) -> Value<i64> {
 
 /// The quotient of two integers, rounded up: of scalars, tiles or constants.
 ///
-/// `cdiv(7, 2)` is 4, `cdiv(-7, 2)` is -3. It does not overflow where the result fits.
+/// `cdiv(7, 2)` is 4, `cdiv(-7, 2)` is -3. It does not overflow where the result fits. As `a / 0` is 0 with the remainder `a`, `cdiv(a, 0)`
+/// is 1 for positive `a`.
 ///
 /// ```ignore
 /// let blocks = cdiv(n, N);

@@ -118,10 +118,10 @@ struct Plan {
 
 /// A comparison of a tile of indices with a number.
 enum Test {
-    /// `uniform + lane < limit` for all lanes up to the maximum.
-    Below { index: Affine, maximum: i64, limit: Affine },
-    /// `uniform + lane >= limit` for all lanes up to the maximum.
-    AtLeast { index: Affine, maximum: i64, limit: Affine },
+    /// `uniform + lane < limit`, or `<=`, for all lanes up to the maximum.
+    Below { op: CompareOp, index: Affine, maximum: i64, limit: Affine },
+    /// `uniform + lane > limit`, or `>=`, for all lanes up to the maximum.
+    Above { op: CompareOp, index: Affine, maximum: i64, limit: Affine },
     /// A truth value that is the same for every lane.
     Uniform(Value),
 }
@@ -203,13 +203,9 @@ fn tests(
                 (left, right, op) = (right, left, op.swapped());
             }
             let Some(maximum) = left.lane_maximum(&func.ty(*lhs).extents()).filter(|_| right.is_uniform()) else { return };
-            // `index <= limit` is `index < limit + 1` and `index > limit` is `index >= limit + 1`, but for a limit of i64::MAX.
-            let next = |limit: &Affine| limit.as_constant().and_then(|value| value.checked_add(1)).map(|value| Affine::constant(value, 0));
             let test = match op {
-                CompareOp::Lt => Some(Test::Below { index: left, maximum, limit: right }),
-                CompareOp::Le => next(&right).map(|limit| Test::Below { index: left, maximum, limit }),
-                CompareOp::Ge => Some(Test::AtLeast { index: left, maximum, limit: right }),
-                CompareOp::Gt => next(&right).map(|limit| Test::AtLeast { index: left, maximum, limit }),
+                CompareOp::Lt | CompareOp::Le => Some(Test::Below { op, index: left, maximum, limit: right }),
+                CompareOp::Gt | CompareOp::Ge => Some(Test::Above { op, index: left, maximum, limit: right }),
                 CompareOp::Eq | CompareOp::Ne => None,
             };
             out.extend(test.map(|test| (mask, test)));
@@ -329,18 +325,18 @@ fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
     }
     for (_, test) in &plan.masks {
         match test {
-            Test::Below { index, maximum, limit } => {
-                // index < limit says that `limit - index` is positive: where that difference overflows, it shows as negative.
+            Test::Below { op, index, maximum, limit } => {
+                // Where `start < limit`, the difference is positive: where it overflows, it shows as negative.
                 let (start, limit) = (index.uniform_value(b), limit.uniform_value(b));
-                parts.push(b.compare(CompareOp::Lt, start, limit));
+                parts.push(b.compare(*op, start, limit));
                 let room = b.binary(BinaryOp::Sub, limit, start);
                 let maximum = b.index((*maximum).into());
-                parts.push(b.compare(CompareOp::Gt, room, maximum));
+                parts.push(b.compare(op.swapped(), room, maximum));
             }
-            Test::AtLeast { index, maximum, limit } => {
+            Test::Above { op, index, maximum, limit } => {
                 // The lanes only add to `index`, which must not wrap.
                 let (start, limit) = (index.uniform_value(b), limit.uniform_value(b));
-                parts.push(b.compare(CompareOp::Ge, start, limit));
+                parts.push(b.compare(*op, start, limit));
                 let last = b.index((i64::MAX - maximum).into());
                 parts.push(b.compare(CompareOp::Le, start, last));
             }
