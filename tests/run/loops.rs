@@ -7,7 +7,7 @@ use crate::tests;
 use crate::tolerance::{Class, check, check_bits};
 use crate::value::{FloatValue, Value};
 
-tests![columns_add_up<f16, bf16, f32, f64>, pointers_walk, ranges, breaks_and_continues, whiles, early_returns, finds_and_returns, branches, a_loop_over_tiles_in_place];
+tests![columns_add_up<f16, bf16, f32, f64>, pointers_walk, ranges, ends_of_types, breaks_and_continues, whiles, early_returns, finds_and_returns, branches, a_loop_over_tiles_in_place];
 
 /// Each lane adds up a column, in f32.
 #[kernel(B = [32, 512])]
@@ -121,6 +121,44 @@ fn ranges(lab: &mut Lab) {
         let want = [fold(&mut range.clone()), range.count() as i64, stepped, pairs + small];
         check_bits(&y.read(), |i| want[i]);
     }
+}
+
+/// Counts the turns of a loop that may be left, but is not.
+#[kernel]
+fn count<T: Int>(y: PtrMut<i32>, start: T, end: T, step: T) {
+    let mut turns = 0i32;
+    for _i in (start..end).step_by(step) {
+        turns += 1;
+        if turns > 100 {
+            break;
+        }
+    }
+    store(y, turns);
+}
+
+fn ends_of_types(lab: &mut Lab) {
+    let mut turns = |launch: &mut dyn FnMut(&mut Tensor<i32>) -> galatea::Result<()>| {
+        let mut y = lab.device.full(1, -1).unwrap();
+        launch(&mut y).unwrap();
+        y.to_vec().unwrap()[0]
+    };
+    let far = 1u64 << 63;
+    for (start, end, step, want) in [
+        (5, far, far / 2, 2),
+        (far - 3, far + 2, 2, 3),
+        (u64::MAX - 5, u64::MAX, 2, 3),
+        (u64::MAX - 1, u64::MAX, u64::MAX, 1),
+        (7, 7, 1, 0),
+    ] {
+        assert_eq!(turns(&mut |y| count::<u64>(y, start, end, step).grid(1).launch()), want, "{start}..{end} by {step}");
+    }
+    for (start, end, step, want) in
+        [(i64::MAX - 3, i64::MAX, 2, 2), (i64::MIN, i64::MAX, i64::MAX, 3), (i64::MIN, i64::MIN + 3, 1, 3), (0, 9, -1, 0), (-4, 5, 4, 3)]
+    {
+        assert_eq!(turns(&mut |y| count::<i64>(y, start, end, step).grid(1).launch()), want, "{start}..{end} by {step}");
+    }
+    assert_eq!(turns(&mut |y| count::<i8>(y, 120, 127, 5).grid(1).launch()), 2);
+    assert_eq!(turns(&mut |y| count::<u8>(y, 0, 255, 128).grid(1).launch()), 2);
 }
 
 #[kernel(B = 64)]

@@ -54,10 +54,12 @@ impl Elaborator<'_> {
         }
     }
 
-    /// A `for` that may be left is a `while` with a counter. The counter is 64 bits wide, so that it passes `upper` without wrapping.
+    /// A `for` that may be left is a `while` with a counter: 64 bits wide where that holds every index, so that it passes `upper` without
+    /// wrapping; else it stops at `upper`.
     fn leaving_for(&mut self, inner: &For, going: &str, bounds: (Value, Value, Value), carried: &mut Carried, place: Place) {
         let elem = self.func.ty(bounds.0).elem().clone();
-        let wide = if elem == Elem::Dtype(Dtype::U64) { elem.clone() } else { Elem::Dtype(Dtype::I64) };
+        let may_wrap = elem.dtype().is_none_or(|dtype| dtype.bits() == 64);
+        let wide = if may_wrap { elem.clone() } else { Elem::Dtype(Dtype::I64) };
         let mut widen = |value: Value| match self.cast(&Meaning::Value(value), &wide, place) {
             Meaning::Value(value) => value,
             _ => value,
@@ -93,7 +95,8 @@ impl Elaborator<'_> {
         let (_, index) = self.enter_counted(carried, body);
         let values = self.in_region(body, |cx| {
             let narrow = cx.cast(&Meaning::Value(index), &elem, place);
-            let next = cx.emit(Op::Binary { op: BinaryOp::Add, lhs: index, rhs: step }, &[], place);
+            let stride = if may_wrap { cx.stride_within(index, upper, step, place) } else { Some(step) };
+            let next = stride.and_then(|rhs| cx.emit(Op::Binary { op: BinaryOp::Add, lhs: index, rhs }, &[], place));
             cx.turn(&inner.index, narrow, inner);
             let mut values = cx.leaves(carried, place);
             values.extend(next);
@@ -103,6 +106,17 @@ impl Elaborator<'_> {
         let types = self.types(&carried.init);
         let init = carried.init.clone();
         self.close_loop(Op::While { init, test, body }, types, carried, place);
+    }
+
+    /// The step, or what is left up to `upper` if that is less: from `index`, below `upper`, it leads nowhere beyond. A distance that does
+    /// not fit a signed type shows as negative, and is no end near.
+    fn stride_within(&mut self, index: Value, upper: Value, step: Value, place: Place) -> Option<Value> {
+        let left = self.emit(Op::Binary { op: BinaryOp::Sub, lhs: upper, rhs: index }, &[], place)?;
+        let ty = self.func.ty(left).clone();
+        let zero = self.emit(Op::Const { value: ConstExpr::Int(0) }, &[ty], place)?;
+        let cond = self.emit(Op::Compare { op: CompareOp::Gt, lhs: left, rhs: zero }, &[], place)?;
+        let shorter = self.emit(Op::Binary { op: BinaryOp::Min, lhs: step, rhs: left }, &[], place)?;
+        self.emit(Op::Select { cond, on_true: shorter, on_false: step }, &[], place)
     }
 
     /// Region parameters for the carried values, the last of which is a counter.
