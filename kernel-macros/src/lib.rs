@@ -28,9 +28,12 @@ use proc_macro::TokenStream;
 /// | `N = [1024, 4096]` | values of the constant parameter `N` to compile now; any other value is compiled when it is first launched |
 /// | `T = [f32, bf16]` | types to compile now; without it all that the bound allows |
 /// | `num_warps = 8` | warps that share one program: a power of two up to 32, 4 if not given |
-/// | `num_stages = 3` | how many iterations of a loop may be in flight |
+/// | `num_stages = 3` | how many iterations of a loop may be in flight; kept with the variant, without effect yet |
 /// | `unchecked` | no bounds checks: the launcher becomes an `unsafe fn` |
 /// | `crate = path` | where `galatea` is, if it was renamed |
+///
+/// To read the PTX, build with the environment variable `GALATEA_PTX_DIR` naming a folder: each variant is written there as
+/// `<kernel>-<types and constants>-w<warps>-<target>.ptx`.
 #[proc_macro_attribute]
 pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
     finish(frontend::kernel(arguments.into(), item.into()))
@@ -43,6 +46,9 @@ pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// #[kernel]
 /// fn add<const BLOCK_SIZE: usize>(x: Ptr<f32>, y: Ptr<f32>, out: PtrMut<f32>, n: usize) { .. }
 /// ```
+///
+/// `key` names scalar parameters: each combination of their values is tuned once, as is each combination of element types. A launch
+/// that tunes runs the kernel many times; in later ones the choice is looked up. `.report()` in place of `.launch()` tells what was tried.
 ///
 /// Every configuration is compiled now. The constants that they name leave the launcher's generics; the grid is a function of the
 /// configuration: `add(&x, &y, &mut out, n).grid(|config| cdiv(n, config.BLOCK_SIZE)).launch()?`.
