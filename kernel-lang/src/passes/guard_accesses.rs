@@ -20,11 +20,12 @@
 //! ```
 //!
 //! Lanes outside read `other`, or 0, and store nothing, exactly as masked-off lanes. A negative offset is a huge one when its bits are
-//! taken as `u64`, so one comparison does. An `unchecked` kernel keeps its accesses as they are.
+//! taken as `u64`, so one comparison does, also for the mask `offsets < n` that most kernels have: it makes the bound the lesser of `n`, if that
+//! is not negative, and the length. An `unchecked` kernel keeps its accesses as they are.
 
 use crate::dtype::Dtype;
 use crate::ir::rewrite::Changed;
-use crate::ir::{BinaryOp, Builder, CompareOp, Function, Op};
+use crate::ir::{BinaryOp, Builder, CompareOp, Function, Op, Value};
 
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
@@ -40,13 +41,20 @@ pub fn run(func: &mut Function) -> Changed {
                     mask
                 } else {
                     let scratch = func.add_region();
+                    let limit = mask.and_then(|mask| limit(func, mask, offset));
                     let b = &mut Builder::new(func, scratch, loc);
                     let index = b.bitcast(offset, Dtype::U64);
                     let length = b.op(Op::Length { base }, &[]);
-                    let length = b.bitcast(length, Dtype::U64);
+                    let end = limit.map_or(length, |limit| {
+                        let zero = b.index(0);
+                        let limit = b.binary(BinaryOp::Max, limit, zero);
+                        b.binary(BinaryOp::Min, limit, length)
+                    });
+                    let end = b.bitcast(end, Dtype::U64);
                     let shape = b.func.ty(offset).shape().to_vec();
-                    let length = b.broadcast(length, &shape);
-                    let inside = b.compare(CompareOp::Lt, index, length);
+                    let end = b.broadcast(end, &shape);
+                    let inside = b.compare(CompareOp::Lt, index, end);
+                    let mask = mask.filter(|_| limit.is_none());
                     let inside = mask.map_or(inside, |mask| b.binary(BinaryOp::And, mask, inside));
                     out.append(func.insts_mut(scratch));
                     Some(inside)
@@ -61,4 +69,15 @@ pub fn run(func: &mut Function) -> Changed {
         *func.insts_mut(region) = out;
     }
     changed
+}
+
+/// `n`, where the mask is `offset < n`: then the lanes from 0 up to the lesser of `n` and the length are those of mask and bounds both.
+fn limit(func: &Function, mask: Value, offset: Value) -> Option<Value> {
+    match func.def_op(mask)? {
+        Op::Compare { op: CompareOp::Lt, lhs, rhs } if *lhs == offset => match func.def_op(*rhs)? {
+            Op::Broadcast { x } if func.ty(*x).is_scalar() => Some(*x),
+            _ => None,
+        },
+        _ => None,
+    }
 }

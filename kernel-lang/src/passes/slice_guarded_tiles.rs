@@ -22,11 +22,11 @@
 //!     } () {
 //!         %1 = const {value = 0} : i64
 //!         %2 = const {value = 1024} : i64
-//!         %3 = const {value = 256} : i64
+//!         %3 = const {value = 128} : i64
 //!         for %1, %2, %3 (%4: i64) {
-//!             %5 = arange {start = 0, end = 256} : tile<i64, [256]>
-//!             %6 = broadcast %4 : tile<i64, [256]>
-//!             %7 = add %6, %5 : tile<i64, [256]>
+//!             %5 = arange {start = 0, end = 128} : tile<i64, [128]>
+//!             %6 = broadcast %4 : tile<i64, [128]>
+//!             %7 = add %6, %5 : tile<i64, [128]>
 //!             store %y, %7, %7
 //!             yield
 //!         }
@@ -48,8 +48,8 @@ use crate::ir::rewrite::Changed;
 use crate::ir::{BinaryOp, Builder, ConstExpr, Def, Function, Inst, Op, Region, SideTable, Type, Value};
 use crate::location::Loc;
 
-/// Slices are at least this long: a warp or two for each of the usual four warps, and several elements in flight.
-const SHORTEST: usize = 256;
+/// Slices are at least this long: an element for each thread of the usual four warps.
+const SHORTEST: usize = 128;
 /// More slices than that make them longer instead.
 const MOST: usize = 8;
 
