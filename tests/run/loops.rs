@@ -137,7 +137,7 @@ fn count<T: Int>(y: PtrMut<i32>, start: T, end: T, step: T) {
 }
 
 fn ends_of_types(lab: &mut Lab) {
-    let mut turns = |launch: &mut dyn FnMut(&mut Tensor<i32>) -> galatea::Result<()>| {
+    let turns = |launch: &mut dyn FnMut(&mut Tensor<i32>) -> galatea::Result<()>| {
         let mut y = lab.device.full(1, -1).unwrap();
         launch(&mut y).unwrap();
         y.to_vec().unwrap()[0]
