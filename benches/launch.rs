@@ -98,7 +98,7 @@ fn enqueue() -> Result<(), Box<dyn Error>> {
     let variant = raw::Function::load(&device)?;
     // The first launch loads the kernel.
     add::<1024>(&x, &y, &mut out, n).grid(1).launch()?;
-    let (mut ours, mut raws) = (Vec::new(), Vec::new());
+    let (mut ours, mut raws) = (Vec::with_capacity(ROUNDS), Vec::with_capacity(ROUNDS));
     let mut allocations = 0;
     for _ in 0..ROUNDS {
         let before = ALLOCATIONS.get();

@@ -1,8 +1,8 @@
 //! `cargo xtask ptxas`: assembles every PTX text of the project with NVIDIA's assembler.
 //!
-//! Two sources: the goldens `kernel-lang/tests/filetests/ptx/<target>/*.ptx`, and the variants embedded by
+//! Three sources: the goldens `kernel-lang/tests/filetests/ptx/<target>/*.ptx`; the variants embedded by
 //! `#[kernel]`, which the macro also writes to `$GALATEA_PTX_DIR` as `<kernel>-<key>-w<warps>-<target>.ptx`
-//! while the workspace builds. The assembler comes from a Python package, so no CUDA toolkit is needed.
+//! while the workspace builds; and the kernels of one op each that the test `ops` makes. The assembler comes from a Python package, so no CUDA toolkit is needed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -85,7 +85,16 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     println!("{table}");
     println!("assembled {} with {}, complaints: {}", sources.len(), ptxas.display(), failures.len());
     ensure!(failures.is_empty(), "PTX that must be mended:\n{}", failures.join("\n"));
+    if !args.goldens {
+        ops(&ptxas)?;
+    }
     Ok(())
+}
+
+/// The test of every elementwise op on every type has kernels of its own, which nothing embeds: it assembles them itself.
+fn ops(ptxas: &Path) -> Result<()> {
+    let mut command = process::command("cargo test --quiet -p galatea --test ops -- --quiet ptxas::");
+    process::run(command.env("GALATEA_PTXAS", ptxas))
 }
 
 /// Fetches the pinned assembler into the target directory, once.
