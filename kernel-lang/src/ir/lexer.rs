@@ -1,6 +1,29 @@
-//! The tokens of the text form.
+//! The tokens of the text form, and what is wrong with a text.
 
-use crate::ir::parse::ParseError;
+use std::fmt;
+
+/// Text that is not a kernel: the line (from 1) and what is wrong there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ParseError {
+    /// The line.
+    pub line: u32,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl ParseError {
+    pub(super) fn new(line: u32, message: impl Into<String>) -> ParseError {
+        ParseError { line, message: message.into() }
+    }
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.message)
+    }
+}
+
+impl std::error::Error for ParseError {}
 
 /// One token and the line it stands on.
 #[derive(Clone, PartialEq, Debug)]

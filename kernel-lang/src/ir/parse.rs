@@ -1,41 +1,17 @@
 //! The text form: parsing. What [`super::print`] prints, it parses to an equal kernel.
 
 use std::collections::HashMap;
-use std::fmt;
 
 use crate::dtype::Dtype;
 use crate::ir::arena::{Region, Value};
 use crate::ir::constexpr::{ConstBinary, ConstExpr, ConstUnary};
 use crate::ir::fields::{AttributeValue, Parts};
 use crate::ir::function::{ConstParam, Function, TypeParam};
-use crate::ir::lexer::{self, Token};
+use crate::ir::lexer::{self, ParseError, Token};
 use crate::ir::ops::Op;
 use crate::ir::types::{Elem, Type};
 use crate::layout::Layout;
 use crate::location::{Loc, Name};
-
-/// Text that is not a kernel: the line (from 1) and what is wrong there.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ParseError {
-    /// The line.
-    pub line: u32,
-    /// What is wrong.
-    pub message: String,
-}
-
-impl ParseError {
-    pub(super) fn new(line: u32, message: impl Into<String>) -> ParseError {
-        ParseError { line, message: message.into() }
-    }
-}
-
-impl fmt::Display for ParseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.message)
-    }
-}
-
-impl std::error::Error for ParseError {}
 
 /// Parses the text of one kernel. Types are read, not checked: [`super::verify`] does that.
 ///
