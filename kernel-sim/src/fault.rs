@@ -1,0 +1,233 @@
+//! What a kernel did wrong, and where.
+
+use std::fmt;
+
+use crate::lanes::Lanes;
+use crate::ptx::Space;
+
+/// A mistake of a kernel: what, where in the source and in the PTX, and which thread.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Fault {
+    /// What is wrong.
+    pub kind: FaultKind,
+    /// The kernel.
+    pub kernel: String,
+    /// The source file that a `.loc` names, if any.
+    pub file: Option<String>,
+    /// Line in that file; 0 without `.loc`.
+    pub line: u32,
+    /// Column in that file; 0 without `.loc`.
+    pub column: u32,
+    /// Line in the PTX.
+    pub ptx_line: u32,
+    /// The PTX instruction.
+    pub instruction: String,
+    /// The program (CTA) of the thread.
+    pub cta: [u32; 3],
+    /// The thread, inside its CTA.
+    pub thread: [u32; 3],
+}
+
+/// The kinds of mistakes.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FaultKind {
+    /// An access to bytes that belong to no allocation or variable.
+    #[error("access of {bytes} bytes at {space} address {address:#x}, which is outside every allocation{}", nearest.as_ref().map_or(String::new(), |text| format!(" ({text})")))]
+    OutOfBounds {
+        /// Where.
+        space: Space,
+        /// The address.
+        address: u64,
+        /// How many bytes.
+        bytes: u32,
+        /// The allocation that ends or begins next to it.
+        nearest: Option<String>,
+    },
+    /// An access to memory that was freed.
+    #[error("access of {bytes} bytes at address {address:#x}, in memory that was freed")]
+    Freed {
+        /// The address.
+        address: u64,
+        /// How many bytes.
+        bytes: u32,
+    },
+    /// A store to memory that may only be read.
+    #[error("store to {space} address {address:#x}, which is read-only")]
+    ReadOnly {
+        /// Where.
+        space: Space,
+        /// The address.
+        address: u64,
+    },
+    /// An address that is no multiple of what the access asks for.
+    #[error("{space} address {address:#x} is not a multiple of {alignment}")]
+    Misaligned {
+        /// Where.
+        space: Space,
+        /// The address.
+        address: u64,
+        /// What it must be a multiple of.
+        alignment: u32,
+    },
+    /// A register was read before it was written.
+    #[error("register `{register}` is read before it is written")]
+    UninitialisedRegister {
+        /// Its name.
+        register: String,
+    },
+    /// Memory was read before it was written.
+    #[error("{space} memory at address {address:#x} is read before it is written")]
+    UninitialisedMemory {
+        /// Where.
+        space: Space,
+        /// The address of the first such byte.
+        address: u64,
+    },
+    /// Two threads use the same shared memory, one of them writes, and nothing orders them.
+    #[error("shared memory race at address {address:#x}: this {access} and a {other_access} by thread {other_thread:?}{} are not ordered{hint}", at_line(*other_line))]
+    SharedRace {
+        /// The shared address.
+        address: u64,
+        /// `load`, `store` or what else this access is.
+        access: &'static str,
+        /// The same of the other.
+        other_access: &'static str,
+        /// The other thread, inside its CTA.
+        other_thread: [u32; 3],
+        /// The source line of the other access; 0 if it is not known.
+        other_line: u32,
+        /// What is missing, with a leading `: `; or nothing.
+        hint: &'static str,
+    },
+    /// Data of an asynchronous operation was touched before the operation was waited for.
+    #[error("{space} address {address:#x} belongs to {operation} that was not waited for{}", at_line(*issued_line))]
+    PendingAsync {
+        /// Where.
+        space: Space,
+        /// The address.
+        address: u64,
+        /// `an asynchronous copy`, `a wgmma`.
+        operation: &'static str,
+        /// The source line that issued it; 0 if it is not known.
+        issued_line: u32,
+    },
+    /// Registers of an asynchronous matrix instruction were touched before it was waited for.
+    #[error("register `{register}` belongs to a wgmma that was not waited for")]
+    PendingRegister {
+        /// Its name.
+        register: String,
+    },
+    /// An instruction that a whole warp must execute together was reached by a part of it.
+    #[error("only {} of the {} running threads of the warp execute this together", reached.count(), expected.count())]
+    DivergentWarp {
+        /// The lanes that came.
+        reached: LaneSet,
+        /// The lanes that should have come.
+        expected: LaneSet,
+    },
+    /// A member mask that does not name the threads that execute the instruction.
+    #[error("member mask {mask:#010x}: {reason}")]
+    MemberMask {
+        /// The mask.
+        mask: u32,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A lane reads a register of a lane that does not take part.
+    #[error("lane {lane} reads lane {source_lane}, which does not take part")]
+    InactiveSource {
+        /// The lane that reads.
+        lane: u32,
+        /// The lane that is read.
+        source_lane: u32,
+    },
+    /// A barrier used in a way that the ISA forbids.
+    #[error("barrier {barrier}: {reason}")]
+    Barrier {
+        /// Its number.
+        barrier: u32,
+        /// What is wrong.
+        reason: String,
+    },
+    /// An mbarrier used in a way that the ISA forbids.
+    #[error("mbarrier at shared address {address:#x}: {reason}")]
+    Mbarrier {
+        /// Its address.
+        address: u64,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Every thread that is left waits for something that can not happen.
+    #[error("deadlock: {description}")]
+    Deadlock {
+        /// Who waits for what.
+        description: String,
+    },
+    /// More instructions than the launch allows.
+    #[error("no end after {instructions} instructions of one warp")]
+    TooLong {
+        /// How many were executed.
+        instructions: u64,
+    },
+    /// An operand value that the ISA leaves undefined.
+    #[error("{reason}")]
+    Illegal {
+        /// What is wrong.
+        reason: String,
+    },
+    /// A `trap` instruction, or a failed device assertion.
+    #[error("the kernel trapped{}", if message.is_empty() { String::new() } else { format!(": {message}") })]
+    Trap {
+        /// The message of an assertion.
+        message: String,
+    },
+}
+
+/// A set of lanes of a warp, as bits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct LaneSet(pub u32);
+
+impl LaneSet {
+    /// How many lanes.
+    pub fn count(self) -> u32 {
+        self.0.count_ones()
+    }
+}
+
+impl From<Lanes> for LaneSet {
+    fn from(lanes: Lanes) -> LaneSet {
+        LaneSet(lanes.0)
+    }
+}
+
+fn at_line(line: u32) -> String {
+    if line == 0 { String::new() } else { format!(" (line {line})") }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Fault { kind, kernel, file, line, column, ptx_line, instruction, cta, thread } = self;
+        writeln!(f, "kernel `{kernel}`: {kind}")?;
+        if *line > 0 {
+            writeln!(f, "  at {}:{line}:{column}", file.as_deref().unwrap_or("?"))?;
+        }
+        writeln!(f, "  in program {cta:?}, thread {thread:?}")?;
+        write!(f, "  PTX line {ptx_line}: {instruction}")
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// A fault inside an instruction, before anybody has said where: the lane and the mistake.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Trap {
+    pub(crate) lane: usize,
+    pub(crate) kind: Box<FaultKind>,
+}
+
+impl Trap {
+    pub(crate) fn new(lane: usize, kind: FaultKind) -> Trap {
+        Trap { lane, kind: Box::new(kind) }
+    }
+}

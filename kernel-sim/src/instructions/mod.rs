@@ -1,0 +1,72 @@
+//! What each instruction does: one family a file, and one table of them all.
+//!
+//! A family decodes its instructions from their text ([`Form`]) into something that executes for a whole warp at once ([`Instruction`]).
+//! Nothing is skipped: a modifier or an operand that nobody asked for is an error.
+
+mod form;
+
+pub(crate) use form::{Address, Form, Register, Special, Unsupported, Value};
+
+use crate::counters::Class;
+use crate::fault::Trap;
+use crate::machine::Cx;
+
+/// An instruction, decoded.
+pub(crate) trait Instruction: Send + Sync {
+    /// Executes it for `cx.lanes`: lanes that are here together and whose guard holds. There is at least one.
+    fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap>;
+
+    /// Which lanes must come here together.
+    fn convergence(&self) -> Convergence {
+        Convergence::Free
+    }
+
+    /// What the report counts it as.
+    fn class(&self) -> Class;
+}
+
+/// What became of an instruction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Progress {
+    /// It is done.
+    Done,
+    /// It is done, and the program probably asks again: others go first (a `try_wait` that failed, `nanosleep`).
+    Yield,
+    /// It can not go on. It is executed again, by the same lanes, when something has happened ([`Cluster::happened`]).
+    ///
+    /// [`Cluster::happened`]: crate::machine::Cluster::happened
+    Wait,
+}
+
+/// Which lanes must execute an instruction together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Convergence {
+    /// Any.
+    Free,
+    /// All running lanes of the warp, guard included: `.aligned`.
+    Aligned,
+    /// Those that a member mask names, which must have the same value in each and name the executing lane: `.sync`. Lanes wait
+    /// for those that are still elsewhere.
+    Members(Value),
+}
+
+/// How an instruction is decoded: by the word before its first dot.
+type Decode = fn(&mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported>;
+
+/// THE TABLE of instructions. Branches, `call`, `ret` and `exit` are not here: they are the program's shape, not work.
+const TABLE: &[(&str, Decode)] = &[];
+
+/// Decodes an instruction of the table.
+pub(crate) fn decode(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
+    let opcode = form.opcode();
+    let Some((_, decode)) = TABLE.iter().find(|(name, _)| *name == opcode) else {
+        return Err(Unsupported::new(format!("the simulator does not know the instruction `{opcode}`")));
+    };
+    let instruction = decode(form)?;
+    form.finish()?;
+    Ok(instruction)
+}
+
+/// The barriers of a CTA.
+#[derive(Default)]
+pub(crate) struct Barriers;

@@ -1,0 +1,7 @@
+//! The simulated GPU: memory, warps, and what they may touch.
+
+mod cx;
+mod state;
+
+pub(crate) use cx::{Access, Cx};
+pub(crate) use state::{AsyncOperation, Cluster, Cta, Grid, Issuer, Warp};

@@ -1,0 +1,163 @@
+//! What a launch is made of while it runs: the grid, clusters of CTAs, warps.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::counters::Counters;
+use crate::fault::Trap;
+use crate::instructions::{Register, Special};
+use crate::lanes::{Lanes, Row, WARP};
+use crate::memory::{GlobalView, LocalMemory, SharedMemory};
+
+/// What is the same for all threads of a launch.
+pub(crate) struct Grid {
+    /// The memory that the launch may touch.
+    pub(crate) global: GlobalView,
+    /// The bytes of the kernel's parameters.
+    pub(crate) params: Vec<u8>,
+    /// CTAs along each axis.
+    pub(crate) grid: [u32; 3],
+    /// Threads along each axis.
+    pub(crate) block: [u32; 3],
+    /// CTAs of a cluster along each axis.
+    pub(crate) cluster: [u32; 3],
+    /// Was a cluster asked for?
+    pub(crate) is_explicit_cluster: bool,
+    pub(crate) dynamic_shared_bytes: u32,
+    pub(crate) total_shared_bytes: u32,
+    pub(crate) num_sms: u32,
+    /// May memory be read that nobody wrote?
+    pub(crate) allow_uninitialised: bool,
+}
+
+/// A warp: registers of its 32 lanes, and which of them still run.
+pub(crate) struct Warp {
+    /// Its number in its CTA.
+    pub(crate) index: usize,
+    /// Lanes that exist and did not exit.
+    pub(crate) live: Lanes,
+    /// By [`Register`].
+    pub(crate) registers: Vec<Row>,
+    /// Lanes in which a register was written.
+    pub(crate) defined: Vec<Lanes>,
+    /// Local memory of each lane.
+    pub(crate) local: LocalMemory,
+    /// What a lane that waits has been promised: 0, or a ticket of the instruction it waits in. Only that instruction reads it.
+    pub(crate) tickets: [u64; WARP],
+    /// Registers of matrix instructions in flight, and the lanes for which they may not be touched.
+    pub(crate) pending: HashMap<Register, Lanes>,
+    /// Instructions executed.
+    pub(crate) executed: u64,
+    /// The limit of registers a `setmaxnreg` left it.
+    pub(crate) max_registers: u32,
+}
+
+/// A CTA: what its threads share.
+pub(crate) struct Cta {
+    /// Its index in the grid.
+    pub(crate) id: [u32; 3],
+    pub(crate) shared: SharedMemory,
+    /// The 16 barriers of `bar`; the family that executes them says what is in it.
+    pub(crate) barriers: crate::instructions::Barriers,
+}
+
+/// CTAs that can reach each other's shared memory: most often one alone.
+pub(crate) struct Cluster {
+    /// Its index in the grid of clusters.
+    pub(crate) id: [u32; 3],
+    /// By rank.
+    pub(crate) ctas: Vec<Cta>,
+    /// Asynchronous operations in flight, oldest first. The scheduler completes them at a time of its choice, and so may an
+    /// instruction that waits for one.
+    pub(crate) in_flight: VecDeque<InFlight>,
+    /// Counts what may set a waiting lane free.
+    pub(crate) events: u64,
+    pub(crate) counters: Counters,
+}
+
+/// An asynchronous operation, and who issued it.
+pub(crate) struct InFlight {
+    pub(crate) issuer: Issuer,
+    pub(crate) operation: Box<dyn AsyncOperation>,
+}
+
+/// Who issued an operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Issuer {
+    /// Rank of the CTA in its cluster.
+    pub(crate) rank: usize,
+    pub(crate) warp: usize,
+    pub(crate) lane: usize,
+    /// The instruction, by its place in the program, for messages.
+    pub(crate) step: u32,
+}
+
+/// Something that happens later than the instruction that asks for it.
+pub(crate) trait AsyncOperation: Send {
+    /// Makes it happen.
+    fn complete(&mut self, cluster: &mut Cluster, grid: &Grid, issuer: Issuer) -> Result<(), Trap>;
+
+    /// May it happen now, by itself? An operation that only starts with its group's `commit` says no until then.
+    fn is_ready(&self) -> bool {
+        true
+    }
+
+    /// To find it again.
+    fn as_any(&mut self) -> &mut dyn std::any::Any;
+}
+
+impl Cluster {
+    /// To be called when something happened that may set a waiting lane free: a barrier completed, an mbarrier changed phase, data arrived.
+    pub(crate) fn happened(&mut self) {
+        self.events += 1;
+    }
+}
+
+impl Grid {
+    /// The value of a special register in each lane.
+    pub(crate) fn special(&self, special: Special, cluster: &Cluster, rank: usize, warp: &Warp) -> Row {
+        let first = warp.index * WARP;
+        let [width, height, _] = self.block.map(|extent| extent as usize);
+        let each = |value: u64| [value; WARP];
+        let lanes = |value: &dyn Fn(usize) -> u64| std::array::from_fn(value);
+        let cta = &cluster.ctas[rank];
+        let in_cluster = |axis: usize| u64::from(cta.id[axis] % self.cluster[axis]);
+        let mask = |lane: usize| 1u64 << lane;
+        match special {
+            Special::Tid(0) => lanes(&|lane| ((first + lane) % width) as u64),
+            Special::Tid(1) => lanes(&|lane| ((first + lane) / width % height) as u64),
+            Special::Tid(_) => lanes(&|lane| ((first + lane) / width / height) as u64),
+            Special::Ntid(axis) => each(u64::from(self.block[axis])),
+            Special::Ctaid(axis) => each(u64::from(cta.id[axis])),
+            Special::Nctaid(axis) => each(u64::from(self.grid[axis])),
+            Special::LaneId => lanes(&|lane| lane as u64),
+            Special::WarpId => each(warp.index as u64),
+            Special::NumWarps => each(u64::from(self.block.iter().product::<u32>().div_ceil(WARP as u32))),
+            Special::SmId => each(u64::from((cta.id[0] + self.grid[0] * (cta.id[1] + self.grid[1] * cta.id[2])) % self.num_sms)),
+            Special::NumSms => each(u64::from(self.num_sms)),
+            Special::GridId => each(1),
+            Special::LaneMaskEq => lanes(&mask),
+            Special::LaneMaskLt => lanes(&|lane| mask(lane) - 1),
+            Special::LaneMaskLe => lanes(&|lane| mask(lane) - 1 | mask(lane)),
+            Special::LaneMaskGt => lanes(&|lane| u64::from(!((mask(lane) - 1 | mask(lane)) as u32))),
+            Special::LaneMaskGe => lanes(&|lane| u64::from(!((mask(lane) - 1) as u32))),
+            Special::Clock => each(warp.executed & 0xffff_ffff),
+            Special::Clock64 | Special::GlobalTimer => each(warp.executed),
+            Special::DynamicSharedBytes => each(u64::from(self.dynamic_shared_bytes)),
+            Special::TotalSharedBytes => each(u64::from(self.total_shared_bytes)),
+            Special::IsExplicitCluster => each(u64::from(self.is_explicit_cluster)),
+            Special::ClusterId(axis) => each(u64::from(cluster.id[axis])),
+            Special::NumClusters(axis) => each(u64::from(self.grid[axis] / self.cluster[axis])),
+            Special::ClusterCtaId(axis) => each(in_cluster(axis)),
+            Special::ClusterNumCtas(axis) => each(u64::from(self.cluster[axis])),
+            Special::ClusterCtaRank => each(rank as u64),
+            Special::ClusterNumCtaRank => each(u64::from(self.cluster.iter().product::<u32>())),
+        }
+    }
+
+    /// The index of a thread in its CTA.
+    pub(crate) fn thread(&self, warp: usize, lane: usize) -> [u32; 3] {
+        let linear = (warp * WARP + lane) as u32;
+        let [width, height, _] = self.block;
+        [linear % width, linear / width % height, linear / width / height]
+    }
+}

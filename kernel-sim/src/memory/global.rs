@@ -1,0 +1,4 @@
+//! Global memory.
+
+/// Global memory.
+pub(crate) struct GlobalView;

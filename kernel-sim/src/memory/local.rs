@@ -1,0 +1,4 @@
+//! Local memory.
+
+/// Local memory.
+pub(crate) struct LocalMemory;

@@ -1,0 +1,4 @@
+//! Shared memory.
+
+/// Shared memory.
+pub(crate) struct SharedMemory;

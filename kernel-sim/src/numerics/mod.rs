@@ -1,0 +1,1 @@
+//! Arithmetic to the bit: rounding modes, small floats, sums of products. Pure functions of bits.

@@ -1,0 +1,5 @@
+//! PTX text and its syntax tree.
+
+mod syntax;
+
+pub use syntax::*;
