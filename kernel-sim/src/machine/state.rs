@@ -40,6 +40,8 @@ pub(crate) struct Warp {
     pub(crate) registers: Vec<Row>,
     /// Lanes in which a register was written.
     pub(crate) defined: Vec<Lanes>,
+    /// Lanes whose carry flag is set (`CC.CF`): PTX ISA, 9.7.2.
+    pub(crate) carry: Lanes,
     /// Local memory of each lane.
     pub(crate) local: LocalMemory,
     /// What a lane that waits has been promised: 0, or a ticket of the instruction it waits in. Only that instruction reads it.
