@@ -3,7 +3,11 @@
 //! A family decodes its instructions from their text ([`Form`]) into something that executes for a whole warp at once ([`Instruction`]).
 //! Nothing is skipped: a modifier or an operand that nobody asked for is an error.
 
+mod access;
+mod cache;
 mod form;
+mod hints;
+mod ordering;
 
 pub(crate) use form::{Address, Form, Register, Special, Unsupported, Value};
 
@@ -54,7 +58,16 @@ pub(crate) enum Convergence {
 type Decode = fn(&mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported>;
 
 /// THE TABLE of instructions. Branches, `call`, `ret` and `exit` are not here: they are the program's shape, not work.
-const TABLE: &[(&str, Decode)] = &[];
+const TABLE: &[(&str, Decode)] = &[
+    ("ld", access::decode_load),
+    ("ldu", access::decode_uniform_load),
+    ("st", access::decode_store),
+    ("prefetch", cache::decode_prefetch),
+    ("prefetchu", cache::decode_prefetch_uniform),
+    ("createpolicy", cache::decode_create_policy),
+    ("discard", cache::decode_line),
+    ("applypriority", cache::decode_line),
+];
 
 /// Decodes an instruction of the table.
 pub(crate) fn decode(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
