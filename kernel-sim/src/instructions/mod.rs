@@ -4,10 +4,12 @@
 //! Nothing is skipped: a modifier or an operand that nobody asked for is an error.
 
 mod access;
+mod atomic;
 mod cache;
 mod form;
 mod hints;
 mod ordering;
+mod shuffle;
 
 pub(crate) use form::{Address, Form, Register, Special, Unsupported, Value};
 
@@ -67,6 +69,14 @@ const TABLE: &[(&str, Decode)] = &[
     ("createpolicy", cache::decode_create_policy),
     ("discard", cache::decode_line),
     ("applypriority", cache::decode_line),
+    ("atom", atomic::decode_atomic),
+    ("red", atomic::decode_reduction),
+    ("shfl", shuffle::decode_shuffle),
+    ("vote", shuffle::decode_vote),
+    ("match", shuffle::decode_match),
+    ("redux", shuffle::decode_reduce),
+    ("elect", shuffle::decode_elect),
+    ("activemask", shuffle::decode_active_mask),
 ];
 
 /// Decodes an instruction of the table.
