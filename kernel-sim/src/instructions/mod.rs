@@ -13,6 +13,13 @@ pub(crate) mod harness;
 mod integer;
 pub(crate) mod lanewise;
 mod logic;
+mod access;
+mod atomic;
+mod cache;
+mod form;
+mod hints;
+mod ordering;
+mod shuffle;
 
 pub(crate) use form::{Address, Form, Register, Special, Unsupported, Value};
 
@@ -109,6 +116,22 @@ const TABLE: &[(&str, Decode)] = &[
     ("shl", logic::shl),
     ("shr", logic::shr),
     ("prmt", logic::prmt),
+    ("ld", access::decode_load),
+    ("ldu", access::decode_uniform_load),
+    ("st", access::decode_store),
+    ("prefetch", cache::decode_prefetch),
+    ("prefetchu", cache::decode_prefetch_uniform),
+    ("createpolicy", cache::decode_create_policy),
+    ("discard", cache::decode_line),
+    ("applypriority", cache::decode_line),
+    ("atom", atomic::decode_atomic),
+    ("red", atomic::decode_reduction),
+    ("shfl", shuffle::decode_shuffle),
+    ("vote", shuffle::decode_vote),
+    ("match", shuffle::decode_match),
+    ("redux", shuffle::decode_reduce),
+    ("elect", shuffle::decode_elect),
+    ("activemask", shuffle::decode_active_mask),
 ];
 
 /// Decodes an instruction of the table.
