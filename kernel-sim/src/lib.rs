@@ -9,6 +9,8 @@ mod memory;
 mod numerics;
 mod program;
 pub mod ptx;
+pub mod tensor_map;
 
 pub use counters::{Class, Counters};
 pub use fault::{Fault, FaultKind, LaneSet};
+pub use tensor_map::TensorMap;
