@@ -13,8 +13,10 @@ mod memory;
 mod numerics;
 mod program;
 pub mod ptx;
+pub mod tensor_map;
 
 pub use counters::{Class, Counters};
 pub use fault::{Fault, FaultKind, LaneSet};
 pub use machine::{Gpu, Kernel, Launch, LaunchError, Machine, Module, Options};
 pub use memory::MemoryError;
+pub use tensor_map::TensorMap;

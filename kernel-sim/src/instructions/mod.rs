@@ -16,7 +16,6 @@ mod logic;
 mod access;
 mod atomic;
 mod cache;
-mod form;
 mod hints;
 mod ordering;
 mod shuffle;
