@@ -10,5 +10,6 @@ mod numerics;
 mod program;
 pub mod ptx;
 
-pub use counters::{Class, Counters};
+pub use counters::{Class, Counters, LineCounters, SharedTraffic, Traffic};
 pub use fault::{Fault, FaultKind, LaneSet};
+pub use memory::MemoryError;

@@ -381,7 +381,8 @@ impl<'a> Form<'a> {
     }
 
     fn check_width(&self, name: &str, own: Type, wanted: Type, or_wider: bool) -> Result<(), Unsupported> {
-        let fits = if or_wider && wanted != Type::Pred && own != Type::Pred { own.bits() >= wanted.bits() } else { own.bits() == wanted.bits() };
+        let fits =
+            if or_wider && wanted != Type::Pred && own != Type::Pred { own.bits() >= wanted.bits() } else { own.bits() == wanted.bits() };
         if fits { Ok(()) } else { Err(self.error(format!("`{name}` is a `{own}` register, and a `{wanted}` one is wanted"))) }
     }
 }

@@ -298,8 +298,25 @@ impl Type {
     pub fn is_float(self) -> bool {
         !matches!(
             self,
-            Type::Pred | Type::B8 | Type::B16 | Type::B32 | Type::B64 | Type::B128 | Type::U8 | Type::U16 | Type::U32 | Type::U64
-                | Type::S8 | Type::S16 | Type::S32 | Type::S64 | Type::U16x2 | Type::S16x2 | Type::U4 | Type::S4 | Type::B1
+            Type::Pred
+                | Type::B8
+                | Type::B16
+                | Type::B32
+                | Type::B64
+                | Type::B128
+                | Type::U8
+                | Type::U16
+                | Type::U32
+                | Type::U64
+                | Type::S8
+                | Type::S16
+                | Type::S32
+                | Type::S64
+                | Type::U16x2
+                | Type::S16x2
+                | Type::U4
+                | Type::S4
+                | Type::B1
         )
     }
 }
