@@ -6,8 +6,8 @@ use crate::counters::Counters;
 use crate::fault::Trap;
 use crate::instructions::{Barriers, Register, Special};
 use crate::lanes::{Lanes, Row, WARP};
-use crate::program::Program;
 use crate::memory::{GlobalView, LocalMemory, SharedMemory};
+use crate::program::Program;
 
 /// What is the same for all threads of a launch.
 pub(crate) struct Grid {
