@@ -2,7 +2,16 @@
 
 mod access;
 mod cx;
+mod gpu;
+mod groups;
+mod launch;
+mod run;
 mod state;
+mod step;
+mod variables;
+
+pub use gpu::{Gpu, Kernel, Machine, Module};
+pub use launch::{Launch, LaunchError, Options};
 
 pub(crate) use access::Place;
 pub(crate) use cx::{Access, Cx};
