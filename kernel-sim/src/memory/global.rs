@@ -218,19 +218,21 @@ impl GlobalView {
         if address < GAP {
             return Some("a null pointer".to_owned());
         }
-        let before = self
-            .before(address)
-            .map(|allocation| (address - allocation.address - allocation.bytes.min(address - allocation.address), allocation));
         let after = self.live.get(self.live.partition_point(|allocation| allocation.address <= address));
-        let after = after.map(|allocation| (allocation.address - address, &**allocation));
-        match (before, after) {
-            (Some((0, allocation)), _) => Some(format!("it reaches beyond the end of {}", allocation.describe())),
-            (Some((past, allocation)), after) if after.is_none_or(|(ahead, _)| past <= ahead) => {
-                Some(format!("{past} bytes past the end of {}", allocation.describe()))
+        let ahead = after.map(|allocation| (allocation.address - address, allocation.describe()));
+        if let Some(allocation) = self.before(address) {
+            let name = allocation.describe();
+            let end = allocation.address + allocation.bytes;
+            match address.checked_sub(end) {
+                None => return Some(format!("it reaches beyond the end of {name}")),
+                Some(0) => return Some(format!("it begins at the end of {name}")),
+                Some(past) if ahead.as_ref().is_none_or(|(ahead, _)| past <= *ahead) => {
+                    return Some(format!("{past} bytes past the end of {name}"));
+                }
+                Some(_) => {}
             }
-            (_, Some((ahead, allocation))) => Some(format!("{ahead} bytes before {}", allocation.describe())),
-            _ => None,
         }
+        ahead.map(|(ahead, name)| format!("{ahead} bytes before {name}"))
     }
 
     fn range(&self, address: u64, bytes: u64) -> Result<(&Allocation, u64), MemoryError> {
@@ -423,7 +425,7 @@ mod tests {
         };
         let end = first + 4096;
         assert_eq!(text(end + 4), outside(end + 4, &format!("4 bytes past the end of a 4096-byte allocation at {first:#x}")));
-        assert_eq!(text(end), outside(end, &format!("0 bytes past the end of a 4096-byte allocation at {first:#x}")));
+        assert_eq!(text(end), outside(end, &format!("it begins at the end of a 4096-byte allocation at {first:#x}")));
         assert_eq!(text(end - 2), outside(end - 2, &format!("it reaches beyond the end of a 4096-byte allocation at {first:#x}")));
         assert_eq!(text(second - 8), outside(second - 8, &format!("8 bytes before the 64-byte variable `table` at {second:#x}")));
         assert_eq!(text(16), outside(16, "a null pointer"));
