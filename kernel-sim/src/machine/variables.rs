@@ -9,9 +9,7 @@ use crate::ptx::{Init, Linkage, Module, Space, Type, Variable};
 /// Places the `.global` and `.const` variables of a module.
 pub(crate) fn place(module: &Module, memory: &GlobalMemory) -> Result<Globals, Problem> {
     let mut globals = Globals::new();
-    let is_placed = |variable: &&Variable| {
-        matches!(variable.space, Space::Global | Space::Const) && variable.linkage != Linkage::Extern
-    };
+    let is_placed = |variable: &&Variable| matches!(variable.space, Space::Global | Space::Const) && variable.linkage != Linkage::Extern;
     for variable in module.variables.iter().filter(is_placed) {
         let mut value = vec![0; bytes_of(variable)? as usize];
         if let Some(init) = &variable.init {
@@ -60,6 +58,7 @@ fn bits(variable: &Variable, init: &Init, globals: &Globals) -> Result<u64, Prob
             Some(address) => address.wrapping_add_signed(*offset),
             None => return Err(Problem::new(variable.position, format!("`{name}` has no address yet"))),
         },
+        Init::Masked { mask, symbol } => (bits(variable, symbol, globals)? & mask).checked_shr(mask.trailing_zeros()).unwrap_or(0),
         Init::List(_) => return Err(Problem::new(variable.position, format!("`{}` has too deep an initial value", variable.name))),
     })
 }
