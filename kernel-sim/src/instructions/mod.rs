@@ -8,7 +8,7 @@ mod form;
 pub(crate) use form::{Address, Form, Register, Special, Unsupported, Value};
 
 use crate::counters::Class;
-use crate::fault::Trap;
+use crate::fault::{FaultKind, Trap};
 use crate::machine::Cx;
 
 /// An instruction, decoded.
@@ -19,6 +19,12 @@ pub(crate) trait Instruction: Send + Sync {
     /// Which lanes must come here together.
     fn convergence(&self) -> Convergence {
         Convergence::Free
+    }
+
+    /// Can a CTA see through it what another does while both run: an atomic on global memory, a strong access? Then the CTAs of a
+    /// launch take turns in a fixed order, so that two runs give the same bytes.
+    fn crosses_ctas(&self) -> bool {
+        false
     }
 
     /// What the report counts it as.
@@ -65,6 +71,22 @@ pub(crate) fn decode(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupp
     let instruction = decode(form)?;
     form.finish()?;
     Ok(instruction)
+}
+
+/// What calling `__assertfail` does.
+pub(crate) fn failed_assertion() -> Box<dyn Instruction> {
+    struct FailedAssertion;
+    impl Instruction for FailedAssertion {
+        fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
+            let message = "a device assertion failed".to_owned();
+            Err(Trap::new(cx.lanes.lowest().unwrap_or(0), FaultKind::Trap { message }))
+        }
+
+        fn class(&self) -> Class {
+            Class::Control
+        }
+    }
+    Box::new(FailedAssertion)
 }
 
 /// The barriers of a CTA.
