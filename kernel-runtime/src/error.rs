@@ -239,7 +239,7 @@ pub enum Error {
     /// The driver refused to start a kernel.
     #[error(
         "kernel `{kernel}` cannot start with {threads} threads and {shared_bytes} bytes of shared memory a program: \
-             the CUDA driver reports `{code}` ({description})\nhelp: use fewer warps, smaller blocks or fewer stages"
+             `{code}` ({description})\nhelp: use fewer warps, smaller blocks or fewer stages"
     )]
     LaunchRefused {
         /// The kernel.
@@ -248,7 +248,7 @@ pub enum Error {
         threads: u32,
         /// Dynamic shared memory of a program.
         shared_bytes: u32,
-        /// The driver's name of the error, such as `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`.
+        /// The driver's name of the error, such as `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`; of a simulated GPU `INVALID_LAUNCH`.
         code: String,
         /// The driver's own words.
         description: String,
@@ -256,6 +256,15 @@ pub enum Error {
     /// A `.checked()` launch met an access outside its tensor.
     #[error("{0}")]
     OutOfBounds(Box<OutOfBounds>),
+    /// A simulated GPU has seen a kernel make a mistake.
+    #[cfg(feature = "sim")]
+    #[error("{}", fault_text(.0))]
+    Fault(#[source] Box<kernel_sim::Fault>),
+    /// A simulated GPU could not copy or fill memory.
+    #[cfg(feature = "sim")]
+    #[error("the memory of the simulated GPU: {0}")]
+    SimMemory(#[from] kernel_sim::MemoryError),
+
     // Tuning.
     /// No configuration of an autotuned kernel runs.
     #[error("kernel `{kernel}`: none of its {} configurations runs on `{device}`\n{}", .failures.len(), .failures.join("\n"))]
@@ -317,6 +326,19 @@ fn found(count: usize) -> String {
         1 => "the driver sees one GPU, number 0".to_owned(),
         n => format!("the driver sees {n} GPUs, numbers 0 to {}", n - 1),
     }
+}
+
+/// Where the mistake is, as the compiler's errors show it.
+#[cfg(feature = "sim")]
+fn fault_text(fault: &kernel_sim::Fault) -> String {
+    let kernel_sim::Fault { kind, kernel, file, line, column, ptx_line, instruction, cta, thread } = fault;
+    let place = match file {
+        Some(file) if *line > 0 => format!("\n  --> {file}:{line}:{column}"),
+        _ => String::new(),
+    };
+    let three = |[x, y, z]: &[u32; 3]| format!("({x}, {y}, {z})");
+    let (program, thread) = (three(cta), three(thread));
+    format!("kernel `{kernel}`: {kind}{place}\n   = program id {program}, thread {thread}\n   = PTX line {ptx_line}: `{instruction}`")
 }
 
 fn asked_by(variable: Option<&str>) -> String {
