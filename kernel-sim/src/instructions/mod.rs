@@ -3,7 +3,22 @@
 //! A family decodes its instructions from their text ([`Form`]) into something that executes for a whole warp at once ([`Instruction`]).
 //! Nothing is skipped: a modifier or an operand that nobody asked for is an error.
 
+mod arithmetic;
+mod bits;
+mod extended;
+mod float;
 mod form;
+#[cfg(test)]
+pub(crate) mod harness;
+mod integer;
+pub(crate) mod lanewise;
+mod logic;
+mod access;
+mod atomic;
+mod cache;
+mod hints;
+mod ordering;
+mod shuffle;
 
 pub(crate) use form::{Address, Form, Register, Special, Unsupported, Value};
 
@@ -60,7 +75,63 @@ pub(crate) enum Convergence {
 type Decode = fn(&mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported>;
 
 /// THE TABLE of instructions. Branches, `call`, `ret` and `exit` are not here: they are the program's shape, not work.
-const TABLE: &[(&str, Decode)] = &[];
+const TABLE: &[(&str, Decode)] = &[
+    // Integer and floating-point arithmetic.
+    ("add", arithmetic::add),
+    ("sub", arithmetic::sub),
+    ("mul", arithmetic::mul),
+    ("mad", arithmetic::mad),
+    ("div", arithmetic::div),
+    ("abs", arithmetic::abs),
+    ("neg", arithmetic::neg),
+    ("min", arithmetic::min),
+    ("max", arithmetic::max),
+    ("mul24", integer::mul24),
+    ("mad24", integer::mad24),
+    ("sad", integer::sad),
+    ("rem", integer::rem),
+    ("addc", extended::addc),
+    ("subc", extended::subc),
+    ("madc", extended::madc),
+    // Bits.
+    ("popc", bits::popc),
+    ("clz", bits::clz),
+    ("bfind", bits::bfind),
+    ("fns", bits::fns),
+    ("brev", bits::brev),
+    ("bfe", bits::bfe),
+    ("bfi", bits::bfi),
+    ("szext", bits::szext),
+    ("bmsk", bits::bmsk),
+    ("dp4a", bits::dp4a),
+    ("dp2a", bits::dp2a),
+    ("and", logic::and),
+    ("or", logic::or),
+    ("xor", logic::xor),
+    ("not", logic::not),
+    ("cnot", logic::cnot),
+    ("lop3", logic::lop3),
+    ("shf", logic::shf),
+    ("shl", logic::shl),
+    ("shr", logic::shr),
+    ("prmt", logic::prmt),
+    ("ld", access::decode_load),
+    ("ldu", access::decode_uniform_load),
+    ("st", access::decode_store),
+    ("prefetch", cache::decode_prefetch),
+    ("prefetchu", cache::decode_prefetch_uniform),
+    ("createpolicy", cache::decode_create_policy),
+    ("discard", cache::decode_line),
+    ("applypriority", cache::decode_line),
+    ("atom", atomic::decode_atomic),
+    ("red", atomic::decode_reduction),
+    ("shfl", shuffle::decode_shuffle),
+    ("vote", shuffle::decode_vote),
+    ("match", shuffle::decode_match),
+    ("redux", shuffle::decode_reduce),
+    ("elect", shuffle::decode_elect),
+    ("activemask", shuffle::decode_active_mask),
+];
 
 /// Decodes an instruction of the table.
 pub(crate) fn decode(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {

@@ -82,7 +82,9 @@ impl Cx<'_> {
         let first = self.lanes.lowest().unwrap_or(0);
         match self.lanes.into_iter().find(|&lane| row[lane] != row[first]) {
             None => Ok(row[first]),
-            Some(lane) => Err(self.illegal(lane, format!("{what} differs between the threads of the warp: {:#x} and {:#x}", row[first], row[lane]))),
+            Some(lane) => {
+                Err(self.illegal(lane, format!("{what} differs between the threads of the warp: {:#x} and {:#x}", row[first], row[lane])))
+            }
         }
     }
 

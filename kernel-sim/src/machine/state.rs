@@ -4,8 +4,9 @@ use std::collections::{HashMap, VecDeque};
 
 use crate::counters::Counters;
 use crate::fault::Trap;
-use crate::instructions::{Register, Special};
+use crate::instructions::{Barriers, Register, Special};
 use crate::lanes::{Lanes, Row, WARP};
+use crate::program::Program;
 use crate::memory::{GlobalView, LocalMemory, SharedMemory};
 
 /// What is the same for all threads of a launch.
@@ -39,6 +40,8 @@ pub(crate) struct Warp {
     pub(crate) registers: Vec<Row>,
     /// Lanes in which a register was written.
     pub(crate) defined: Vec<Lanes>,
+    /// Lanes whose carry flag is set (`CC.CF`): PTX ISA, 9.7.2.
+    pub(crate) carry: Lanes,
     /// Local memory of each lane.
     pub(crate) local: LocalMemory,
     /// What a lane that waits has been promised: 0, or a ticket of the instruction it waits in. Only that instruction reads it.
@@ -57,7 +60,9 @@ pub(crate) struct Cta {
     pub(crate) id: [u32; 3],
     pub(crate) shared: SharedMemory,
     /// The 16 barriers of `bar`; the family that executes them says what is in it.
-    pub(crate) barriers: crate::instructions::Barriers,
+    pub(crate) barriers: Barriers,
+    /// Threads that did not exit.
+    pub(crate) live_threads: u32,
 }
 
 /// CTAs that can reach each other's shared memory: most often one alone.
@@ -105,7 +110,44 @@ pub(crate) trait AsyncOperation: Send {
     fn as_any(&mut self) -> &mut dyn std::any::Any;
 }
 
+impl Warp {
+    /// A warp whose lanes have done nothing.
+    pub(crate) fn new(index: usize, lanes: Lanes, program: &Program) -> Warp {
+        let count = program.registers.len();
+        Warp {
+            index,
+            live: lanes,
+            registers: vec![[0; WARP]; count],
+            defined: vec![Lanes::NONE; count],
+            local: LocalMemory::new(program.local_bytes),
+            tickets: [0; WARP],
+            pending: HashMap::new(),
+            executed: 0,
+            max_registers: 0,
+        }
+    }
+}
+
+impl Cta {
+    /// A CTA whose threads have done nothing.
+    pub(crate) fn new(id: [u32; 3], threads: u32, grid: &Grid) -> Cta {
+        Cta { id, shared: SharedMemory::new(grid.total_shared_bytes), barriers: Barriers::default(), live_threads: threads }
+    }
+}
+
 impl Cluster {
+    /// A cluster of these CTAs, each of that many warps.
+    pub(crate) fn new(id: [u32; 3], ctas: Vec<Cta>, warps: usize, grid: &Grid) -> Cluster {
+        let _ = (warps, grid);
+        Cluster { id, ctas, in_flight: VecDeque::new(), events: 0, counters: Counters::default() }
+    }
+
+    /// Lanes of a warp exited: barriers no longer wait for them.
+    pub(crate) fn ended(&mut self, rank: usize, _warp: usize, lanes: Lanes) {
+        self.ctas[rank].live_threads -= lanes.count();
+        self.happened();
+    }
+
     /// To be called when something happened that may set a waiting lane free: a barrier completed, an mbarrier changed phase, data arrived.
     pub(crate) fn happened(&mut self) {
         self.events += 1;

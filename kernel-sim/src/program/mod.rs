@@ -9,7 +9,7 @@ use crate::instructions::{Instruction, Register, Value};
 use crate::ptx::{Position, SourceLine};
 
 pub(crate) use build::build;
-pub(crate) use place::{Globals, place_shared};
+pub(crate) use place::{Globals, bytes as bytes_of, place_shared};
 pub(crate) use scope::{Named, Scope};
 
 /// A kernel, ready to run.

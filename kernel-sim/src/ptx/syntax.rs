@@ -37,6 +37,8 @@ pub struct Module {
     pub variables: Vec<Variable>,
     /// Kernels and device functions, declared or defined.
     pub functions: Vec<Function>,
+    /// `.alias name, function`: another name of a function.
+    pub aliases: Vec<(String, String)>,
 }
 
 /// Where a variable lives, or what an access names.
@@ -125,6 +127,13 @@ pub enum Init {
         offset: i64,
         /// Was it written in `generic(..)`?
         generic: bool,
+    },
+    /// `0xff00(name)`: the bits of an address that the mask names, moved down to bit 0.
+    Masked {
+        /// The mask.
+        mask: u64,
+        /// The address: always [`Init::Symbol`].
+        symbol: Box<Init>,
     },
     /// `{ .. }`
     List(Vec<Init>),
@@ -298,8 +307,25 @@ impl Type {
     pub fn is_float(self) -> bool {
         !matches!(
             self,
-            Type::Pred | Type::B8 | Type::B16 | Type::B32 | Type::B64 | Type::B128 | Type::U8 | Type::U16 | Type::U32 | Type::U64
-                | Type::S8 | Type::S16 | Type::S32 | Type::S64 | Type::U16x2 | Type::S16x2 | Type::U4 | Type::S4 | Type::B1
+            Type::Pred
+                | Type::B8
+                | Type::B16
+                | Type::B32
+                | Type::B64
+                | Type::B128
+                | Type::U8
+                | Type::U16
+                | Type::U32
+                | Type::U64
+                | Type::S8
+                | Type::S16
+                | Type::S32
+                | Type::S64
+                | Type::U16x2
+                | Type::S16x2
+                | Type::U4
+                | Type::S4
+                | Type::B1
         )
     }
 }

@@ -1,0 +1,197 @@
+//! Instructions that compute each lane by itself, from `N` operands: most of PTX.
+//!
+//! The computation is a closure over raw bits, and its type is part of the instruction's type: the loop over the lanes is compiled
+//! for it alone. It is run for all 32 lanes, also those that do not execute, so it must take any bits.
+
+use crate::counters::Class;
+use crate::fault::Trap;
+use crate::instructions::{Form, Instruction, Progress, Register, Unsupported, Value};
+use crate::lanes::{Lanes, Row};
+use crate::machine::Cx;
+use crate::ptx::Type;
+
+/// An instruction of `N` operands and one result.
+struct Lanewise<const N: usize, F> {
+    class: Class,
+    destination: Option<Register>,
+    sources: [Value; N],
+    compute: F,
+}
+
+impl<const N: usize, F: Fn([u64; N]) -> u64 + Send + Sync> Instruction for Lanewise<N, F> {
+    fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
+        let rows = read(cx, &self.sources)?;
+        let result: Row = std::array::from_fn(|lane| (self.compute)(std::array::from_fn(|source| rows[source][lane])));
+        cx.write(self.destination, &result);
+        Ok(Progress::Done)
+    }
+
+    fn class(&self) -> Class {
+        self.class
+    }
+}
+
+/// An instruction of `N` operands and two results.
+struct Paired<const N: usize, F> {
+    class: Class,
+    destinations: [Option<Register>; 2],
+    sources: [Value; N],
+    compute: F,
+}
+
+impl<const N: usize, F: Fn([u64; N]) -> [u64; 2] + Send + Sync> Instruction for Paired<N, F> {
+    fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
+        let rows = read(cx, &self.sources)?;
+        let results: [[u64; 2]; 32] = std::array::from_fn(|lane| (self.compute)(std::array::from_fn(|source| rows[source][lane])));
+        cx.write(self.destinations[0], &results.map(|[first, _]| first));
+        cx.write(self.destinations[1], &results.map(|[_, second]| second));
+        Ok(Progress::Done)
+    }
+
+    fn class(&self) -> Class {
+        self.class
+    }
+}
+
+/// An instruction that may read the carry flag and may write it.
+struct Carrying<const N: usize, F> {
+    destination: Option<Register>,
+    sources: [Value; N],
+    reads_carry: bool,
+    writes_carry: bool,
+    compute: F,
+}
+
+impl<const N: usize, F: Fn([u64; N], bool) -> (u64, bool) + Send + Sync> Instruction for Carrying<N, F> {
+    fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
+        let rows = read(cx, &self.sources)?;
+        let mut result: Row = [0; 32];
+        let mut carry = cx.warp.carry;
+        for lane in cx.lanes {
+            let carry_in = self.reads_carry && carry.has(lane);
+            let (bits, carry_out) = (self.compute)(std::array::from_fn(|source| rows[source][lane]), carry_in);
+            result[lane] = bits;
+            if self.writes_carry {
+                carry = if carry_out { carry.or(Lanes::of(lane)) } else { carry.without(Lanes::of(lane)) };
+            }
+        }
+        cx.warp.carry = carry;
+        cx.write(self.destination, &result);
+        Ok(Progress::Done)
+    }
+
+    fn class(&self) -> Class {
+        Class::Integer
+    }
+}
+
+/// What a decoder gives.
+pub(crate) type Decoded = Result<Box<dyn Instruction>, Unsupported>;
+
+/// An instruction of those operands, decoded already.
+pub(crate) fn lanewise<const N: usize>(
+    class: Class,
+    destination: Option<Register>,
+    sources: [Value; N],
+    compute: impl Fn([u64; N]) -> u64 + Send + Sync + 'static,
+) -> Decoded {
+    Ok(Box::new(Lanewise { class, destination, sources, compute }))
+}
+
+/// An instruction with two results.
+pub(crate) fn paired<const N: usize>(
+    class: Class,
+    destinations: [Option<Register>; 2],
+    sources: [Value; N],
+    compute: impl Fn([u64; N]) -> [u64; 2] + Send + Sync + 'static,
+) -> Decoded {
+    Ok(Box::new(Paired { class, destinations, sources, compute }))
+}
+
+/// Which sides of the carry flag an instruction uses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Carry {
+    pub(crate) reads: bool,
+    pub(crate) writes: bool,
+}
+
+/// An instruction with the carry flag: takes the destination and `N` values of that type. `compute` gets the flag (false if it is
+/// not read) and gives the next one.
+pub(crate) fn carrying<const N: usize>(
+    form: &mut Form<'_>,
+    ty: Type,
+    carry: Carry,
+    compute: impl Fn([u64; N], bool) -> (u64, bool) + Send + Sync + 'static,
+) -> Decoded {
+    let destination = form.destination(ty)?;
+    let sources = sources(form, [ty; N])?;
+    Ok(Box::new(Carrying { destination, sources, reads_carry: carry.reads, writes_carry: carry.writes, compute }))
+}
+
+/// Takes `d, a`.
+pub(crate) fn unary(form: &mut Form<'_>, class: Class, [d, a]: [Type; 2], compute: impl Fn(u64) -> u64 + Send + Sync + 'static) -> Decoded {
+    let destination = form.destination(d)?;
+    lanewise(class, destination, sources(form, [a])?, move |[a]| compute(a))
+}
+
+/// Takes `d, a, b`.
+pub(crate) fn binary(
+    form: &mut Form<'_>,
+    class: Class,
+    [d, a, b]: [Type; 3],
+    compute: impl Fn(u64, u64) -> u64 + Send + Sync + 'static,
+) -> Decoded {
+    let destination = form.destination(d)?;
+    lanewise(class, destination, sources(form, [a, b])?, move |[a, b]| compute(a, b))
+}
+
+/// Takes `d, a, b, c`.
+pub(crate) fn ternary(
+    form: &mut Form<'_>,
+    class: Class,
+    [d, a, b, c]: [Type; 4],
+    compute: impl Fn(u64, u64, u64) -> u64 + Send + Sync + 'static,
+) -> Decoded {
+    let destination = form.destination(d)?;
+    lanewise(class, destination, sources(form, [a, b, c])?, move |[a, b, c]| compute(a, b, c))
+}
+
+/// Takes values of exactly those types.
+pub(crate) fn sources<const N: usize>(form: &mut Form<'_>, types: [Type; N]) -> Result<[Value; N], Unsupported> {
+    let mut sources = [Value::Bits(0); N];
+    for (source, ty) in sources.iter_mut().zip(types) {
+        *source = form.source(ty)?;
+    }
+    Ok(sources)
+}
+
+/// Takes the instruction's type, which must be one of these.
+pub(crate) fn type_of(form: &mut Form<'_>, known: &[Type]) -> Result<Type, Unsupported> {
+    let ty = form.ty()?;
+    if known.contains(&ty) { Ok(ty) } else { Err(no_type(form, ty)) }
+}
+
+/// The error for a type that the instruction does not have.
+pub(crate) fn no_type(form: &Form<'_>, ty: Type) -> Unsupported {
+    form.error(format!("`{}` has no type `{ty}` in this form", form.opcode()))
+}
+
+/// The low `bits` bits.
+pub(crate) fn mask(bits: u32) -> u64 {
+    if bits >= 64 { u64::MAX } else { (1 << bits) - 1 }
+}
+
+/// The value as a number: its low `bits` bits, extended with the sign or with zeros.
+pub(crate) fn number(value: u64, ty: Type) -> i128 {
+    let bits = ty.bits();
+    let low = value & mask(bits);
+    if ty.is_signed() { i128::from((low << (64 - bits)) as i64 >> (64 - bits)) } else { i128::from(low) }
+}
+
+fn read<const N: usize>(cx: &Cx<'_>, sources: &[Value; N]) -> Result<[Row; N], Trap> {
+    let mut rows = [[0; 32]; N];
+    for (row, source) in rows.iter_mut().zip(sources) {
+        *row = cx.read(*source)?;
+    }
+    Ok(rows)
+}
