@@ -112,6 +112,9 @@ impl Memory {
             }
             // SAFETY: as the caller promises.
             (Memory::Cuda(source), Memory::Cuda(target)) => unsafe { source.copy_to(offset, bytes, target, target_offset) },
+            (Memory::Sim(source), Memory::Sim(target)) if source.device() == target.device() => {
+                source.copy_to(offset, bytes, target, target_offset)
+            }
             // A simulated GPU is reached through the host only.
             (source, target) => {
                 let mut host = vec![0; bytes];

@@ -110,6 +110,10 @@ impl SimBuffer {
         match *self {}
     }
 
+    pub(crate) fn copy_to(&self, _: usize, _: usize, _: &SimBuffer, _: usize) -> Result<()> {
+        match *self {}
+    }
+
     pub(crate) fn fill(&self, _: usize, _: usize, _: usize, _: u64) -> Result<()> {
         match *self {}
     }

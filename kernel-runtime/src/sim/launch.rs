@@ -70,12 +70,16 @@ impl Gpu for SimGpu {
         let kernel = args.kernel().name();
         let words: Vec<[u8; 8]> = params.iter().map(|word| word.to_le_bytes()).collect();
         // A parameter has the low bytes of its word.
-        let params: Vec<&[u8]> = words.iter().zip(function.param_bytes()).map(|(word, bytes)| &word[..bytes.min(8)]).collect();
+        let params: Vec<&[u8]> = words.iter().zip(function.params()).map(|(word, bytes)| &word[..word.len().min(bytes as usize)]).collect();
         let options = Options { seed: self.sim.seed.load(Ordering::Relaxed), ..Options::default() };
         let launch = Launch { grid, block: [threads, 1, 1], cluster: None, shared_bytes, params: &params, options };
         let counters = self.sim.machine.launch(&function, &launch).map_err(|error| match error {
             LaunchError::Fault(fault) => Error::Fault(fault),
-            LaunchError::Invalid(description) => {
+            error => {
+                let description = match error {
+                    LaunchError::Invalid { reason, .. } => reason,
+                    error => error.to_string(),
+                };
                 Error::LaunchRefused { kernel, threads, shared_bytes, code: "INVALID_LAUNCH".to_owned(), description }
             }
         })?;

@@ -1,6 +1,6 @@
 //! Simulated GPUs: one for each target, opened once in a process.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use kernel_lang::target::Target;
@@ -21,8 +21,6 @@ pub(crate) struct Sim {
     pub(super) machine: Machine,
     /// The most shared memory that one program can ask for.
     pub(super) shared_bytes: u32,
-    /// Bytes of tensors.
-    pub(super) used_bytes: AtomicUsize,
     /// The order in which warps take turns.
     pub(super) seed: AtomicU64,
     pub(super) ledger: Mutex<Ledger>,
@@ -31,7 +29,6 @@ pub(crate) struct Sim {
     name: String,
     compute_capability: (i32, i32),
     multiprocessors: usize,
-    memory_bytes: usize,
 }
 
 impl Device {
@@ -101,15 +98,13 @@ impl Sim {
     fn new(number: usize, target: Target, model: Model) -> Sim {
         Sim {
             shared_bytes: model.shared_bytes,
-            used_bytes: AtomicUsize::new(0),
             seed: AtomicU64::new(0),
             ledger: Mutex::default(),
             number,
             target,
-            name: format!("simulated {} ({target})", model.name),
+            name: format!("{} ({target})", model.name),
             compute_capability: capability(&model),
             multiprocessors: model.num_sms as usize,
-            memory_bytes: usize::try_from(model.memory_bytes).unwrap_or(usize::MAX),
             machine: Machine::new(model),
         }
     }
@@ -132,6 +127,8 @@ impl Sim {
 
     /// Free and total bytes.
     pub(crate) fn memory(&self) -> (usize, usize) {
-        (self.memory_bytes.saturating_sub(self.used_bytes.load(Ordering::Relaxed)), self.memory_bytes)
+        let (free, total) = self.machine.free_and_total();
+        let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        (bytes(free), bytes(total))
     }
 }

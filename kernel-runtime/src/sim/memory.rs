@@ -1,6 +1,6 @@
 //! Memory of a simulated GPU: an allocation of its own for each tensor, so that what leaves it is seen.
 
-use std::sync::atomic::Ordering;
+use kernel_sim::MemoryError;
 
 use super::machine::Sim;
 use crate::error::FreeBytes;
@@ -12,19 +12,18 @@ pub(crate) struct SimBuffer {
     sim: &'static Sim,
     device: Device,
     address: u64,
-    bytes: usize,
 }
 
 impl SimBuffer {
     pub(crate) fn new(sim: &'static Sim, device: Device, bytes: usize, init: Init) -> Result<SimBuffer> {
-        let (free, _) = sim.memory();
-        let out_of_memory = || Error::OutOfMemory { device, requested: bytes, free: FreeBytes(Some(free)) };
-        if bytes > free {
-            return Err(out_of_memory());
-        }
-        let address = sim.machine.allocate(bytes).map_err(|_| out_of_memory())?;
-        sim.used_bytes.fetch_add(bytes, Ordering::Relaxed);
-        let buffer = SimBuffer { sim, device, address, bytes };
+        let address = sim.machine.allocate(bytes).map_err(|error| match error {
+            MemoryError::OutOfMemory { .. } => {
+                let (free, _) = sim.memory();
+                Error::OutOfMemory { device, requested: bytes, free: FreeBytes(Some(free)) }
+            }
+            error => error.into(),
+        })?;
+        let buffer = SimBuffer { sim, device, address };
         if init == Init::Zeros {
             buffer.fill(0, bytes, 1, 0)?;
         }
@@ -47,6 +46,12 @@ impl SimBuffer {
         Ok(self.sim.machine.read(self.address + offset as u64, target)?)
     }
 
+    /// Copies inside the same GPU, where what nobody wrote stays unwritten.
+    pub(crate) fn copy_to(&self, offset: usize, bytes: usize, target: &SimBuffer, target_offset: usize) -> Result<()> {
+        let (from, to) = (self.address + offset as u64, target.address + target_offset as u64);
+        Ok(self.sim.machine.copy(from, to, bytes)?)
+    }
+
     /// Fills `count` elements of `width` bytes at `offset` with the low bytes of `bits`.
     pub(crate) fn fill(&self, offset: usize, count: usize, width: usize, bits: u64) -> Result<()> {
         Ok(self.sim.machine.fill(self.address + offset as u64, &bits.to_le_bytes()[..width], count)?)
@@ -55,9 +60,7 @@ impl SimBuffer {
 
 impl Drop for SimBuffer {
     fn drop(&mut self) {
-        // An address that the machine gave is one that it takes back.
-        if self.sim.machine.free(self.address).is_ok() {
-            self.sim.used_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
-        }
+        // The machine gave this address, so it takes it back.
+        let _ = self.sim.machine.free(self.address);
     }
 }
