@@ -15,7 +15,7 @@ mod program;
 pub mod ptx;
 pub mod tensor_map;
 
-pub use counters::{Class, Counters};
+pub use counters::{Class, Counters, LineCounters, SharedTraffic, Traffic};
 pub use fault::{Fault, FaultKind, LaneSet};
 pub use machine::{Gpu, Kernel, Launch, LaunchError, Machine, Module, Options};
 pub use memory::MemoryError;

@@ -3,20 +3,20 @@
 //! A family decodes its instructions from their text ([`Form`]) into something that executes for a whole warp at once ([`Instruction`]).
 //! Nothing is skipped: a modifier or an operand that nobody asked for is an error.
 
+mod access;
 mod arithmetic;
+mod atomic;
 mod bits;
+mod cache;
 mod extended;
 mod float;
 mod form;
 #[cfg(test)]
 pub(crate) mod harness;
+mod hints;
 mod integer;
 pub(crate) mod lanewise;
 mod logic;
-mod access;
-mod atomic;
-mod cache;
-mod hints;
 mod ordering;
 mod shuffle;
 

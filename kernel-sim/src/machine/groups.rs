@@ -23,11 +23,17 @@ pub(crate) struct Group {
 pub(crate) enum State {
     Running,
     /// Until that many groups have joined it or ended.
-    Suspended { missing: u32 },
+    Suspended {
+        missing: u32,
+    },
     /// Until more happened in the cluster than this.
-    Blocked { events: u64 },
+    Blocked {
+        events: u64,
+    },
     /// Until all of these lanes have come to the same place.
-    Meeting { lanes: Lanes },
+    Meeting {
+        lanes: Lanes,
+    },
     /// Until all running lanes have come to the same place.
     MeetingAll,
 }

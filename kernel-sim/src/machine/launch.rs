@@ -153,7 +153,10 @@ fn grid(gpu: &Gpu, memory: &GlobalMemory, program: &Program, launch: &Launch<'_>
     let total_shared_bytes = program.dynamic_shared_start.max(program.shared_bytes) + launch.shared_bytes;
     if program.shared_bytes > 48 << 10 || total_shared_bytes > gpu.shared_bytes {
         let (fixed, most) = (program.shared_bytes, gpu.shared_bytes);
-        return Err(format!("{fixed} bytes of static and {} of dynamic shared memory; 49152 and {most} in all are possible", launch.shared_bytes));
+        return Err(format!(
+            "{fixed} bytes of static and {} of dynamic shared memory; 49152 and {most} in all are possible",
+            launch.shared_bytes
+        ));
     }
     if launch.params.len() != program.params.len() {
         return Err(format!("{} parameters are given, and it has {}", launch.params.len(), program.params.len()));

@@ -1,5 +1,6 @@
 //! The simulated GPU: memory, warps, and what they may touch.
 
+mod access;
 mod cx;
 mod gpu;
 mod groups;
@@ -12,5 +13,6 @@ mod variables;
 pub use gpu::{Gpu, Kernel, Machine, Module};
 pub use launch::{Launch, LaunchError, Options};
 
+pub(crate) use access::Place;
 pub(crate) use cx::{Access, Cx};
 pub(crate) use state::{AsyncOperation, Cluster, Cta, Grid, Issuer, Warp};

@@ -6,8 +6,8 @@ use crate::counters::Counters;
 use crate::fault::Trap;
 use crate::instructions::{Barriers, Register, Special};
 use crate::lanes::{Lanes, Row, WARP};
+use crate::memory::{Clocks, GlobalView, LocalMemory, SharedMemory};
 use crate::program::Program;
-use crate::memory::{GlobalView, LocalMemory, SharedMemory};
 
 /// What is the same for all threads of a launch.
 pub(crate) struct Grid {
@@ -76,6 +76,8 @@ pub(crate) struct Cluster {
     pub(crate) in_flight: VecDeque<InFlight>,
     /// Counts what may set a waiting lane free.
     pub(crate) events: u64,
+    /// Who knows of whom, for races in shared memory.
+    pub(crate) clocks: Clocks,
     pub(crate) counters: Counters,
 }
 

@@ -9,9 +9,7 @@ use crate::ptx::{Init, Linkage, Module, Space, Type, Variable};
 /// Places the `.global` and `.const` variables of a module.
 pub(crate) fn place(module: &Module, memory: &GlobalMemory) -> Result<Globals, Problem> {
     let mut globals = Globals::new();
-    let is_placed = |variable: &&Variable| {
-        matches!(variable.space, Space::Global | Space::Const) && variable.linkage != Linkage::Extern
-    };
+    let is_placed = |variable: &&Variable| matches!(variable.space, Space::Global | Space::Const) && variable.linkage != Linkage::Extern;
     for variable in module.variables.iter().filter(is_placed) {
         let mut value = vec![0; bytes_of(variable)? as usize];
         if let Some(init) = &variable.init {

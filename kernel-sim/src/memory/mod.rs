@@ -1,9 +1,16 @@
 //! Memory that remembers who wrote it: global, shared and local.
 
+mod clocks;
 mod global;
+mod knowledge;
 mod local;
+mod shadow;
 mod shared;
 
-pub(crate) use global::GlobalView;
+pub use global::MemoryError;
+
+pub(crate) use clocks::{Agent, Clocks, Operation, Proxy, Queue, Stamp};
+pub(crate) use global::{Allocation, GlobalMemory, GlobalView};
 pub(crate) use local::LocalMemory;
+pub(crate) use shadow::Touch;
 pub(crate) use shared::SharedMemory;

@@ -30,8 +30,8 @@ pub(crate) enum Unpacked {
 pub(crate) enum Rounding {
     /// To the nearest, in a tie to the even one.
     NearestEven,
-    /// Towards zero.
-    Zero,
+    /// Towards zero, but too large a value becomes an infinity, as in a tensor core.
+    Truncate,
 }
 
 impl Format {
@@ -45,6 +45,21 @@ impl Format {
 
     const fn ieee(exponent_bits: u32, fraction_bits: u32) -> Format {
         Format { exponent_bits, fraction_bits, ignored_bits: 0, has_infinity: true }
+    }
+
+    /// Bits of the fraction.
+    pub(crate) fn fraction_bits(self) -> i32 {
+        self.fraction_bits as i32
+    }
+
+    /// The bits of a number with this sign that is an infinity.
+    pub(crate) fn infinite(self, negative: bool) -> u64 {
+        self.pack(negative, 1, i32::from(i16::MAX), Rounding::NearestEven)
+    }
+
+    /// The bits of -0.
+    pub(crate) fn negative_zero(self) -> u64 {
+        self.sign_bit() << self.ignored_bits
     }
 
     /// The exponent of the last bit of a subnormal number.
@@ -84,13 +99,10 @@ impl Format {
         Unpacked::Finite { negative, significand: hidden | fraction, exponent: self.lowest_exponent() + stored.max(1) - 1 }
     }
 
-    /// The bits of `magnitude * 2^exponent`, rounded. Too large a value becomes the infinity (the NaN of `e4m3`), or with rounding
-    /// towards zero the highest number.
+    /// The bits of `magnitude * 2^exponent`, rounded. Too large a value becomes the infinity (the NaN of `e4m3`).
     pub(crate) fn pack(self, negative: bool, magnitude: u128, exponent: i32, rounding: Rounding) -> u64 {
         let sign = if negative { self.sign_bit() } else { 0 };
-        let finite = self.round(magnitude, exponent, rounding);
-        let largest = if rounding == Rounding::Zero { self.highest() } else { self.infinity() };
-        (sign | finite.unwrap_or(largest)) << self.ignored_bits
+        (sign | self.round(magnitude, exponent, rounding).unwrap_or(self.infinity())) << self.ignored_bits
     }
 
     /// As [`Format::pack`], rounded to nearest, but too large a value becomes the highest number: `.satfinite`.
@@ -164,7 +176,7 @@ fn saturating_from_f32(format: Format, x: f32, relu: bool) -> u8 {
 fn exact_to_f16(format: Format, bits: u8) -> u16 {
     match format.unpack(bits.into()) {
         Unpacked::Nan => NAN_F16,
-        Unpacked::Infinite { negative } => Format::F16.pack(negative, 1, i32::from(i16::MAX), Rounding::NearestEven) as u16,
+        Unpacked::Infinite { negative } => Format::F16.infinite(negative) as u16,
         Unpacked::Finite { negative, significand, exponent } => {
             Format::F16.pack(negative, significand.into(), exponent, Rounding::NearestEven) as u16
         }
@@ -276,11 +288,12 @@ mod tests {
     }
 
     #[test]
-    fn rounding_towards_zero_never_grows() {
-        assert_eq!(Format::F32.pack(false, u128::MAX, 100, Rounding::Zero), 0x7f7f_ffff);
-        assert_eq!(Format::F32.pack(true, u128::MAX, -127, Rounding::Zero), 0xbfff_ffff);
+    fn truncation_never_grows() {
+        assert_eq!(Format::F32.pack(false, u128::MAX, 0, Rounding::Truncate), 0x7f7f_ffff);
+        assert_eq!(Format::F32.pack(false, u128::MAX, 1, Rounding::Truncate), 0x7f80_0000, "but too large is too large");
+        assert_eq!(Format::F32.pack(true, u128::MAX, -127, Rounding::Truncate), 0xbfff_ffff);
         assert_eq!(Format::F32.pack(true, u128::MAX, -127, Rounding::NearestEven), 0xc000_0000);
-        assert_eq!(Format::F16.pack(false, u128::MAX, -152, Rounding::Zero), 0);
+        assert_eq!(Format::F16.pack(false, u128::MAX, -152, Rounding::Truncate), 0);
         assert_eq!(Format::F16.pack(false, u128::MAX, -152, Rounding::NearestEven), 1);
         assert_eq!(Format::F16.pack(false, u128::MAX, -153, Rounding::NearestEven), 0, "a little less than a tie");
     }

@@ -30,9 +30,10 @@ pub(crate) fn build(module: &Module, globals: &Globals, kernel: &Function) -> Re
     for variable in &module.variables {
         let address = match variable.space {
             Space::Shared => u64::from(builder.shared.offsets[&key(variable.position)]),
-            _ => globals.get(&variable.name).copied().ok_or_else(|| {
-                Problem::new(variable.position, format!("`{}` is declared and not defined", variable.name))
-            })?,
+            _ => globals
+                .get(&variable.name)
+                .copied()
+                .ok_or_else(|| Problem::new(variable.position, format!("`{}` is declared and not defined", variable.name)))?,
         };
         builder.declare(&variable.name, Named::Variable { space: variable.space, address }, variable.position)?;
     }
@@ -180,7 +181,9 @@ impl<'a> Builder<'a> {
     fn local(&mut self, variable: &Variable) -> Result<u64, Problem> {
         let offset = self.local_bytes.next_multiple_of(alignment(variable).max(16));
         let end = u32::try_from(bytes(variable)?).ok().and_then(|bytes| offset.checked_add(bytes));
-        self.local_bytes = end.filter(|&end| end <= 512 << 10).ok_or_else(|| Problem::new(variable.position, "more local memory than a thread can have"))?;
+        self.local_bytes = end
+            .filter(|&end| end <= 512 << 10)
+            .ok_or_else(|| Problem::new(variable.position, "more local memory than a thread can have"))?;
         Ok(u64::from(offset))
     }
 
@@ -324,7 +327,8 @@ impl<'a> Builder<'a> {
         // The body sees the module's names and its own, not its caller's.
         let mut inner = self.scope.outermost();
         inner.enter();
-        let bindings: Vec<(&Variable, &'a Operand)> = callee.returns.iter().zip(returns).chain(callee.params.iter().zip(arguments)).collect();
+        let bindings: Vec<(&Variable, &'a Operand)> =
+            callee.returns.iter().zip(returns).chain(callee.params.iter().zip(arguments)).collect();
         let mut copies_out = Vec::new();
         for (place, (variable, operand)) in bindings.into_iter().enumerate() {
             let is_return = place < returns.len();

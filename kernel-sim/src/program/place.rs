@@ -74,7 +74,9 @@ pub(crate) fn alignment(variable: &Variable) -> u32 {
 pub(crate) fn bytes(variable: &Variable) -> Result<u64, Problem> {
     let element = u64::from(variable.ty.bytes() * variable.vector);
     let count = variable.extents.iter().try_fold(1u64, |count, extent| count.checked_mul(extent.unwrap_or(0)));
-    count.and_then(|count| count.checked_mul(element)).ok_or_else(|| Problem::new(variable.position, format!("`{}` is too large", variable.name)))
+    count
+        .and_then(|count| count.checked_mul(element))
+        .ok_or_else(|| Problem::new(variable.position, format!("`{}` is too large", variable.name)))
 }
 
 fn for_each<'a>(statements: &'a [Statement], visit: &mut impl FnMut(&'a Statement)) {

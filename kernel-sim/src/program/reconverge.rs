@@ -11,8 +11,7 @@ const END: usize = 0;
 pub(crate) fn run(steps: &mut [Step]) {
     let (starts, block_of) = blocks(steps);
     // Node 0 is the end; block `b` is node `b + 1`.
-    let successors: Vec<Vec<usize>> =
-        (0..starts.len()).map(|block| successors(steps, &starts, &block_of, block)).collect();
+    let successors: Vec<Vec<usize>> = (0..starts.len()).map(|block| successors(steps, &starts, &block_of, block)).collect();
     let post_dominators = post_dominators(&successors);
     for block in 0..starts.len() {
         let last = starts.get(block + 1).copied().unwrap_or(steps.len()) - 1;
