@@ -85,9 +85,8 @@ fn memory_that_was_freed() {
     let module = machine.load(&kernel("ld.global.u32 %r1, [%rd2];")).unwrap();
     let pointer = machine.allocate(256).unwrap();
     machine.fill(pointer, &[0], 256).unwrap();
-    let launch = |pointer: u64| {
-        machine.launch(&module.kernel("planted").unwrap(), &Launch::new([1; 3], [64, 1, 1], &[&pointer.to_le_bytes()]))
-    };
+    let launch =
+        |pointer: u64| machine.launch(&module.kernel("planted").unwrap(), &Launch::new([1; 3], [64, 1, 1], &[&pointer.to_le_bytes()]));
     launch(pointer).unwrap();
     machine.free(pointer).unwrap();
     machine.allocate(256).unwrap();
@@ -117,7 +116,8 @@ fn missing_barrier() {
     let words = fine(&exchange("bar.sync 0;"));
     assert_eq!((words[0], words[40]), (32, 8));
     // All data is there, and still nothing orders the threads.
-    let initialised = format!("mov.u32 %r7, tile; mad.lo.u32 %r7, %r0, 4, %r7; st.shared.u32 [%r7], %r0; bar.sync 0;{}", exchange("mov.u32 %r6, 0;"));
+    let initialised =
+        format!("mov.u32 %r7, tile; mad.lo.u32 %r7, %r0, 4, %r7; st.shared.u32 [%r7], %r0; bar.sync 0;{}", exchange("mov.u32 %r6, 0;"));
     let found = fault(&initialised);
     assert!(matches!(found.kind, FaultKind::SharedRace { .. }), "{found}");
 }

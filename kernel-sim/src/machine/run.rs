@@ -55,11 +55,11 @@ impl ClusterRun {
             let id = std::array::from_fn(|axis| id[axis] * grid.cluster[axis] + inside[axis]);
             Cta::new(id, threads as u32, grid)
         });
-        let cluster = Cluster::new(id, ctas.collect(), threads.div_ceil(WARP), grid);
+        let cluster = Cluster::new(id, ctas.collect(), grid.block);
         let warps = (0..ranks as usize).flat_map(|rank| {
             (0..threads.div_ceil(WARP)).map(move |index| {
                 let lanes = Lanes::first(threads - index * WARP);
-                Running::new(rank, Warp::new(index, lanes, program))
+                Running::new(rank, Warp::new(index, lanes, program.registers.len(), program.local_bytes))
             })
         });
         let warps = warps.collect();

@@ -7,7 +7,6 @@ use crate::fault::Trap;
 use crate::instructions::{Barriers, Register, Special};
 use crate::lanes::{Lanes, Row, WARP};
 use crate::memory::{Clocks, GlobalView, LocalMemory, SharedMemory};
-use crate::program::Program;
 
 /// What is the same for all threads of a launch.
 pub(crate) struct Grid {
@@ -114,16 +113,16 @@ pub(crate) trait AsyncOperation: Send {
 
 impl Warp {
     /// A warp whose lanes have done nothing.
-    pub(crate) fn new(index: usize, lanes: Lanes, program: &Program) -> Warp {
-        let count = program.registers.len();
+    pub(crate) fn new(index: usize, lanes: Lanes, registers: usize, local_bytes: u32) -> Warp {
         Warp {
             index,
             live: lanes,
-            registers: vec![[0; WARP]; count],
-            defined: vec![Lanes::NONE; count],
-            local: LocalMemory::new(program.local_bytes),
+            registers: vec![[0; WARP]; registers],
+            defined: vec![Lanes::NONE; registers],
+            local: LocalMemory::new(local_bytes as usize),
             tickets: [0; WARP],
             pending: HashMap::new(),
+            carry: Lanes::NONE,
             executed: 0,
             max_registers: 0,
         }
@@ -133,15 +132,20 @@ impl Warp {
 impl Cta {
     /// A CTA whose threads have done nothing.
     pub(crate) fn new(id: [u32; 3], threads: u32, grid: &Grid) -> Cta {
-        Cta { id, shared: SharedMemory::new(grid.total_shared_bytes), barriers: Barriers::default(), live_threads: threads }
+        Cta {
+            id,
+            shared: SharedMemory::new(grid.total_shared_bytes as usize, grid.allow_uninitialised),
+            barriers: Barriers::default(),
+            live_threads: threads,
+        }
     }
 }
 
 impl Cluster {
-    /// A cluster of these CTAs, each of that many warps.
-    pub(crate) fn new(id: [u32; 3], ctas: Vec<Cta>, warps: usize, grid: &Grid) -> Cluster {
-        let _ = (warps, grid);
-        Cluster { id, ctas, in_flight: VecDeque::new(), events: 0, counters: Counters::default() }
+    /// A cluster of these CTAs, each of that many threads.
+    pub(crate) fn new(id: [u32; 3], ctas: Vec<Cta>, block: [u32; 3]) -> Cluster {
+        let clocks = Clocks::new(ctas.len(), block);
+        Cluster { id, ctas, in_flight: VecDeque::new(), events: 0, clocks, counters: Counters::default() }
     }
 
     /// Lanes of a warp exited: barriers no longer wait for them.

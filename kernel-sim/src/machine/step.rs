@@ -58,14 +58,14 @@ impl Running {
         match &step.action {
             Action::Work(_) => Ok(Outcome::Stepped),
             Action::Branch { target, reconverge } => {
-                cluster.counters.instruction(step.line, Class::Control, active.count());
+                cluster.counters.instruction(step.line, Class::Control, active);
                 let stay = lanes.without(active);
                 let ways = [(active, *target), (stay, place + 1)];
                 self.part(group, &ways, *reconverge);
                 Ok(Outcome::Stepped)
             }
             Action::BranchTable { index, targets, reconverge } => {
-                cluster.counters.instruction(step.line, Class::Control, active.count());
+                cluster.counters.instruction(step.line, Class::Control, active);
                 let cx = self.cx(active, (program, grid), cluster, place);
                 let row = cx.read(*index).map_err(failed)?;
                 let mut ways = vec![(lanes.without(active), place + 1)];
@@ -83,7 +83,7 @@ impl Running {
                 Ok(Outcome::Stepped)
             }
             Action::Exit => {
-                cluster.counters.instruction(step.line, Class::Control, active.count());
+                cluster.counters.instruction(step.line, Class::Control, active);
                 self.warp.live = self.warp.live.without(active);
                 self.groups.end(group, active, place + 1);
                 cluster.ended(self.rank, self.warp.index, active);
@@ -181,7 +181,7 @@ impl Running {
             numbers.into_iter().for_each(|group| self.groups.set_state(group, state));
             return Ok(Outcome::Stepped);
         }
-        cluster.counters.instruction(step.line, work.class(), active.count());
+        cluster.counters.instruction(step.line, work.class(), active);
         numbers.into_iter().for_each(|group| self.groups.go(group, place + 1));
         Ok(if progress == Progress::Yield { Outcome::Yielded } else { Outcome::Stepped })
     }

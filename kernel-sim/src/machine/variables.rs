@@ -58,6 +58,7 @@ fn bits(variable: &Variable, init: &Init, globals: &Globals) -> Result<u64, Prob
             Some(address) => address.wrapping_add_signed(*offset),
             None => return Err(Problem::new(variable.position, format!("`{name}` has no address yet"))),
         },
+        Init::Masked { mask, symbol } => (bits(variable, symbol, globals)? & mask).checked_shr(mask.trailing_zeros()).unwrap_or(0),
         Init::List(_) => return Err(Problem::new(variable.position, format!("`{}` has too deep an initial value", variable.name))),
     })
 }

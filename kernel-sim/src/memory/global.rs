@@ -115,6 +115,12 @@ impl GlobalMemory {
         self.reserve(bytes as u64, None, false, &[])
     }
 
+    /// Free and total bytes.
+    pub(crate) fn free_and_total(&self) -> (u64, u64) {
+        let used = self.state.read().unwrap_or_else(PoisonError::into_inner).used;
+        (self.total - used, self.total)
+    }
+
     /// Places a variable of a module, with its first value.
     pub(crate) fn place(&self, name: &str, value: &[u8], is_read_only: bool) -> Result<u64, MemoryError> {
         self.reserve(value.len() as u64, Some(name.to_owned()), is_read_only, value)
