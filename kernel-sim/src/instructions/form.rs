@@ -333,6 +333,15 @@ impl<'a> Form<'a> {
         }
     }
 
+    /// The type with which an operand was declared, if it is a register.
+    pub(crate) fn register_type(&self, operand: &Operand) -> Option<Type> {
+        let Operand::Name(name) = operand else { return None };
+        match self.scope.lookup(name) {
+            Some(Named::Register { ty, .. }) => Some(ty),
+            _ => None,
+        }
+    }
+
     /// An operand as a value.
     pub(crate) fn as_source(&self, operand: &Operand, ty: Type, or_wider: bool) -> Result<Value, Unsupported> {
         let mask = if ty.bits() >= 64 { u64::MAX } else { (1 << ty.bits()) - 1 };
