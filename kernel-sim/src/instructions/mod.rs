@@ -4,6 +4,7 @@
 //! Nothing is skipped: a modifier or an operand that nobody asked for is an error.
 
 mod access;
+mod approximate;
 mod arithmetic;
 mod atomic;
 mod bits;
@@ -87,6 +88,17 @@ const TABLE: &[(&str, Decode)] = &[
     ("neg", arithmetic::neg),
     ("min", arithmetic::min),
     ("max", arithmetic::max),
+    ("fma", float::fma),
+    ("rcp", float::rcp),
+    ("sqrt", float::sqrt),
+    ("rsqrt", approximate::rsqrt),
+    ("ex2", approximate::ex2),
+    ("lg2", approximate::lg2),
+    ("sin", approximate::sin),
+    ("cos", approximate::cos),
+    ("tanh", approximate::tanh),
+    ("testp", approximate::testp),
+    ("copysign", approximate::copysign),
     ("mul24", integer::mul24),
     ("mad24", integer::mad24),
     ("sad", integer::sad),
