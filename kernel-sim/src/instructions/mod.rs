@@ -3,9 +3,13 @@
 //! A family decodes its instructions from their text ([`Form`]) into something that executes for a whole warp at once ([`Instruction`]).
 //! Nothing is skipped: a modifier or an operand that nobody asked for is an error.
 
+mod address_space;
 mod approximate;
 mod arithmetic;
 mod bits;
+mod compare;
+mod convert;
+mod convert_packed;
 mod extended;
 mod float;
 mod form;
@@ -14,6 +18,7 @@ pub(crate) mod harness;
 mod integer;
 pub(crate) mod lanewise;
 mod logic;
+mod mov;
 
 pub(crate) use form::{Address, Form, Register, Special, Unsupported, Value};
 
@@ -115,6 +120,15 @@ const TABLE: &[(&str, Decode)] = &[
     ("shl", logic::shl),
     ("shr", logic::shr),
     ("prmt", logic::prmt),
+    // Comparison, selection, conversion, moves.
+    ("setp", compare::setp),
+    ("set", compare::set),
+    ("selp", compare::selp),
+    ("slct", compare::slct),
+    ("cvt", convert::cvt),
+    ("mov", mov::mov),
+    ("cvta", address_space::cvta),
+    ("isspacep", address_space::isspacep),
 ];
 
 /// Decodes an instruction of the table.
