@@ -4,11 +4,15 @@
 //! Nothing is skipped: a modifier or an operand that nobody asked for is an error.
 
 mod access;
+mod address_space;
 mod approximate;
 mod arithmetic;
 mod atomic;
 mod bits;
 mod cache;
+mod compare;
+mod convert;
+mod convert_packed;
 mod extended;
 mod float;
 mod form;
@@ -21,6 +25,7 @@ mod logic;
 mod matrix;
 mod ordering;
 mod shuffle;
+mod mov;
 
 pub(crate) use form::{Address, Form, Register, Special, Unsupported, Value};
 
@@ -148,6 +153,15 @@ const TABLE: &[(&str, Decode)] = &[
     ("redux", shuffle::decode_reduce),
     ("elect", shuffle::decode_elect),
     ("activemask", shuffle::decode_active_mask),
+    // Comparison, selection, conversion, moves.
+    ("setp", compare::setp),
+    ("set", compare::set),
+    ("selp", compare::selp),
+    ("slct", compare::slct),
+    ("cvt", convert::cvt),
+    ("mov", mov::mov),
+    ("cvta", address_space::cvta),
+    ("isspacep", address_space::isspacep),
 ];
 
 /// Decodes an instruction of the table.
