@@ -96,7 +96,7 @@ fn take(form: &mut Form<'_>, to: Type) -> Result<Narrow, Unsupported> {
         _ => &[("rn", Rounding::NearestEven), ("rz", Rounding::Zero)],
     };
     let rounding = form.one_of(known).ok_or_else(|| form.error(format!("`cvt` to `{to}` needs a rounding, such as `.{}`", known[0].0)))?;
-    let has_finite = !matches!(to, Type::Bf16 | Type::Bf16x2) && (to != Type::Tf32 || rounding == Rounding::NearestAway);
+    let has_finite = to != Type::Tf32 || rounding == Rounding::NearestAway;
     let finite = has_finite && form.flag("satfinite");
     if !finite && matches!(to, Type::E4m3x2 | Type::E5m2x2) {
         return Err(form.error(format!("`cvt` to `{to}` is written with `.satfinite`")));
@@ -192,6 +192,7 @@ mod tests {
         assert_eq!(run("cvt.rna.tf32.f32 %r0, %r1;", &[0xff80_0000]), 0xff80_0000);
         assert_eq!(run("cvt.rna.satfinite.tf32.f32 %r0, %r1;", &[0x7f80_0000]), 0x7f7f_e000);
         assert_eq!(run("cvt.rn.relu.f16.f32 %h0, %r1;", &[single(-1.0)]), 0);
+        assert_eq!(run("cvt.rn.satfinite.bf16.f32 %h0, %r1;", &[0x7f80_0000]), 0x7f7f);
         assert_eq!(run("cvt.rz.satfinite.f16.f32 %h0, %r1;", &[0x7f80_0000]), 0x7bff);
         assert_eq!(run("cvt.rna.tf32.f32 %r0, %r1;", &[0xffff_ffff]), 0xffff_e000);
         assert_eq!(run("cvt.rn.relu.f16.f32 %h0, %r1;", &[single(f32::NAN)]), 0x7fff);
@@ -239,7 +240,7 @@ mod tests {
             "cvt.f16x2.f32 %r0, %r1, %r2;",
             "cvt.rm.f16x2.f32 %r0, %r1, %r2;",
             "cvt.rn.f16x2.f32 %r0, %r1;",
-            "cvt.rn.satfinite.bf16.f32 %h0, %r1;",
+            "cvt.rn.satfinite.tf32.f32 %r0, %r1;",
             "cvt.rn.e4m3x2.f32 %h0, %r1, %r2;",
             "cvt.rna.relu.tf32.f32 %r0, %r1;",
             "cvt.f16x2.e4m3x2 %r0, %h1;",
