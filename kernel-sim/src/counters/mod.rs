@@ -1,5 +1,15 @@
 //! What a launch did, counted for each source line.
 
+mod table;
+mod traffic;
+
+use std::collections::HashMap;
+
+pub use traffic::{SharedTraffic, Traffic};
+
+use crate::lanes::Lanes;
+use crate::ptx::SourceLine;
+
 /// What an instruction is counted as.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Class {
@@ -23,6 +33,191 @@ pub enum Class {
     Control,
 }
 
+impl Class {
+    /// All classes, in their order.
+    pub const ALL: [Class; 9] = [
+        Class::Integer,
+        Class::Float,
+        Class::Special,
+        Class::Matrix,
+        Class::Memory,
+        Class::Shared,
+        Class::Warp,
+        Class::Barrier,
+        Class::Control,
+    ];
+}
+
+/// What one source line did.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct LineCounters {
+    /// Instructions that a warp executed, by [`Class`].
+    pub instructions: [u64; Class::ALL.len()],
+    /// The same, each counted for every thread that took part.
+    pub thread_instructions: u64,
+    /// Loads, stores and atomics of global memory, not those of asynchronous copies.
+    pub global: Traffic,
+    /// Loads, stores and atomics of shared memory, not those of asynchronous operations.
+    pub shared: SharedTraffic,
+    /// Additions and multiplications of matrix instructions: `2 m n k` each.
+    pub matrix_flops: u64,
+    /// Bytes that asynchronous copies moved.
+    pub async_bytes: u64,
+}
+
 /// What a launch, or a part of it, did.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Counters {}
+///
+/// The sum of what its parts did does not depend on their order, so it is the same in each run.
+#[derive(Clone, Debug, Default)]
+pub struct Counters {
+    lines: Vec<(SourceLine, LineCounters)>,
+    places: HashMap<SourceLine, usize>,
+    /// Where the last line stands: the next instruction mostly has the same.
+    last: usize,
+}
+
+impl LineCounters {
+    /// Instructions of that class that a warp executed.
+    pub fn of(&self, class: Class) -> u64 {
+        self.instructions[class as usize]
+    }
+
+    /// Instructions that a warp executed.
+    pub fn warp_instructions(&self) -> u64 {
+        self.instructions.iter().sum()
+    }
+
+    /// Adds what another line, or the same line elsewhere, did.
+    pub fn merge(&mut self, other: &LineCounters) {
+        self.instructions.iter_mut().zip(&other.instructions).for_each(|(own, other)| *own += other);
+        self.thread_instructions += other.thread_instructions;
+        self.global.merge(&other.global);
+        self.shared.merge(&other.shared);
+        self.matrix_flops += other.matrix_flops;
+        self.async_bytes += other.async_bytes;
+    }
+}
+
+impl Counters {
+    /// Adds what another part did.
+    pub fn merge(&mut self, other: &Counters) {
+        for (line, counters) in &other.lines {
+            self.at(*line).merge(counters);
+        }
+    }
+
+    /// The sum over all lines.
+    pub fn total(&self) -> LineCounters {
+        let mut total = LineCounters::default();
+        self.lines.iter().for_each(|(_, counters)| total.merge(counters));
+        total
+    }
+
+    /// Each line that did something, by file, line and column.
+    pub fn lines(&self) -> impl Iterator<Item = (SourceLine, &LineCounters)> {
+        let mut lines: Vec<_> = self.lines.iter().map(|(line, counters)| (*line, counters)).collect();
+        lines.sort_by_key(|(line, _)| *line);
+        lines.into_iter()
+    }
+
+    /// The report: a row for each source line, and the total. `files` are the names and numbers of `.file`.
+    pub fn to_table(&self, files: &[(u32, String)]) -> String {
+        table::render(self, files)
+    }
+
+    /// What that line did, to be changed.
+    pub(crate) fn at(&mut self, line: SourceLine) -> &mut LineCounters {
+        if self.lines.get(self.last).is_none_or(|(known, _)| *known != line) {
+            self.last = *self.places.entry(line).or_insert_with(|| {
+                self.lines.push((line, LineCounters::default()));
+                self.lines.len() - 1
+            });
+        }
+        &mut self.lines[self.last].1
+    }
+
+    /// A warp executed an instruction with these lanes.
+    pub(crate) fn instruction(&mut self, line: SourceLine, class: Class, lanes: Lanes) {
+        let counters = self.at(line);
+        counters.instructions[class as usize] += 1;
+        counters.thread_instructions += u64::from(lanes.count());
+    }
+
+    /// A matrix instruction multiplied and added that often, each counted once.
+    pub(crate) fn matrix(&mut self, line: SourceLine, flops: u64) {
+        self.at(line).matrix_flops += flops;
+    }
+
+    /// An asynchronous copy moved bytes.
+    pub(crate) fn asynchronous(&mut self, line: SourceLine, bytes: u64) {
+        self.at(line).async_bytes += bytes;
+    }
+}
+
+impl PartialEq for Counters {
+    fn eq(&self, other: &Counters) -> bool {
+        self.lines().eq(other.lines())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(line: u32) -> SourceLine {
+        SourceLine { file: 1, line, column: 5 }
+    }
+
+    /// What one warp does for 32 elements of a vector addition.
+    fn add() -> Counters {
+        let mut counters = Counters::default();
+        let addresses = std::array::from_fn(|lane| 4 * lane as u64);
+        for array in 0..2 {
+            counters.instruction(line(7 + array), Class::Memory, Lanes::ALL);
+            counters.at(line(7 + array)).global.record_load(Lanes::ALL, &addresses, 4);
+        }
+        counters.instruction(line(9), Class::Float, Lanes::ALL);
+        counters.instruction(line(9), Class::Memory, Lanes::ALL);
+        counters.at(line(9)).global.record_store(Lanes::ALL, &addresses, 4);
+        counters
+    }
+
+    #[test]
+    fn the_sum_does_not_depend_on_the_order() {
+        let mut other = Counters::default();
+        other.instruction(line(3), Class::Integer, Lanes::first(5));
+        other.matrix(line(9), 4096);
+        other.asynchronous(line(2), 128);
+        let (mut left, mut right) = (add(), other.clone());
+        left.merge(&other);
+        right.merge(&add());
+        assert_eq!(left, right);
+        assert_ne!(left, add());
+        assert_eq!(left.lines().map(|(line, _)| line.line).collect::<Vec<_>>(), [2, 3, 7, 8, 9]);
+        let total = left.total();
+        assert_eq!((total.warp_instructions(), total.thread_instructions), (5, 4 * 32 + 5));
+        assert_eq!((total.of(Class::Memory), total.of(Class::Float), total.of(Class::Barrier)), (3, 1, 0));
+        assert_eq!((total.global.load_bytes, total.global.store_bytes), (32 * 8, 32 * 4));
+        assert_eq!((total.matrix_flops, total.async_bytes), (4096, 128));
+    }
+
+    #[test]
+    fn the_report_has_a_row_for_each_line() {
+        let mut counters = add();
+        counters.instruction(line(12), Class::Shared, Lanes::ALL);
+        counters.at(line(12)).shared.record_store(Lanes::ALL, &std::array::from_fn(|lane| 8 * lane as u64), 4);
+        counters.instruction(SourceLine { column: 9, ..line(12) }, Class::Barrier, Lanes::ALL);
+        counters.instruction(SourceLine::default(), Class::Control, Lanes::ALL);
+        let expected = "\
+line           instructions  global bytes  sectors/request  efficiency  shared bytes  bank conflicts  matrix flops
+(no line)                 1
+src/add.rs:7              1           128              4.0        100%
+src/add.rs:8              1           128              4.0        100%
+src/add.rs:9              2           128              4.0        100%
+src/add.rs:12             2                                                      128               1
+total                     7           384              4.0        100%           128               1
+";
+        assert_eq!(counters.to_table(&[(1, "src/add.rs".to_owned())]), expected);
+    }
+}

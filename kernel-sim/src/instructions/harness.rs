@@ -8,14 +8,11 @@
 //! assert_eq!(harness.value("%d")[3], 4);
 //! ```
 
-use std::collections::{HashMap, VecDeque};
-
-use crate::counters::Counters;
 use crate::fault::FaultKind;
 use crate::instructions::{self, Convergence, Form, Progress, Register, Unsupported};
 use crate::lanes::{Lanes, Row, WARP};
 use crate::machine::{Cluster, Cta, Cx, Grid, Warp};
-use crate::memory::{GlobalView, LocalMemory, SharedMemory};
+use crate::memory::GlobalView;
 use crate::program::{Named, Scope};
 use crate::ptx::{AddressBase, Instruction, Operand, Position, SourceLine, Space, Type};
 
@@ -41,32 +38,21 @@ pub(crate) enum Failure {
 
 impl Harness {
     pub(crate) fn new() -> Harness {
-        let cta = Cta { id: [0; 3], shared: SharedMemory, barriers: instructions::Barriers };
-        let cluster = Cluster { id: [0; 3], ctas: vec![cta], in_flight: VecDeque::new(), events: 0, counters: Counters::default() };
-        let warp = Warp {
-            index: 0,
-            live: Lanes::ALL,
-            registers: Vec::new(),
-            defined: Vec::new(),
-            carry: Lanes::NONE,
-            local: LocalMemory,
-            tickets: [0; WARP],
-            pending: HashMap::new(),
-            executed: 0,
-            max_registers: 255,
-        };
         let grid = Grid {
-            global: GlobalView,
+            global: GlobalView::default(),
             params: Vec::new(),
             grid: [1; 3],
             block: [WARP as u32, 1, 1],
             cluster: [1; 3],
             is_explicit_cluster: false,
             dynamic_shared_bytes: 0,
-            total_shared_bytes: 0,
+            total_shared_bytes: 48 << 10,
             num_sms: 132,
             allow_uninitialised: false,
         };
+        let cta = Cta::new([0; 3], WARP as u32, &grid);
+        let cluster = Cluster::new([0; 3], vec![cta], grid.block);
+        let warp = Warp::new(0, Lanes::ALL, 0, 1 << 10);
         Harness { scope: Scope::default(), warp, cluster, grid, lanes: Lanes::ALL, names: Vec::new() }
     }
 

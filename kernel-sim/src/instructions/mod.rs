@@ -3,10 +3,13 @@
 //! A family decodes its instructions from their text ([`Form`]) into something that executes for a whole warp at once ([`Instruction`]).
 //! Nothing is skipped: a modifier or an operand that nobody asked for is an error.
 
+mod access;
 mod address_space;
 mod approximate;
 mod arithmetic;
+mod atomic;
 mod bits;
+mod cache;
 mod compare;
 mod convert;
 mod convert_packed;
@@ -15,15 +18,19 @@ mod float;
 mod form;
 #[cfg(test)]
 pub(crate) mod harness;
+mod hints;
 mod integer;
 pub(crate) mod lanewise;
 mod logic;
+mod matrix;
 mod mov;
+mod ordering;
+mod shuffle;
 
 pub(crate) use form::{Address, Form, Register, Special, Unsupported, Value};
 
 use crate::counters::Class;
-use crate::fault::Trap;
+use crate::fault::{FaultKind, Trap};
 use crate::machine::Cx;
 
 /// An instruction, decoded.
@@ -34,6 +41,12 @@ pub(crate) trait Instruction: Send + Sync {
     /// Which lanes must come here together.
     fn convergence(&self) -> Convergence {
         Convergence::Free
+    }
+
+    /// Can a CTA see through it what another does while both run: an atomic on global memory, a strong access? Then the CTAs of a
+    /// launch take turns in a fixed order, so that two runs give the same bytes.
+    fn crosses_ctas(&self) -> bool {
+        false
     }
 
     /// What the report counts it as.
@@ -120,6 +133,26 @@ const TABLE: &[(&str, Decode)] = &[
     ("shl", logic::shl),
     ("shr", logic::shr),
     ("prmt", logic::prmt),
+    ("ld", access::decode_load),
+    ("ldu", access::decode_uniform_load),
+    ("st", access::decode_store),
+    ("prefetch", cache::decode_prefetch),
+    ("prefetchu", cache::decode_prefetch_uniform),
+    ("createpolicy", cache::decode_create_policy),
+    ("discard", cache::decode_line),
+    ("applypriority", cache::decode_line),
+    ("atom", atomic::decode_atomic),
+    ("red", atomic::decode_reduction),
+    ("mma", matrix::decode_mma),
+    ("ldmatrix", matrix::decode_ldmatrix),
+    ("stmatrix", matrix::decode_stmatrix),
+    ("movmatrix", matrix::decode_movmatrix),
+    ("shfl", shuffle::decode_shuffle),
+    ("vote", shuffle::decode_vote),
+    ("match", shuffle::decode_match),
+    ("redux", shuffle::decode_reduce),
+    ("elect", shuffle::decode_elect),
+    ("activemask", shuffle::decode_active_mask),
     // Comparison, selection, conversion, moves.
     ("setp", compare::setp),
     ("set", compare::set),
@@ -142,6 +175,28 @@ pub(crate) fn decode(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupp
     Ok(instruction)
 }
 
+/// What calling `__assertfail` does.
+pub(crate) fn failed_assertion() -> Box<dyn Instruction> {
+    struct FailedAssertion;
+    impl Instruction for FailedAssertion {
+        fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
+            let message = "a device assertion failed".to_owned();
+            Err(Trap::new(cx.lanes.lowest().unwrap_or(0), FaultKind::Trap { message }))
+        }
+
+        fn class(&self) -> Class {
+            Class::Control
+        }
+    }
+    Box::new(FailedAssertion)
+}
+
 /// The barriers of a CTA.
 #[derive(Default)]
 pub(crate) struct Barriers;
+
+impl Barriers {
+    pub(crate) fn waiting(&self) -> Option<String> {
+        None
+    }
+}

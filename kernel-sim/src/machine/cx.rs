@@ -3,7 +3,7 @@
 use crate::counters::Counters;
 use crate::fault::{FaultKind, Trap};
 use crate::instructions::{Address, Register, Value};
-use crate::lanes::{Lanes, Row, WARP, WideRow};
+use crate::lanes::{Lanes, Row, WARP};
 use crate::machine::{Cluster, Cta, Grid, Issuer, Warp};
 use crate::ptx::{SourceLine, Space};
 
@@ -139,23 +139,5 @@ impl Cx<'_> {
 
     fn name(&self, register: Register) -> String {
         self.names.get(register.0 as usize).cloned().unwrap_or_default()
-    }
-
-    /// Loads: checks every access and counts it. Lanes that do not execute read 0.
-    pub(crate) fn load(&mut self, access: Access, addresses: &Row) -> Result<WideRow, Trap> {
-        let _ = (access, addresses);
-        todo!()
-    }
-
-    /// Stores the low `access.bytes` bytes of each value: checks every access and counts it.
-    pub(crate) fn store(&mut self, access: Access, addresses: &Row, values: &WideRow) -> Result<(), Trap> {
-        let _ = (access, addresses, values);
-        todo!()
-    }
-
-    /// Replaces the bytes at each address by what `update` makes of them, one lane after the other, each indivisibly; gives what was there.
-    pub(crate) fn update(&mut self, access: Access, addresses: &Row, update: &dyn Fn(usize, u128) -> u128) -> Result<WideRow, Trap> {
-        let _ = (access, addresses, update);
-        todo!()
     }
 }

@@ -1,7 +1,19 @@
 //! The simulated GPU: memory, warps, and what they may touch.
 
+mod access;
 mod cx;
+mod gpu;
+mod groups;
+mod launch;
+mod run;
 mod state;
+mod step;
+mod variables;
+pub(crate) mod window;
 
+pub use gpu::{Gpu, Kernel, Machine, Module};
+pub use launch::{Launch, LaunchError, Options};
+
+pub(crate) use access::Place;
 pub(crate) use cx::{Access, Cx};
 pub(crate) use state::{AsyncOperation, Cluster, Cta, Grid, Issuer, Warp};

@@ -4,9 +4,9 @@ use std::collections::{HashMap, VecDeque};
 
 use crate::counters::Counters;
 use crate::fault::Trap;
-use crate::instructions::{Register, Special};
+use crate::instructions::{Barriers, Register, Special};
 use crate::lanes::{Lanes, Row, WARP};
-use crate::memory::{GlobalView, LocalMemory, SharedMemory};
+use crate::memory::{Clocks, GlobalView, LocalMemory, SharedMemory};
 
 /// What is the same for all threads of a launch.
 pub(crate) struct Grid {
@@ -59,7 +59,9 @@ pub(crate) struct Cta {
     pub(crate) id: [u32; 3],
     pub(crate) shared: SharedMemory,
     /// The 16 barriers of `bar`; the family that executes them says what is in it.
-    pub(crate) barriers: crate::instructions::Barriers,
+    pub(crate) barriers: Barriers,
+    /// Threads that did not exit.
+    pub(crate) live_threads: u32,
 }
 
 /// CTAs that can reach each other's shared memory: most often one alone.
@@ -73,6 +75,8 @@ pub(crate) struct Cluster {
     pub(crate) in_flight: VecDeque<InFlight>,
     /// Counts what may set a waiting lane free.
     pub(crate) events: u64,
+    /// Who knows of whom, for races in shared memory.
+    pub(crate) clocks: Clocks,
     pub(crate) counters: Counters,
 }
 
@@ -107,7 +111,49 @@ pub(crate) trait AsyncOperation: Send {
     fn as_any(&mut self) -> &mut dyn std::any::Any;
 }
 
+impl Warp {
+    /// A warp whose lanes have done nothing.
+    pub(crate) fn new(index: usize, lanes: Lanes, registers: usize, local_bytes: u32) -> Warp {
+        Warp {
+            index,
+            live: lanes,
+            registers: vec![[0; WARP]; registers],
+            defined: vec![Lanes::NONE; registers],
+            local: LocalMemory::new(local_bytes as usize),
+            tickets: [0; WARP],
+            pending: HashMap::new(),
+            carry: Lanes::NONE,
+            executed: 0,
+            max_registers: 0,
+        }
+    }
+}
+
+impl Cta {
+    /// A CTA whose threads have done nothing.
+    pub(crate) fn new(id: [u32; 3], threads: u32, grid: &Grid) -> Cta {
+        Cta {
+            id,
+            shared: SharedMemory::new(grid.total_shared_bytes as usize, grid.allow_uninitialised),
+            barriers: Barriers::default(),
+            live_threads: threads,
+        }
+    }
+}
+
 impl Cluster {
+    /// A cluster of these CTAs, each of that many threads.
+    pub(crate) fn new(id: [u32; 3], ctas: Vec<Cta>, block: [u32; 3]) -> Cluster {
+        let clocks = Clocks::new(ctas.len(), block);
+        Cluster { id, ctas, in_flight: VecDeque::new(), events: 0, clocks, counters: Counters::default() }
+    }
+
+    /// Lanes of a warp exited: barriers no longer wait for them.
+    pub(crate) fn ended(&mut self, rank: usize, _warp: usize, lanes: Lanes) {
+        self.ctas[rank].live_threads -= lanes.count();
+        self.happened();
+    }
+
     /// To be called when something happened that may set a waiting lane free: a barrier completed, an mbarrier changed phase, data arrived.
     pub(crate) fn happened(&mut self) {
         self.events += 1;

@@ -1,4 +1,523 @@
-//! Global memory.
+//! Global memory: allocations at virtual addresses, which remember what was written and what was freed.
+//!
+//! Addresses are never used twice and lie far apart, so an access beside an allocation, or to one that was freed, is always found.
+//! Words are atomic: CTAs run on several host threads, and a kernel may race in global memory without harm to the simulator.
 
-/// Global memory.
-pub(crate) struct GlobalView;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use crate::fault::FaultKind;
+use crate::memory::POISON;
+use crate::ptx::Space;
+
+/// The first address that is given away. What lies below is for shared, local and parameter memory.
+const FIRST: u64 = 0x10_0000_0000;
+/// What every allocation is aligned to.
+const ALIGNMENT: u64 = 256;
+/// What lies between two allocations at least.
+const GAP: u64 = 64 << 10;
+
+/// Why the host could not do what it wanted with the memory of the simulated GPU.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MemoryError {
+    /// There is not enough memory left.
+    #[error("out of memory: {requested} bytes are wanted, and {free} of {total} bytes are free")]
+    OutOfMemory {
+        /// How many bytes are wanted.
+        requested: u64,
+        /// How many are free.
+        free: u64,
+        /// How many there are.
+        total: u64,
+    },
+    /// No allocation is there, or begins there.
+    #[error("no allocation at address {address:#x}")]
+    UnknownAddress {
+        /// The address.
+        address: u64,
+    },
+    /// The allocation was freed.
+    #[error("the allocation at address {address:#x} was freed")]
+    Freed {
+        /// The address.
+        address: u64,
+    },
+    /// A range reaches beyond its allocation.
+    #[error("{bytes} bytes at address {address:#x} reach beyond the {length}-byte allocation at {start:#x}")]
+    OutOfRange {
+        /// Where the range begins.
+        address: u64,
+        /// Its length.
+        bytes: u64,
+        /// Where the allocation begins.
+        start: u64,
+        /// The allocation's length.
+        length: u64,
+    },
+    /// A pattern to fill with has no length that a GPU knows.
+    #[error("a pattern of {bytes} bytes: 1, 2, 4 or 8 are possible")]
+    Pattern {
+        /// Its length.
+        bytes: usize,
+    },
+}
+
+/// The memory of one simulated GPU.
+pub(crate) struct GlobalMemory {
+    total: u64,
+    state: RwLock<State>,
+}
+
+struct State {
+    view: GlobalView,
+    next: u64,
+    used: u64,
+}
+
+/// The allocations at one time, such as the begin of a launch. The bytes in them are shared with everyone else who sees them.
+#[derive(Clone, Default)]
+pub(crate) struct GlobalView {
+    /// By address.
+    live: Arc<Vec<Arc<Allocation>>>,
+    /// First address and length of those that were freed, by address.
+    freed: Arc<Vec<(u64, u64)>>,
+}
+
+/// A piece of global memory.
+pub(crate) struct Allocation {
+    address: u64,
+    bytes: u64,
+    /// The name of a variable; none for memory that the host asked for.
+    label: Option<String>,
+    is_read_only: bool,
+    words: Box<[AtomicU64]>,
+    /// One bit for each byte: was it written?
+    written: Box<[AtomicU64]>,
+    /// Held by updates of more than one word.
+    wide: Mutex<()>,
+}
+
+impl GlobalMemory {
+    /// Memory of that many bytes, none of them in use.
+    pub(crate) fn new(total: u64) -> GlobalMemory {
+        GlobalMemory { total, state: RwLock::new(State { view: GlobalView::default(), next: FIRST, used: 0 }) }
+    }
+
+    /// What can be seen now.
+    pub(crate) fn view(&self) -> GlobalView {
+        self.state.read().unwrap_or_else(PoisonError::into_inner).view.clone()
+    }
+
+    /// Reserves memory that nobody has written.
+    pub(crate) fn allocate(&self, bytes: usize) -> Result<u64, MemoryError> {
+        self.reserve(bytes as u64, None, false, &[])
+    }
+
+    /// Free and total bytes.
+    pub(crate) fn free_and_total(&self) -> (u64, u64) {
+        let used = self.state.read().unwrap_or_else(PoisonError::into_inner).used;
+        (self.total - used, self.total)
+    }
+
+    /// Places a variable of a module, with its first value.
+    pub(crate) fn place(&self, name: &str, value: &[u8], is_read_only: bool) -> Result<u64, MemoryError> {
+        self.reserve(value.len() as u64, Some(name.to_owned()), is_read_only, value)
+    }
+
+    fn reserve(&self, bytes: u64, label: Option<String>, is_read_only: bool, value: &[u8]) -> Result<u64, MemoryError> {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let free = self.total - state.used;
+        if bytes > free {
+            return Err(MemoryError::OutOfMemory { requested: bytes, free, total: self.total });
+        }
+        let address = state.next;
+        let allocation = Allocation::new(address, bytes, label, is_read_only);
+        allocation.put(0, value);
+        Arc::make_mut(&mut state.view.live).push(Arc::new(allocation));
+        state.used += bytes;
+        state.next = (address + bytes + GAP).next_multiple_of(ALIGNMENT);
+        Ok(address)
+    }
+
+    /// Gives an allocation back; the address is where it begins.
+    pub(crate) fn free(&self, address: u64) -> Result<(), MemoryError> {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let Ok(place) = state.view.live.binary_search_by_key(&address, |allocation| allocation.address) else {
+            return Err(state.view.unknown(address));
+        };
+        let allocation = Arc::make_mut(&mut state.view.live).remove(place);
+        state.used -= allocation.bytes;
+        let freed = Arc::make_mut(&mut state.view.freed);
+        let place = freed.partition_point(|&(start, _)| start < address);
+        freed.insert(place, (address, allocation.bytes));
+        Ok(())
+    }
+
+    /// Copies bytes of the host into one allocation.
+    pub(crate) fn write(&self, address: u64, bytes: &[u8]) -> Result<(), MemoryError> {
+        let view = self.view();
+        let (allocation, offset) = view.range(address, bytes.len() as u64)?;
+        allocation.put(offset, bytes);
+        Ok(())
+    }
+
+    /// Copies bytes of one allocation to the host. Bytes that nobody wrote are all ones.
+    pub(crate) fn read(&self, address: u64, bytes: &mut [u8]) -> Result<(), MemoryError> {
+        let view = self.view();
+        let (allocation, offset) = view.range(address, bytes.len() as u64)?;
+        allocation.get(offset, bytes);
+        Ok(())
+    }
+
+    /// Copies between allocations, or inside one; bytes that nobody wrote count as written then.
+    pub(crate) fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<(), MemoryError> {
+        let mut buffer = vec![0; bytes];
+        self.read(from, &mut buffer)?;
+        self.write(to, &buffer)
+    }
+
+    /// Writes a pattern of 1, 2, 4 or 8 bytes `count` times.
+    pub(crate) fn fill(&self, address: u64, pattern: &[u8], count: usize) -> Result<(), MemoryError> {
+        if !matches!(pattern.len(), 1 | 2 | 4 | 8) {
+            return Err(MemoryError::Pattern { bytes: pattern.len() });
+        }
+        let view = self.view();
+        let (allocation, offset) = view.range(address, (pattern.len() as u64).saturating_mul(count as u64))?;
+        // Not all at once, so that a large fill needs little memory of the host.
+        let chunk = pattern.repeat(count.min(4096));
+        let total = pattern.len() * count;
+        for start in (0..total).step_by(chunk.len().max(1)) {
+            allocation.put(offset + start as u64, &chunk[..chunk.len().min(total - start)]);
+        }
+        Ok(())
+    }
+}
+
+impl GlobalView {
+    /// The allocation with all bytes of the access, and the offset in it.
+    pub(crate) fn find(&self, address: u64, bytes: u32) -> Result<(&Allocation, u64), FaultKind> {
+        let allocation = self.before(address).filter(|allocation| allocation.holds(address, bytes));
+        allocation.map(|allocation| (allocation, address - allocation.address)).ok_or_else(|| self.outside(address, bytes))
+    }
+
+    /// The last allocation that begins at the address or before it.
+    fn before(&self, address: u64) -> Option<&Allocation> {
+        let after = self.live.partition_point(|allocation| allocation.address <= address);
+        after.checked_sub(1).map(|place| &*self.live[place])
+    }
+
+    fn freed(&self, address: u64, bytes: u64) -> bool {
+        let after = self.freed.partition_point(|&(start, _)| start <= address);
+        after > 0 && address.saturating_add(bytes) <= self.freed[after - 1].0 + self.freed[after - 1].1
+    }
+
+    fn outside(&self, address: u64, bytes: u32) -> FaultKind {
+        if self.freed(address, 1) {
+            return FaultKind::Freed { address, bytes };
+        }
+        FaultKind::OutOfBounds { space: Space::Global, address, bytes, nearest: self.nearest(address) }
+    }
+
+    /// Says where an address is that belongs to no allocation.
+    fn nearest(&self, address: u64) -> Option<String> {
+        if address < GAP {
+            return Some("a null pointer".to_owned());
+        }
+        let after = self.live.get(self.live.partition_point(|allocation| allocation.address <= address));
+        let ahead = after.map(|allocation| (allocation.address - address, allocation.describe()));
+        if let Some(allocation) = self.before(address) {
+            let name = allocation.describe();
+            let end = allocation.address + allocation.bytes;
+            match address.checked_sub(end) {
+                None => return Some(format!("it reaches beyond the end of {name}")),
+                Some(0) => return Some(format!("it begins at the end of {name}")),
+                Some(past) if ahead.as_ref().is_none_or(|(ahead, _)| past <= *ahead) => {
+                    return Some(format!("{past} bytes past the end of {name}"));
+                }
+                Some(_) => {}
+            }
+        }
+        ahead.map(|(ahead, name)| format!("{ahead} bytes before {name}"))
+    }
+
+    fn range(&self, address: u64, bytes: u64) -> Result<(&Allocation, u64), MemoryError> {
+        let Some(allocation) = self.before(address).filter(|allocation| address - allocation.address <= allocation.bytes) else {
+            return Err(self.unknown(address));
+        };
+        let offset = address - allocation.address;
+        if bytes > allocation.bytes - offset {
+            let (start, length) = (allocation.address, allocation.bytes);
+            return Err(MemoryError::OutOfRange { address, bytes, start, length });
+        }
+        Ok((allocation, offset))
+    }
+
+    fn unknown(&self, address: u64) -> MemoryError {
+        if self.freed(address, 0) { MemoryError::Freed { address } } else { MemoryError::UnknownAddress { address } }
+    }
+}
+
+impl Allocation {
+    fn new(address: u64, bytes: u64, label: Option<String>, is_read_only: bool) -> Allocation {
+        let words = (0..bytes.div_ceil(8)).map(|_| AtomicU64::new(u64::from_ne_bytes([POISON; 8]))).collect();
+        let written = (0..bytes.div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        Allocation { address, bytes, label, is_read_only, words, written, wide: Mutex::new(()) }
+    }
+
+    /// Where it begins.
+    pub(crate) fn address(&self) -> u64 {
+        self.address
+    }
+
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.is_read_only
+    }
+
+    /// Does it hold all these bytes?
+    pub(crate) fn holds(&self, address: u64, bytes: u32) -> bool {
+        address >= self.address && address - self.address <= self.bytes && self.bytes - (address - self.address) >= u64::from(bytes)
+    }
+
+    /// Loads 1, 2, 4, 8 or 16 bytes at a multiple of that. The bytes must be inside.
+    pub(crate) fn load(&self, offset: u64, bytes: u32) -> u128 {
+        let word = (offset / 8) as usize;
+        if bytes == 16 {
+            return u128::from(self.word(word)) | u128::from(self.word(word + 1)) << 64;
+        }
+        u128::from(self.word(word) >> (offset % 8 * 8) & low_bytes(bytes))
+    }
+
+    /// Stores 1, 2, 4, 8 or 16 bytes at a multiple of that. The bytes must be inside.
+    pub(crate) fn store(&self, offset: u64, bytes: u32, value: u128) {
+        self.mark_written(offset, bytes);
+        let word = (offset / 8) as usize;
+        match bytes {
+            16 => {
+                self.words[word].store(value as u64, Ordering::Release);
+                self.words[word + 1].store((value >> 64) as u64, Ordering::Release);
+            }
+            8 => self.words[word].store(value as u64, Ordering::Release),
+            _ => {
+                self.update(offset, bytes, |_| value);
+            }
+        }
+    }
+
+    /// Replaces 1, 2, 4, 8 or 16 bytes at a multiple of that, indivisibly, and gives what was there.
+    pub(crate) fn update(&self, offset: u64, bytes: u32, change: impl Fn(u128) -> u128) -> u128 {
+        self.mark_written(offset, bytes);
+        let word = (offset / 8) as usize;
+        if bytes == 16 {
+            let _one_at_a_time = self.wide.lock().unwrap_or_else(PoisonError::into_inner);
+            let old = self.load(offset, 16);
+            let new = change(old);
+            self.words[word].store(new as u64, Ordering::Release);
+            self.words[word + 1].store((new >> 64) as u64, Ordering::Release);
+            return old;
+        }
+        let (shift, mask) = (offset % 8 * 8, low_bytes(bytes));
+        let cell = &self.words[word];
+        let mut seen = cell.load(Ordering::Acquire);
+        loop {
+            let old = u128::from(seen >> shift & mask);
+            let new = seen & !(mask << shift) | (change(old) as u64 & mask) << shift;
+            match cell.compare_exchange_weak(seen, new, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return old,
+                Err(other) => seen = other,
+            }
+        }
+    }
+
+    /// The offset of the first of these (at most 16, aligned) bytes that nobody wrote.
+    pub(crate) fn first_unwritten(&self, offset: u64, bytes: u32) -> Option<u64> {
+        let missing = !(self.written[(offset / 64) as usize].load(Ordering::Relaxed) >> (offset % 64)) & ((1 << bytes) - 1);
+        (missing != 0).then(|| offset + u64::from(missing.trailing_zeros()))
+    }
+
+    fn mark_written(&self, offset: u64, bytes: u32) {
+        let bits = ((1 << bytes) - 1) << (offset % 64);
+        let cell = &self.written[(offset / 64) as usize];
+        if cell.load(Ordering::Relaxed) & bits != bits {
+            cell.fetch_or(bits, Ordering::Relaxed);
+        }
+    }
+
+    fn word(&self, word: usize) -> u64 {
+        self.words[word].load(Ordering::Acquire)
+    }
+
+    /// Stores bytes at any offset.
+    fn put(&self, offset: u64, bytes: &[u8]) {
+        let mut place = offset;
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            // One byte at a time up to a whole word, then words.
+            let piece = if place.is_multiple_of(8) && rest.len() >= 8 { 8 } else { 1 };
+            let (now, later) = rest.split_at(piece);
+            let value = now.iter().rev().fold(0, |value, &byte| value << 8 | u128::from(byte));
+            self.store(place, piece as u32, value);
+            place += piece as u64;
+            rest = later;
+        }
+    }
+
+    /// Loads bytes from any offset.
+    fn get(&self, offset: u64, bytes: &mut [u8]) {
+        for (place, byte) in (offset..).zip(bytes) {
+            *byte = (self.word((place / 8) as usize) >> (place % 8 * 8)) as u8;
+        }
+    }
+
+    fn describe(&self) -> String {
+        match &self.label {
+            Some(name) => format!("the {}-byte variable `{name}` at {:#x}", self.bytes, self.address),
+            None => format!("a {}-byte allocation at {:#x}", self.bytes, self.address),
+        }
+    }
+}
+
+fn low_bytes(bytes: u32) -> u64 {
+    u64::MAX >> (64 - 8 * bytes.min(8))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn allocations_lie_apart_and_are_never_reused() {
+        let memory = GlobalMemory::new(1 << 20);
+        let mut last = FIRST - GAP;
+        for bytes in [0, 1, 256, 257, 70_000] {
+            let address = memory.allocate(bytes).unwrap();
+            assert!(address.is_multiple_of(ALIGNMENT) && address >= last + GAP, "{address:#x} after {last:#x}");
+            last = address + bytes as u64;
+            memory.free(address).unwrap();
+        }
+        assert!(memory.allocate(1 << 20).unwrap() > last, "all is free again, at new addresses");
+        let error = memory.allocate(1).unwrap_err();
+        assert_eq!(error.to_string(), "out of memory: 1 bytes are wanted, and 0 of 1048576 bytes are free");
+    }
+
+    #[test]
+    fn mistakes_of_the_host_are_errors() {
+        let memory = GlobalMemory::new(1 << 20);
+        let address = memory.allocate(10).unwrap();
+        memory.write(address, &[1; 10]).unwrap();
+        let error = memory.write(address + 8, &[1; 3]).unwrap_err();
+        assert_eq!(error.to_string(), format!("3 bytes at address {:#x} reach beyond the 10-byte allocation at {address:#x}", address + 8));
+        assert_eq!(memory.read(address + 11, &mut []).unwrap_err(), MemoryError::UnknownAddress { address: address + 11 });
+        assert_eq!(memory.free(address + 1).unwrap_err(), MemoryError::UnknownAddress { address: address + 1 });
+        assert_eq!(memory.fill(address, &[0; 3], 1).unwrap_err(), MemoryError::Pattern { bytes: 3 });
+        memory.free(address).unwrap();
+        assert_eq!(memory.free(address).unwrap_err(), MemoryError::Freed { address });
+        assert_eq!(memory.read(address, &mut [0]).unwrap_err(), MemoryError::Freed { address });
+    }
+
+    #[test]
+    fn an_access_outside_says_what_is_near() {
+        let memory = GlobalMemory::new(1 << 30);
+        let first = memory.allocate(4096).unwrap();
+        let second = memory.place("table", &[0; 64], true).unwrap();
+        let gone = memory.allocate(64).unwrap();
+        memory.free(gone).unwrap();
+        let view = memory.view();
+        let text = |address| view.find(address, 4).map(|_| ()).unwrap_err().to_string();
+        let outside = |address: u64, near: &str| {
+            format!("access of 4 bytes at global address {address:#x}, which is outside every allocation ({near})")
+        };
+        let end = first + 4096;
+        assert_eq!(text(end + 4), outside(end + 4, &format!("4 bytes past the end of a 4096-byte allocation at {first:#x}")));
+        assert_eq!(text(end), outside(end, &format!("it begins at the end of a 4096-byte allocation at {first:#x}")));
+        assert_eq!(text(end - 2), outside(end - 2, &format!("it reaches beyond the end of a 4096-byte allocation at {first:#x}")));
+        assert_eq!(text(second - 8), outside(second - 8, &format!("8 bytes before the 64-byte variable `table` at {second:#x}")));
+        assert_eq!(text(16), outside(16, "a null pointer"));
+        assert_eq!(text(gone + 60), format!("access of 4 bytes at address {:#x}, in memory that was freed", gone + 60));
+    }
+
+    #[test]
+    fn a_fill_and_a_copy_cover_exactly_their_bytes() {
+        let memory = GlobalMemory::new(1 << 20);
+        let address = memory.allocate(40_000).unwrap();
+        memory.fill(address + 4, &[1, 2, 3, 4], 9_000).unwrap();
+        let mut bytes = vec![0; 40_000];
+        memory.read(address, &mut bytes).unwrap();
+        assert!(bytes[..4].iter().chain(&bytes[36_004..]).all(|&byte| byte == POISON));
+        assert!(bytes[4..36_004].chunks(4).all(|chunk| chunk == [1, 2, 3, 4]));
+        memory.copy(address + 3, address, 4).unwrap();
+        memory.read(address, &mut bytes[..5]).unwrap();
+        assert_eq!(bytes[..5], [POISON, 1, 2, 3, 1]);
+    }
+
+    #[test]
+    fn updates_of_every_size_are_indivisible() {
+        let memory = GlobalMemory::new(1 << 20);
+        let address = memory.allocate(64).unwrap();
+        memory.write(address, &[0; 64]).unwrap();
+        let view = memory.view();
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for (offset, bytes) in [(0, 1), (1, 1), (2, 2), (4, 4), (8, 8), (16, 16)] {
+                        let (allocation, offset) = view.find(address + offset, bytes).unwrap();
+                        (0..1000).for_each(|_| {
+                            allocation.update(offset, bytes, |old| old + 1);
+                        });
+                    }
+                });
+            }
+        });
+        let mut bytes = [0; 32];
+        memory.read(address, &mut bytes).unwrap();
+        assert_eq!(bytes[..2], [(2000 % 256) as u8; 2]);
+        assert_eq!(u16::from_le_bytes([bytes[2], bytes[3]]), 2000);
+        assert_eq!(bytes[4..8], 2000u32.to_le_bytes());
+        assert_eq!(bytes[8..16], 2000u64.to_le_bytes());
+        assert_eq!(bytes[16..], 2000u128.to_le_bytes());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_stored_is_loaded(stores in prop::collection::vec((0u32..5, 0u64..96, any::<u128>()), 1..40)) {
+            let memory = GlobalMemory::new(1 << 20);
+            let address = memory.allocate(96).unwrap();
+            let view = memory.view();
+            let mut model = [None; 96];
+            for (log, place, value) in stores {
+                let bytes = 1 << log;
+                let offset = place / u64::from(bytes) * u64::from(bytes);
+                let (allocation, _) = view.find(address, 1).unwrap();
+                allocation.store(offset, bytes, value);
+                for (cell, byte) in model[offset as usize..].iter_mut().zip(&value.to_le_bytes()[..bytes as usize]) {
+                    *cell = Some(*byte);
+                }
+                for log in 0..5 {
+                    let offset = place >> log << log;
+                    let cells = &model[offset as usize..offset as usize + (1 << log)];
+                    let unwritten = cells.iter().position(Option::is_none).map(|position| offset + position as u64);
+                    prop_assert_eq!(allocation.first_unwritten(offset, 1 << log), unwritten);
+                    let expected = cells.iter().rev().fold(0, |value, cell| value << 8 | u128::from(cell.unwrap_or(POISON)));
+                    prop_assert_eq!(allocation.load(offset, 1 << log), expected);
+                }
+            }
+            let mut bytes = [0; 96];
+            memory.read(address, &mut bytes).unwrap();
+            prop_assert_eq!(bytes, model.map(|cell| cell.unwrap_or(POISON)));
+        }
+
+        #[test]
+        fn the_host_reads_what_it_wrote(offset in 0usize..40, bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let memory = GlobalMemory::new(1 << 20);
+            let address = memory.allocate(240).unwrap();
+            memory.write(address + offset as u64, &bytes).unwrap();
+            let mut all = [0; 240];
+            memory.read(address, &mut all).unwrap();
+            let mut expected = [POISON; 240];
+            expected[offset..offset + bytes.len()].copy_from_slice(&bytes);
+            prop_assert_eq!(all, expected);
+        }
+    }
+}

@@ -183,7 +183,7 @@ fn double(operands: &[u64], rounding: Rounding, native: impl Fn() -> f64, direct
     let result = match rounding {
         Rounding::NearestEven => native().to_bits(),
         Rounding::NearestAway => directed(Round::NearestTiesToAway).to_bits() as u64,
-        Rounding::Zero | Rounding::Truncate => directed(Round::TowardZero).to_bits() as u64,
+        Rounding::Zero => directed(Round::TowardZero).to_bits() as u64,
         Rounding::Down => directed(Round::TowardNegative).to_bits() as u64,
         Rounding::Up => directed(Round::TowardPositive).to_bits() as u64,
     };

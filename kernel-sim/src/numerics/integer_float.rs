@@ -8,7 +8,7 @@ pub(crate) fn to_whole(value: f64, rounding: Rounding) -> f64 {
     match rounding {
         Rounding::NearestEven => value.round_ties_even(),
         Rounding::NearestAway => value.round(),
-        Rounding::Zero | Rounding::Truncate => value.trunc(),
+        Rounding::Zero => value.trunc(),
         Rounding::Down => value.floor(),
         Rounding::Up => value.ceil(),
     }

@@ -3,4 +3,5 @@
 pub(crate) mod approximate;
 pub(crate) mod float;
 pub(crate) mod integer_float;
+pub(crate) mod matrix;
 pub(crate) mod small_float;

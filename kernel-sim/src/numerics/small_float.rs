@@ -38,8 +38,6 @@ pub(crate) enum Rounding {
     Down,
     /// Towards positive infinity: `.rp`.
     Up,
-    /// Towards zero, but too large a value becomes an infinity, as in a tensor core.
-    Truncate,
 }
 
 impl Rounding {
@@ -48,7 +46,7 @@ impl Rounding {
         match self {
             Rounding::NearestEven => dropped == Dropped::MoreThanHalf || dropped == Dropped::Half && is_odd,
             Rounding::NearestAway => dropped >= Dropped::Half,
-            Rounding::Zero | Rounding::Truncate => false,
+            Rounding::Zero => false,
             Rounding::Down => negative && dropped > Dropped::Nothing,
             Rounding::Up => !negative && dropped > Dropped::Nothing,
         }
@@ -97,21 +95,6 @@ impl Format {
         Format { exponent_bits, fraction_bits, ignored_bits: 0, has_infinity: true }
     }
 
-    /// Bits of the fraction.
-    pub(crate) fn fraction_bits(self) -> i32 {
-        self.fraction_bits as i32
-    }
-
-    /// The bits of a number with this sign that is an infinity.
-    pub(crate) fn infinite(self, negative: bool) -> u64 {
-        self.pack(negative, 1, i32::from(i16::MAX), Rounding::NearestEven)
-    }
-
-    /// The bits of -0.
-    pub(crate) fn negative_zero(self) -> u64 {
-        self.sign_bit() << self.ignored_bits
-    }
-
     /// The exponent of the last bit of a subnormal number.
     pub(crate) fn lowest_exponent(self) -> i32 {
         2 - (1 << (self.exponent_bits - 1)) - self.fraction_bits as i32
@@ -119,6 +102,11 @@ impl Format {
 
     pub(crate) fn sign_bit(self) -> u64 {
         1 << (self.exponent_bits + self.fraction_bits)
+    }
+
+    /// Bits of the fraction.
+    pub(crate) fn fraction_bits(self) -> u32 {
+        self.fraction_bits
     }
 
     fn exponent_ones(self) -> u64 {
@@ -160,9 +148,14 @@ impl Format {
     pub(crate) fn pack(self, negative: bool, magnitude: u128, exponent: i32, rounding: Rounding) -> u64 {
         let sign = if negative { self.sign_bit() } else { 0 };
         let finite = self.round(negative, magnitude, exponent, rounding);
-        let overflows = rounding == Rounding::Truncate || rounding.grows(negative, true, Dropped::MoreThanHalf);
-        let largest = if overflows { self.infinity() } else { self.highest() };
+        let largest = if rounding.grows(negative, true, Dropped::MoreThanHalf) { self.infinity() } else { self.highest() };
         (sign | finite.unwrap_or(largest)) << self.ignored_bits
+    }
+
+    /// As [`Format::pack`], but too large a value becomes the infinity with any rounding, as in a tensor core.
+    pub(crate) fn pack_or_infinity(self, negative: bool, magnitude: u128, exponent: i32, rounding: Rounding) -> u64 {
+        let sign = if negative { self.sign_bit() } else { 0 };
+        (sign | self.round(negative, magnitude, exponent, rounding).unwrap_or(self.infinity())) << self.ignored_bits
     }
 
     /// As [`Format::pack`], rounded to nearest, but too large a value becomes the highest number: `.satfinite`.
@@ -231,7 +224,7 @@ fn saturating_from_f32(format: Format, x: f32, relu: bool) -> u8 {
 fn exact_to_f16(format: Format, bits: u8) -> u16 {
     match format.unpack(bits.into()) {
         Unpacked::Nan => NAN_F16,
-        Unpacked::Infinite { negative } => Format::F16.infinite(negative) as u16,
+        Unpacked::Infinite { negative } => Format::F16.pack(negative, 1, i32::from(i16::MAX), Rounding::NearestEven) as u16,
         Unpacked::Finite { negative, significand, exponent } => {
             Format::F16.pack(negative, significand.into(), exponent, Rounding::NearestEven) as u16
         }
@@ -343,12 +336,13 @@ mod tests {
     }
 
     #[test]
-    fn truncation_never_grows() {
-        assert_eq!(Format::F32.pack(false, u128::MAX, 0, Rounding::Truncate), 0x7f7f_ffff);
-        assert_eq!(Format::F32.pack(false, u128::MAX, 1, Rounding::Truncate), 0x7f80_0000, "but too large is too large");
-        assert_eq!(Format::F32.pack(true, u128::MAX, -127, Rounding::Truncate), 0xbfff_ffff);
+    fn rounding_towards_zero_never_grows() {
+        assert_eq!(Format::F32.pack(false, u128::MAX, 100, Rounding::Zero), 0x7f7f_ffff);
+        assert_eq!(Format::F32.pack(true, u128::MAX, -127, Rounding::Zero), 0xbfff_ffff);
+        assert_eq!(Format::F32.pack_or_infinity(true, u128::MAX, 0, Rounding::Zero), 0xff7f_ffff);
+        assert_eq!(Format::F32.pack_or_infinity(true, u128::MAX, 1, Rounding::Zero), 0xff80_0000);
         assert_eq!(Format::F32.pack(true, u128::MAX, -127, Rounding::NearestEven), 0xc000_0000);
-        assert_eq!(Format::F16.pack(false, u128::MAX, -152, Rounding::Truncate), 0);
+        assert_eq!(Format::F16.pack(false, u128::MAX, -152, Rounding::Zero), 0);
         assert_eq!(Format::F16.pack(false, u128::MAX, -152, Rounding::NearestEven), 1);
         assert_eq!(Format::F16.pack(false, u128::MAX, -153, Rounding::NearestEven), 0, "a little less than a tie");
     }

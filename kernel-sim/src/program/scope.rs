@@ -41,6 +41,11 @@ impl Scope {
         self.blocks.last_mut().is_some_and(|block| block.insert(name.to_owned(), named).is_none())
     }
 
+    /// The names of the outermost block alone: those of the module.
+    pub(crate) fn outermost(&self) -> Scope {
+        Scope { blocks: self.blocks.first().cloned().into_iter().collect() }
+    }
+
     /// What the name stands for.
     pub(crate) fn lookup(&self, name: &str) -> Option<Named> {
         self.blocks.iter().rev().find_map(|block| block.get(name).copied()).or_else(|| Special::parse(name).map(Named::Special))

@@ -37,6 +37,8 @@ pub struct Module {
     pub variables: Vec<Variable>,
     /// Kernels and device functions, declared or defined.
     pub functions: Vec<Function>,
+    /// `.alias name, function`: another name of a function.
+    pub aliases: Vec<(String, String)>,
 }
 
 /// Where a variable lives, or what an access names.
@@ -125,6 +127,13 @@ pub enum Init {
         offset: i64,
         /// Was it written in `generic(..)`?
         generic: bool,
+    },
+    /// `0xff00(name)`: the bits of an address that the mask names, moved down to bit 0.
+    Masked {
+        /// The mask.
+        mask: u64,
+        /// The address: always [`Init::Symbol`].
+        symbol: Box<Init>,
     },
     /// `{ .. }`
     List(Vec<Init>),

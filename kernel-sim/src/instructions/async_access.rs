@@ -1,0 +1,249 @@
+//! Memory as asynchronous operations and mbarriers use it: whole ranges, in the async proxy or by one thread.
+
+use std::ops::Range;
+
+use super::Value;
+use crate::fault::{FaultKind, Trap};
+use crate::machine::{Cluster, Cx, Grid, Issuer, window};
+use crate::memory::{Agent, Operation, Proxy, Queue, Stamp, Touch};
+use crate::ptx::Space;
+
+/// A place in the shared memory of a CTA of the cluster.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Place {
+    pub(super) rank: usize,
+    pub(super) offset: u32,
+}
+
+/// Bytes that an operation in flight holds, and whose they are.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Held {
+    pub(super) range: Range<u64>,
+    pub(super) owner: Issuer,
+}
+
+/// The shared memory that a lane's address names; checks its CTA, its alignment and that the bytes exist.
+pub(super) fn shared_place(cx: &Cx<'_>, lane: usize, space: Space, address: u64, bytes: u32, alignment: u32) -> Result<Place, Trap> {
+    let shared = match space {
+        Space::Generic if window::SHARED.contains(&address) => address - window::SHARED.start,
+        Space::Generic => return Err(cx.illegal(lane, format!("the generic address {address:#x} is not in shared memory"))),
+        _ => address,
+    };
+    let offset = (shared & 0xff_ffff) as u32;
+    let rank = match shared >> 24 {
+        0 => cx.rank,
+        number => number as usize - 1,
+    };
+    let outside = |nearest: String| {
+        Trap::new(lane, FaultKind::OutOfBounds { space: Space::Shared, address: shared, bytes, nearest: Some(nearest) })
+    };
+    let ctas = cx.cluster.ctas.len();
+    if rank >= ctas {
+        return Err(outside(format!("the cluster has {ctas} CTAs")));
+    }
+    if space != Space::SharedCluster && rank != cx.rank {
+        return Err(cx.illegal(lane, format!("the shared address {shared:#x} is of another CTA, and the own one is wanted")));
+    }
+    if offset % alignment != 0 {
+        return Err(Trap::new(lane, FaultKind::Misaligned { space: Space::Shared, address: u64::from(offset), alignment }));
+    }
+    let length = cx.cluster.ctas[rank].shared.len();
+    if (offset as usize).saturating_add(bytes as usize) > length {
+        return Err(outside(format!("the program has {length} bytes of shared memory")));
+    }
+    Ok(Place { rank, offset })
+}
+
+/// A shared address as messages and other instructions see it, of that CTA.
+pub(super) fn remote_address(rank: usize, offset: u64) -> u64 {
+    (rank as u64 + 1) << 24 | offset & 0xff_ffff
+}
+
+/// A generic address of shared memory as a shared address, if it is one.
+pub(super) fn shared_of_generic(address: u64) -> Option<u64> {
+    window::SHARED.contains(&address).then(|| address - window::SHARED.start)
+}
+
+/// The generic address of a shared address.
+pub(super) fn generic_of_shared(address: u64) -> u64 {
+    window::SHARED.start + address
+}
+
+/// What a thread lets others know.
+pub(super) fn release(cx: &mut Cx<'_>, lane: usize) -> Stamp {
+    let warp = cx.cluster.clocks.warp(cx.rank, cx.warp.index);
+    cx.cluster.clocks.release(warp, lane)
+}
+
+/// A thread learns what others let it know.
+pub(super) fn acquire(cx: &mut Cx<'_>, lane: usize, stamp: &Stamp) {
+    let warp = cx.cluster.clocks.warp(cx.rank, cx.warp.index);
+    cx.cluster.clocks.acquire(warp, lane, stamp);
+}
+
+/// A thread issues an asynchronous operation.
+pub(super) fn issue(cx: &mut Cx<'_>, lane: usize, proxy: Proxy, queue: Queue) -> Operation {
+    let warp = cx.cluster.clocks.warp(cx.rank, cx.warp.index);
+    cx.cluster.clocks.issue(warp, lane, proxy, queue)
+}
+
+/// A plain store of up to 8 bytes by a lane.
+pub(super) fn store_as_thread(
+    cx: &mut Cx<'_>,
+    lane: usize,
+    place: Place,
+    bytes: u32,
+    value: u64,
+    name: &'static str,
+) -> Result<(), FaultKind> {
+    let touch = Touch::plain(name, cx.line.line);
+    let Cluster { ctas, clocks, .. } = &mut *cx.cluster;
+    let agent = Agent::Thread { warp: clocks.warp(cx.rank, cx.warp.index), lane };
+    ctas[place.rank].shared.store(agent, clocks, u64::from(place.offset), bytes, u128::from(value), touch)
+}
+
+/// A strong access of a lane that changes nothing: it is ordered after what was stored there, or a race is found.
+pub(super) fn touch_as_thread(cx: &mut Cx<'_>, lane: usize, place: Place, bytes: u32, name: &'static str) -> Result<(), FaultKind> {
+    let touch = Touch { strong: true, ..Touch::plain(name, cx.line.line) };
+    let Cluster { ctas, clocks, .. } = &mut *cx.cluster;
+    let agent = Agent::Thread { warp: clocks.warp(cx.rank, cx.warp.index), lane };
+    ctas[place.rank].shared.load(agent, clocks, u64::from(place.offset), bytes, touch).map(|_| ())
+}
+
+/// Up to 8 bytes of shared memory, without any check; all ones outside of it.
+pub(super) fn peek(cluster: &Cluster, place: Place, bytes: u32) -> u64 {
+    cluster.ctas[place.rank].shared.peek(u64::from(place.offset), bytes).map_or(u64::MAX, |value| value as u64)
+}
+
+/// Writes up to 8 bytes of shared memory, without any check.
+pub(super) fn poke(cluster: &mut Cluster, place: Place, bytes: u32, value: u64) -> Result<(), FaultKind> {
+    cluster.ctas[place.rank].shared.poke(u64::from(place.offset), bytes, u128::from(value))
+}
+
+/// An asynchronous operation reads shared memory.
+pub(super) fn load_shared(
+    cluster: &mut Cluster,
+    operation: &Operation,
+    place: Place,
+    bytes: &mut [u8],
+    touch: Touch,
+) -> Result<(), FaultKind> {
+    let Cluster { ctas, clocks, .. } = cluster;
+    ctas[place.rank].shared.load_bytes(Agent::Async(operation), clocks, u64::from(place.offset), bytes, touch)
+}
+
+/// An asynchronous operation writes shared memory.
+pub(super) fn store_shared(
+    cluster: &mut Cluster,
+    operation: &Operation,
+    place: Place,
+    bytes: &[u8],
+    touch: Touch,
+) -> Result<(), FaultKind> {
+    let Cluster { ctas, clocks, .. } = cluster;
+    ctas[place.rank].shared.store_bytes(Agent::Async(operation), clocks, u64::from(place.offset), bytes, touch)
+}
+
+/// Reads global memory from any address.
+pub(super) fn load_global(grid: &Grid, address: u64, bytes: &mut [u8]) -> Result<(), FaultKind> {
+    each_part(address, bytes.len(), |range, address| {
+        let size = range.len() as u32;
+        let (allocation, offset) = grid.global.find(address, size)?;
+        if !grid.allow_uninitialised
+            && let Some(first) = allocation.first_unwritten(offset, size)
+        {
+            return Err(FaultKind::UninitialisedMemory { space: Space::Global, address: allocation.address() + first });
+        }
+        bytes[range].copy_from_slice(&allocation.load(offset, size).to_le_bytes()[..size as usize]);
+        Ok(())
+    })
+}
+
+/// Writes global memory at any address.
+pub(super) fn store_global(grid: &Grid, address: u64, bytes: &[u8]) -> Result<(), FaultKind> {
+    each_part(address, bytes.len(), |range, address| {
+        let size = range.len() as u32;
+        let (allocation, offset) = grid.global.find(address, size)?;
+        if allocation.is_read_only() {
+            return Err(FaultKind::ReadOnly { space: Space::Global, address });
+        }
+        let value = bytes[range].iter().rev().fold(0, |value, &byte| value << 8 | u128::from(byte));
+        allocation.store(offset, size, value);
+        Ok(())
+    })
+}
+
+/// Replaces an element of global memory, indivisibly. Its address must be a multiple of its size.
+pub(super) fn update_global(grid: &Grid, address: u64, size: u32, change: impl Fn(u128) -> u128) -> Result<(), FaultKind> {
+    let (allocation, offset) = grid.global.find(address, size)?;
+    if allocation.is_read_only() {
+        return Err(FaultKind::ReadOnly { space: Space::Global, address });
+    }
+    if !grid.allow_uninitialised
+        && let Some(first) = allocation.first_unwritten(offset, size)
+    {
+        return Err(FaultKind::UninitialisedMemory { space: Space::Global, address: allocation.address() + first });
+    }
+    allocation.update(offset, size, change);
+    Ok(())
+}
+
+/// Reads bytes at a generic address that is in global memory or in the kernel's parameters, such as a tensor map.
+pub(super) fn load_generic(grid: &Grid, address: u64, bytes: &mut [u8]) -> Result<(), FaultKind> {
+    if !window::PARAM.contains(&address) {
+        return load_global(grid, address, bytes);
+    }
+    let start = (address - window::PARAM.start) as usize;
+    match grid.params.get(start..start + bytes.len()) {
+        Some(params) => {
+            bytes.copy_from_slice(params);
+            Ok(())
+        }
+        None => Err(FaultKind::OutOfBounds { space: Space::Param, address: start as u64, bytes: bytes.len() as u32, nearest: None }),
+    }
+}
+
+/// Splits a range into parts of 1 to 16 bytes at multiples of their size.
+fn each_part(
+    address: u64,
+    bytes: usize,
+    mut visit: impl FnMut(Range<usize>, u64) -> Result<(), FaultKind>,
+) -> Result<(), FaultKind> {
+    let mut place = 0;
+    while place < bytes {
+        let at = address + place as u64;
+        let mut size = 16;
+        while size > bytes - place || at % size as u64 != 0 {
+            size /= 2;
+        }
+        visit(place..place + size, at)?;
+        place += size;
+    }
+    Ok(())
+}
+
+/// Reads an operand that has no effect, such as a cache policy: its register must have been written all the same.
+pub(super) fn read_unused(cx: &Cx<'_>, value: Option<Value>) -> Result<(), Trap> {
+    value.map_or(Ok(()), |value| cx.read(value).map(|_| ()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_as_large_as_their_address_allows() {
+        let parts = |address, bytes| {
+            let mut parts = Vec::new();
+            each_part(address, bytes, |range, at| {
+                parts.push((range, at));
+                Ok(())
+            })
+            .unwrap();
+            parts
+        };
+        assert_eq!(parts(32, 16), [(0..16, 32)]);
+        assert_eq!(parts(38, 12), [(0..2, 38), (2..10, 40), (10..12, 48)]);
+        assert_eq!(parts(33, 3), [(0..1, 33), (1..3, 34)]);
+    }
+}

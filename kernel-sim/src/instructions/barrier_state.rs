@@ -1,0 +1,407 @@
+//! The barriers of a CTA and of a cluster: who arrived, and when a barrier is complete (PTX ISA, 9.7.13.1 and 9.7.13.3).
+//!
+//! Nothing here executes an instruction; `barrier.rs` does, and tells the scheduler who waits.
+
+use std::collections::HashMap;
+
+use crate::fault::FaultKind;
+use crate::lanes::{Lanes, WARP};
+use crate::machine::Cluster;
+use crate::memory::Stamp;
+
+/// The 16 barriers of a CTA.
+#[derive(Default)]
+pub(crate) struct Barriers {
+    barriers: [Barrier; 16],
+}
+
+/// One of the barriers.
+#[derive(Default)]
+struct Barrier {
+    /// How often it was complete.
+    phase: u64,
+    /// What it is used for in this phase; none before the first arrival.
+    usage: Option<Usage>,
+    /// How many threads the last one that looked waits for.
+    expected: u32,
+    /// Who arrived in this phase, warp by warp.
+    parts: Vec<Part>,
+    /// What those knew who do not wait.
+    stamp: Option<Stamp>,
+    /// Predicates that were true.
+    ayes: u32,
+    /// Phases that are complete and whose waiting threads did not all go on yet.
+    results: HashMap<u64, Finished>,
+}
+
+/// What all threads must agree on in a phase.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Usage {
+    /// Threads; none for all of the CTA.
+    count: Option<u32>,
+    reduction: Option<Reduction>,
+}
+
+/// Threads of a warp that arrived.
+struct Part {
+    warp: usize,
+    arrived: Lanes,
+    /// Those of them that wait.
+    waiting: Lanes,
+    /// Threads of the warp that did not exit.
+    live: Lanes,
+}
+
+struct Finished {
+    ayes: u32,
+    threads: u32,
+    waiting: u32,
+}
+
+/// What `bar.red` makes of the predicates.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reduction {
+    /// How many are true.
+    Count,
+    /// Are all?
+    And,
+    /// Is any?
+    Or,
+}
+
+/// Threads that come to a barrier together.
+pub(crate) struct Arrival {
+    pub(crate) barrier: usize,
+    pub(crate) warp: usize,
+    pub(crate) lanes: Lanes,
+    /// Lanes of the warp that did not exit.
+    pub(crate) live: Lanes,
+    /// Threads that take part; none for all of the CTA.
+    pub(crate) count: Option<u32>,
+    pub(crate) waits: bool,
+    /// What is reduced, and who says yes.
+    pub(crate) reduction: Option<(Reduction, Lanes)>,
+    /// What those know who do not wait.
+    pub(crate) stamp: Option<Stamp>,
+}
+
+/// A phase that has just become complete.
+pub(crate) struct Completed {
+    /// Who waited.
+    pub(crate) waiting: Vec<(usize, Lanes)>,
+    /// What those knew who did not.
+    pub(crate) stamp: Option<Stamp>,
+}
+
+/// How many threads a CTA has, and how many of them did not exit.
+#[derive(Clone, Copy)]
+pub(crate) struct Threads {
+    pub(crate) all: u32,
+    pub(crate) live: u32,
+}
+
+impl Barriers {
+    /// Threads arrive. Gives the phase that they are part of.
+    pub(crate) fn arrive(&mut self, arrival: Arrival, threads: Threads) -> Result<u64, FaultKind> {
+        let Arrival { barrier: number, warp, lanes, live, count, waits, reduction, stamp } = arrival;
+        let fault = |reason: String| FaultKind::Barrier { barrier: number as u32, reason };
+        let all = threads.all.next_multiple_of(WARP as u32);
+        if let Some(count) = count {
+            if count % WARP as u32 != 0 || (count == 0 && !waits) {
+                return Err(fault(format!("it is for {count} threads, which is no number of whole warps")));
+            }
+            if count > all {
+                return Err(fault(format!("it is for {count} threads, and the program has {}", threads.all)));
+            }
+        }
+        let count = count.filter(|&count| count != 0);
+        let barrier = &mut self.barriers[number];
+        let usage = Usage { count, reduction: reduction.map(|(reduction, _)| reduction) };
+        let first = *barrier.usage.get_or_insert(usage);
+        if first.count.unwrap_or(all) != count.unwrap_or(all) {
+            let (first, other) = (first.count.unwrap_or(all), count.unwrap_or(all));
+            return Err(fault(format!("it is for {first} threads, and these threads use it for {other}")));
+        }
+        if first.reduction != usage.reduction {
+            return Err(fault("it is used with and without a reduction, or with different ones, at the same time".to_owned()));
+        }
+        let place = match barrier.parts.iter().position(|part| part.warp == warp) {
+            Some(place) => place,
+            None => {
+                barrier.parts.push(Part { warp, arrived: Lanes::NONE, waiting: Lanes::NONE, live });
+                barrier.parts.len() - 1
+            }
+        };
+        let part = &mut barrier.parts[place];
+        if let Some(lane) = part.arrived.and(lanes).lowest() {
+            return Err(fault(format!("lane {lane} of warp {warp} arrives again before the barrier is complete")));
+        }
+        part.arrived = part.arrived.or(lanes);
+        part.live = live;
+        if waits {
+            part.waiting = part.waiting.or(lanes);
+        }
+        barrier.ayes += reduction.map_or(0, |(_, ayes)| ayes.and(lanes).count());
+        match (&mut barrier.stamp, stamp) {
+            (Some(own), Some(other)) => own.join(&other),
+            (own @ None, other) => *own = other,
+            (Some(_), None) => {}
+        }
+        barrier.expected = first.count.unwrap_or(threads.live);
+        let arrived = barrier.arrived();
+        if arrived > barrier.expected {
+            return Err(fault(format!("{arrived} threads arrived, and it is for {}", barrier.expected)));
+        }
+        Ok(barrier.phase)
+    }
+
+    /// Ends the phase if all have arrived.
+    pub(crate) fn settle(&mut self, number: usize, threads: Threads) -> Option<Completed> {
+        let barrier = &mut self.barriers[number];
+        barrier.expected = barrier.usage?.count.unwrap_or(threads.live);
+        if barrier.arrived() < barrier.expected {
+            return None;
+        }
+        let waiting: Vec<_> = barrier.parts.iter().map(|part| (part.warp, part.waiting)).filter(|(_, lanes)| !lanes.is_empty()).collect();
+        let count = waiting.iter().map(|(_, lanes)| lanes.count()).sum();
+        let all = barrier.parts.iter().map(|part| part.arrived.count()).sum();
+        if count > 0 {
+            barrier.results.insert(barrier.phase, Finished { ayes: barrier.ayes, threads: all, waiting: count });
+        }
+        barrier.phase += 1;
+        barrier.usage = None;
+        barrier.ayes = 0;
+        barrier.parts.clear();
+        Some(Completed { waiting, stamp: barrier.stamp.take() })
+    }
+
+    /// The result of a phase for that many threads that wait for it, if it is complete: they go on.
+    pub(crate) fn go_on(&mut self, number: usize, phase: u64, reduction: Option<Reduction>, threads: u32) -> Option<u32> {
+        let results = &mut self.barriers[number].results;
+        let finished = results.get_mut(&phase)?;
+        let result = match reduction {
+            None => 0,
+            Some(Reduction::Count) => finished.ayes,
+            Some(Reduction::And) => u32::from(finished.ayes == finished.threads),
+            Some(Reduction::Or) => u32::from(finished.ayes > 0),
+        };
+        finished.waiting = finished.waiting.saturating_sub(threads);
+        if finished.waiting == 0 {
+            results.remove(&phase);
+        }
+        Some(result)
+    }
+
+    /// Says which barriers wait for whom, such as `barrier 0 has 96 of 128 threads`; nothing if none does.
+    pub(crate) fn waiting(&self) -> String {
+        let open = self.barriers.iter().enumerate().filter(|(_, barrier)| barrier.usage.is_some());
+        let texts = open.map(|(number, barrier)| format!("barrier {number} has {} of {} threads", barrier.arrived(), barrier.expected));
+        texts.collect::<Vec<_>>().join(", ")
+    }
+
+    fn exited(&mut self, warp: usize, lanes: Lanes) {
+        for barrier in &mut self.barriers {
+            let is_of_all = barrier.usage.is_some_and(|usage| usage.count.is_none());
+            for part in barrier.parts.iter_mut().filter(|part| part.warp == warp) {
+                part.live = part.live.without(lanes);
+                if is_of_all {
+                    part.arrived = part.arrived.without(lanes);
+                }
+            }
+        }
+    }
+}
+
+impl Barrier {
+    /// Threads that count. A number of threads is a number of whole warps, so with one a warp counts in full when all of it came that
+    /// is left.
+    fn arrived(&self) -> u32 {
+        let is_counted = self.usage.is_some_and(|usage| usage.count.is_some());
+        let count = |part: &Part| if is_counted && part.arrived.contains(part.live) { WARP as u32 } else { part.arrived.count() };
+        self.parts.iter().map(count).sum()
+    }
+}
+
+/// The barrier of a cluster.
+#[derive(Default)]
+pub(crate) struct ClusterBarrier {
+    /// By rank and warp.
+    parts: HashMap<(usize, usize), ClusterPart>,
+    /// What those know that arrived in this phase.
+    arriving: Stamp,
+    /// What those knew that arrived in the last phase. It lasts long enough: a phase needs the arrival of all, and a thread arrives
+    /// again only after its wait.
+    complete: Stamp,
+}
+
+#[derive(Default)]
+struct ClusterPart {
+    /// Arrived in this phase.
+    arrived: Lanes,
+    /// Arrived in this phase or the last one, and did not wait yet.
+    owing: Lanes,
+}
+
+impl ClusterBarrier {
+    /// Threads arrive. With `live` threads of the cluster left, true if the phase is complete now.
+    pub(crate) fn arrive(&mut self, rank: usize, warp: usize, lanes: Lanes, stamp: Option<&Stamp>, live: u32) -> Result<bool, FaultKind> {
+        let part = self.parts.entry((rank, warp)).or_default();
+        if let Some(lane) = part.owing.and(lanes).lowest() {
+            let reason = format!("lane {lane} of warp {warp} arrives again at the barrier of the cluster, without `barrier.cluster.wait` before it");
+            return Err(FaultKind::Illegal { reason });
+        }
+        part.arrived = part.arrived.or(lanes);
+        part.owing = part.owing.or(lanes);
+        if let Some(stamp) = stamp {
+            self.arriving.join(stamp);
+        }
+        Ok(self.settle(live))
+    }
+
+    /// Ends the phase if all have arrived; true if it does.
+    pub(crate) fn settle(&mut self, live: u32) -> bool {
+        let arrived: u32 = self.parts.values().map(|part| part.arrived.count()).sum();
+        if arrived == 0 || arrived < live {
+            return false;
+        }
+        self.parts.values_mut().for_each(|part| part.arrived = Lanes::NONE);
+        self.complete = std::mem::take(&mut self.arriving);
+        true
+    }
+
+    /// Threads wait: gives what the others knew if they may go on.
+    pub(crate) fn wait(&mut self, rank: usize, warp: usize, lanes: Lanes) -> Result<Option<&Stamp>, FaultKind> {
+        let part = self.parts.entry((rank, warp)).or_default();
+        if let Some(lane) = lanes.without(part.owing).lowest() {
+            let reason = format!("lane {lane} of warp {warp} waits at the barrier of the cluster, without `barrier.cluster.arrive` before it");
+            return Err(FaultKind::Illegal { reason });
+        }
+        if !part.arrived.and(lanes).is_empty() {
+            return Ok(None);
+        }
+        part.owing = part.owing.without(lanes);
+        Ok(Some(&self.complete))
+    }
+
+    /// Says how many threads arrived, such as `the barrier of the cluster has 96 of 128 threads`; nothing if none did.
+    pub(crate) fn waiting(&self, live: u32) -> String {
+        let arrived: u32 = self.parts.values().map(|part| part.arrived.count()).sum();
+        if arrived == 0 { String::new() } else { format!("the barrier of the cluster has {arrived} of {live} threads") }
+    }
+}
+
+/// Threads exited: barriers of all threads wait for them no longer. To be called after `live_threads` went down.
+pub(crate) fn exited(cluster: &mut Cluster, rank: usize, warp: usize, lanes: Lanes) {
+    cluster.ctas[rank].barriers.exited(warp, lanes);
+    if let Some(part) = cluster.barrier.parts.get_mut(&(rank, warp)) {
+        part.arrived = part.arrived.without(lanes);
+        part.owing = part.owing.without(lanes);
+    }
+    cluster.happened();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CTA: Threads = Threads { all: 96, live: 96 };
+
+    fn arrival(warp: usize, lanes: Lanes, count: Option<u32>, waits: bool) -> Arrival {
+        Arrival { barrier: 1, warp, lanes, live: Lanes::ALL, count, waits, reduction: None, stamp: None }
+    }
+
+    fn reason(result: Result<u64, FaultKind>) -> String {
+        result.expect_err("it is misused").to_string()
+    }
+
+    #[test]
+    fn it_is_complete_when_all_have_come() {
+        let mut barriers = Barriers::default();
+        assert_eq!(barriers.arrive(arrival(0, Lanes::ALL, None, true), CTA), Ok(0));
+        assert_eq!(barriers.arrive(arrival(2, Lanes::first(16), None, true), CTA), Ok(0));
+        assert!(barriers.settle(1, CTA).is_none());
+        assert_eq!(barriers.waiting(), "barrier 1 has 48 of 96 threads");
+        assert_eq!(barriers.go_on(1, 0, None, 32), None);
+        assert_eq!(barriers.arrive(arrival(2, Lanes(0xffff_0000), None, true), CTA), Ok(0));
+        assert_eq!(barriers.arrive(arrival(1, Lanes::ALL, None, true), CTA), Ok(0));
+        let completed = barriers.settle(1, CTA).expect("all are there");
+        assert_eq!(completed.waiting, [(0, Lanes::ALL), (2, Lanes::ALL), (1, Lanes::ALL)]);
+        assert_eq!(barriers.waiting(), "");
+        assert_eq!(barriers.go_on(1, 0, None, 96), Some(0));
+        assert_eq!(barriers.arrive(arrival(0, Lanes::ALL, None, true), CTA), Ok(1));
+    }
+
+    #[test]
+    fn threads_that_exit_are_not_waited_for() {
+        let mut barriers = Barriers::default();
+        assert_eq!(barriers.arrive(arrival(0, Lanes::ALL, None, true), CTA), Ok(0));
+        assert_eq!(barriers.arrive(arrival(1, Lanes::ALL, None, true), CTA), Ok(0));
+        barriers.exited(2, Lanes::ALL);
+        assert!(barriers.settle(1, CTA).is_none());
+        assert!(barriers.settle(1, Threads { all: 96, live: 64 }).is_some());
+    }
+
+    #[test]
+    fn a_count_is_of_whole_warps() {
+        let mut barriers = Barriers::default();
+        // The last warp of a program of 80 threads has 16 lanes.
+        let threads = Threads { all: 80, live: 80 };
+        assert_eq!(barriers.arrive(Arrival { live: Lanes::first(16), ..arrival(2, Lanes::first(16), Some(64), false) }, threads), Ok(0));
+        assert_eq!(barriers.arrive(arrival(0, Lanes::ALL, Some(64), true), threads), Ok(0));
+        let completed = barriers.settle(1, threads).expect("two warps are there");
+        assert_eq!(completed.waiting, [(0, Lanes::ALL)]);
+    }
+
+    #[test]
+    fn misuse_is_found() {
+        let mut barriers = Barriers::default();
+        let odd = reason(barriers.arrive(arrival(0, Lanes::ALL, Some(33), true), CTA));
+        assert_eq!(odd, "barrier 1: it is for 33 threads, which is no number of whole warps");
+        let many = reason(barriers.arrive(arrival(0, Lanes::ALL, Some(128), true), CTA));
+        assert_eq!(many, "barrier 1: it is for 128 threads, and the program has 96");
+        assert_eq!(barriers.arrive(arrival(0, Lanes::ALL, Some(64), false), CTA), Ok(0));
+        let counts = reason(barriers.arrive(arrival(1, Lanes::ALL, None, true), CTA));
+        assert_eq!(counts, "barrier 1: it is for 64 threads, and these threads use it for 96");
+        let again = reason(barriers.arrive(arrival(0, Lanes::ALL, Some(64), true), CTA));
+        assert_eq!(again, "barrier 1: lane 0 of warp 0 arrives again before the barrier is complete");
+        let reduction = Some((Reduction::And, Lanes::ALL));
+        let mixed = reason(barriers.arrive(Arrival { reduction, ..arrival(1, Lanes::ALL, Some(64), true) }, CTA));
+        assert_eq!(mixed, "barrier 1: it is used with and without a reduction, or with different ones, at the same time");
+    }
+
+    #[test]
+    fn reductions_count_all_threads_of_their_phase() {
+        let threads = Threads { all: 64, live: 64 };
+        for (reduction, expected) in [(Reduction::Count, 33), (Reduction::And, 0), (Reduction::Or, 1)] {
+            let mut barriers = Barriers::default();
+            for (warp, ayes) in [(0, Lanes::ALL), (1, Lanes::of(7))] {
+                let reduction = Some((reduction, ayes));
+                assert_eq!(barriers.arrive(Arrival { reduction, ..arrival(warp, Lanes::ALL, None, true) }, threads), Ok(0));
+            }
+            assert!(barriers.settle(1, threads).is_some());
+            assert_eq!(barriers.go_on(1, 0, Some(reduction), 32), Some(expected));
+            // The other warp still finds its result when the barrier is in use again.
+            let reduction_of_next = Some((reduction, Lanes::NONE));
+            assert_eq!(barriers.arrive(Arrival { reduction: reduction_of_next, ..arrival(0, Lanes::ALL, None, true) }, threads), Ok(1));
+            assert_eq!(barriers.go_on(1, 0, Some(reduction), 32), Some(expected));
+            assert_eq!(barriers.go_on(1, 0, Some(reduction), 32), None);
+        }
+    }
+
+    #[test]
+    fn a_cluster_arrives_and_waits_in_turns() {
+        let mut barrier = ClusterBarrier::default();
+        assert_eq!(barrier.arrive(0, 0, Lanes::ALL, None, 64), Ok(false));
+        assert_eq!(barrier.waiting(64), "the barrier of the cluster has 32 of 64 threads");
+        assert!(barrier.wait(0, 0, Lanes::ALL).is_ok_and(|stamp| stamp.is_none()));
+        assert!(barrier.arrive(0, 0, Lanes::of(3), None, 64).is_err());
+        assert!(barrier.wait(1, 0, Lanes::ALL).is_err());
+        assert_eq!(barrier.arrive(1, 0, Lanes::ALL, None, 64), Ok(true));
+        assert!(barrier.wait(0, 0, Lanes::ALL).is_ok_and(|stamp| stamp.is_some()));
+        assert!(barrier.wait(0, 0, Lanes::ALL).is_err());
+        // The one that waited may arrive for the next phase before the other has waited.
+        assert_eq!(barrier.arrive(0, 0, Lanes::ALL, None, 64), Ok(false));
+        assert!(barrier.wait(1, 0, Lanes::ALL).is_ok_and(|stamp| stamp.is_some()));
+        assert!(barrier.wait(0, 0, Lanes::ALL).is_ok_and(|stamp| stamp.is_none()));
+    }
+}

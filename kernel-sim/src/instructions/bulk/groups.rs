@@ -1,0 +1,111 @@
+//! Bulk groups of a thread: `cp.async.bulk.commit_group` and `wait_group` (PTX ISA, "Data movement: bulk async-group based completion").
+
+use std::collections::{HashMap, VecDeque};
+
+use super::super::{Form, Instruction, Progress, Unsupported, async_access};
+use super::transfer::Store;
+use crate::counters::Class;
+use crate::fault::Trap;
+use crate::machine::{AsyncOperation, Cx};
+use crate::memory::Stamp;
+
+/// The bulk groups of each thread of a cluster: by rank, warp and lane.
+pub(crate) type BulkGroups = HashMap<(usize, usize, usize), Groups>;
+
+/// The bulk groups of a thread.
+#[derive(Default)]
+pub(crate) struct Groups {
+    /// The number of the group that the next copy joins: as many were committed.
+    current: u64,
+    /// What one learns from the end of each copy, with its group, oldest first.
+    ends: VecDeque<(u64, Stamp)>,
+}
+
+/// A copy joins the thread's group, whose number this gives; who waits for it learns that stamp.
+pub(in crate::instructions) fn join(cx: &mut Cx<'_>, lane: usize, end: Stamp) -> u64 {
+    let groups = cx.cluster.bulk_groups.entry((cx.rank, cx.warp.index, lane)).or_default();
+    groups.ends.push_back((groups.current, end));
+    groups.current
+}
+
+struct Commit;
+
+pub(super) fn commit() -> Box<dyn Instruction> {
+    Box::new(Commit)
+}
+
+impl Instruction for Commit {
+    fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
+        for lane in cx.lanes {
+            cx.cluster.bulk_groups.entry((cx.rank, cx.warp.index, lane)).or_default().current += 1;
+        }
+        Ok(Progress::Done)
+    }
+
+    fn class(&self) -> Class {
+        Class::Barrier
+    }
+}
+
+struct Wait {
+    /// How many of the youngest committed groups may still be under way.
+    allowed: u64,
+    /// Is it enough that shared memory was read?
+    is_read: bool,
+}
+
+pub(super) fn wait(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
+    let is_read = form.flag("read");
+    Ok(Box::new(Wait { allowed: form.immediate()?, is_read }))
+}
+
+impl Instruction for Wait {
+    fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
+        for lane in cx.lanes {
+            let Some(groups) = cx.cluster.bulk_groups.get_mut(&(cx.rank, cx.warp.index, lane)) else { continue };
+            let limit = groups.current.saturating_sub(self.allowed);
+            let is_done = |group: u64| group < limit;
+            let count = groups.ends.iter().take_while(|(group, _)| is_done(*group)).count();
+            // A copy that was only read is waited for again when it shall be written.
+            let ended: Vec<Stamp> = if self.is_read {
+                groups.ends.iter().take(count).map(|(_, stamp)| stamp.clone()).collect()
+            } else {
+                groups.ends.drain(..count).map(|(_, stamp)| stamp).collect()
+            };
+            self.finish(cx, lane, is_done)?;
+            // Each copy of a thread ends after those before it, so the last one tells of them all.
+            if let Some(stamp) = ended.last() {
+                async_access::acquire(cx, lane, stamp);
+            }
+        }
+        Ok(Progress::Done)
+    }
+
+    fn class(&self) -> Class {
+        Class::Barrier
+    }
+}
+
+impl Wait {
+    /// Makes the copies of the lane's groups happen that did not yet.
+    fn finish(&self, cx: &mut Cx<'_>, lane: usize, is_done: impl Fn(u64) -> bool) -> Result<(), Trap> {
+        let mut rest = VecDeque::new();
+        for mut entry in std::mem::take(&mut cx.cluster.in_flight) {
+            let issuer = entry.issuer;
+            let is_own = (issuer.rank, issuer.warp, issuer.lane) == (cx.rank, cx.warp.index, lane);
+            match entry.operation.as_any().downcast_mut::<Store>() {
+                Some(store) if is_own && is_done(store.group) => {
+                    if self.is_read {
+                        store.read(cx.cluster).map_err(|kind| Trap::new(lane, kind))?;
+                        rest.push_back(entry);
+                    } else {
+                        store.complete(cx.cluster, cx.grid, issuer)?;
+                    }
+                }
+                _ => rest.push_back(entry),
+            }
+        }
+        cx.cluster.in_flight = rest;
+        Ok(())
+    }
+}

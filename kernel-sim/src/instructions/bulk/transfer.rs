@@ -1,0 +1,229 @@
+//! Bulk copies in flight: into shared memory, counted by mbarriers, and from shared to global memory, counted by bulk groups.
+
+use std::any::Any;
+
+use super::super::async_access::{self, Held, Place};
+use super::super::atomic::{self, Reduction};
+use super::super::mbarrier;
+use crate::fault::{FaultKind, Trap};
+use crate::machine::{AsyncOperation, Cluster, Grid, Issuer};
+use crate::memory::{Operation, Touch};
+use crate::ptx::Type;
+
+/// Up to 16 bytes that are copied together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::instructions) struct Piece {
+    /// Where they lie in the shared memory of the CTA: of every CTA of a multicast.
+    pub(in crate::instructions) shared: u32,
+    /// Where they lie on the other side; none outside of the tensor.
+    pub(in crate::instructions) other: Option<u64>,
+    pub(in crate::instructions) bytes: u32,
+}
+
+/// The pieces of a range.
+pub(in crate::instructions) fn pieces(shared: u32, other: u64, bytes: u32) -> Vec<Piece> {
+    (0..bytes).step_by(16).map(|at| Piece { shared: shared + at, other: Some(other + u64::from(at)), bytes: 16 }).collect()
+}
+
+/// Where the bytes of a copy into shared memory come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::instructions) enum Source {
+    Global,
+    /// The shared memory of that CTA.
+    Shared(usize),
+}
+
+/// What is done with an element instead of writing it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::instructions) struct Combine {
+    pub(in crate::instructions) reduction: Reduction,
+    pub(in crate::instructions) ty: Type,
+}
+
+/// A copy into shared memory.
+pub(in crate::instructions) struct Load {
+    pub(in crate::instructions) source: Source,
+    /// Ranks of the CTAs that are written.
+    pub(in crate::instructions) targets: Vec<usize>,
+    /// Offset of the mbarrier in each of these CTAs.
+    pub(in crate::instructions) mbarrier: u32,
+    /// What each of these mbarriers counts.
+    pub(in crate::instructions) transaction_bytes: u32,
+    pub(in crate::instructions) pieces: Vec<Piece>,
+    /// An element outside of the tensor.
+    pub(in crate::instructions) fill: Vec<u8>,
+    /// Are subnormal `f32` elements read as zero?
+    pub(in crate::instructions) flushes: bool,
+    pub(in crate::instructions) combine: Option<Combine>,
+    /// Bytes of each target that may not be touched meanwhile.
+    pub(in crate::instructions) held: Held,
+    /// The same of a shared source.
+    pub(in crate::instructions) held_source: Option<Held>,
+    pub(in crate::instructions) operation: Operation,
+    pub(in crate::instructions) line: u32,
+}
+
+impl AsyncOperation for Load {
+    fn complete(&mut self, cluster: &mut Cluster, grid: &Grid, issuer: Issuer) -> Result<(), Trap> {
+        self.copy(cluster, grid).map_err(|kind| Trap::new(issuer.lane, kind))
+    }
+
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+impl Load {
+    fn copy(&self, cluster: &mut Cluster, grid: &Grid) -> Result<(), FaultKind> {
+        for piece in &self.pieces {
+            let mut buffer = [0; 16];
+            let bytes = &mut buffer[..piece.bytes as usize];
+            match (piece.other, self.source) {
+                (None, _) => bytes.chunks_mut(self.fill.len()).for_each(|element| element.copy_from_slice(&self.fill)),
+                (Some(address), Source::Global) => async_access::load_global(grid, address, bytes)?,
+                (Some(offset), Source::Shared(rank)) => {
+                    let place = Place { rank, offset: offset as u32 };
+                    async_access::load_shared(cluster, &self.operation, place, bytes, Touch::plain("bulk copy's load", self.line))?;
+                }
+            }
+            if self.flushes {
+                bytes.chunks_exact_mut(4).for_each(flush);
+            }
+            for &rank in &self.targets {
+                let place = Place { rank, offset: piece.shared };
+                self.put(cluster, place, bytes)?;
+            }
+        }
+        if let (Some(held), Source::Shared(rank)) = (&self.held_source, self.source) {
+            cluster.ctas[rank].shared.clear_pending(held.range.clone(), held.owner);
+        }
+        let done = self.operation.done();
+        for &rank in &self.targets {
+            let place = Place { rank, offset: self.mbarrier };
+            mbarrier::complete_bytes(cluster, place, self.transaction_bytes, std::slice::from_ref(&self.held), &done)?;
+        }
+        cluster.happened();
+        Ok(())
+    }
+
+    fn put(&self, cluster: &mut Cluster, place: Place, bytes: &[u8]) -> Result<(), FaultKind> {
+        let Some(combine) = self.combine else {
+            return async_access::store_shared(cluster, &self.operation, place, bytes, Touch::plain("bulk copy", self.line));
+        };
+        let touch = Touch { strong: true, ..Touch::plain("bulk reduction", self.line) };
+        for (element, bytes) in (0..).zip(bytes.chunks_exact(combine.ty.bytes() as usize)) {
+            let place = Place { offset: place.offset + element * combine.ty.bytes(), ..place };
+            let value = little_endian(bytes);
+            async_access::update_shared(cluster, &self.operation, place, combine.ty.bytes(), touch, |old| combine.apply(old, value, false))?;
+        }
+        Ok(())
+    }
+}
+
+/// A copy from the issuer's shared memory to global memory.
+pub(in crate::instructions) struct Store {
+    pub(in crate::instructions) rank: usize,
+    pub(in crate::instructions) pieces: Vec<Piece>,
+    pub(in crate::instructions) combine: Option<Combine>,
+    /// Bytes that may not be written before they are read.
+    pub(in crate::instructions) held: Held,
+    /// What was read, once it was.
+    pub(in crate::instructions) buffer: Option<Vec<[u8; 16]>>,
+    /// The bulk group of its thread.
+    pub(in crate::instructions) group: u64,
+    pub(in crate::instructions) operation: Operation,
+    pub(in crate::instructions) line: u32,
+}
+
+impl AsyncOperation for Store {
+    fn complete(&mut self, cluster: &mut Cluster, grid: &Grid, issuer: Issuer) -> Result<(), Trap> {
+        self.read(cluster)
+            .and_then(|()| self.write(grid))
+            .map_err(|kind| Trap::new(issuer.lane, kind))?;
+        cluster.happened();
+        Ok(())
+    }
+
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+impl Store {
+    /// Reads shared memory, if that was not done: what `wait_group.read` waits for.
+    pub(super) fn read(&mut self, cluster: &mut Cluster) -> Result<(), FaultKind> {
+        if self.buffer.is_some() {
+            return Ok(());
+        }
+        let mut buffer = Vec::with_capacity(self.pieces.len());
+        for piece in &self.pieces {
+            let mut bytes = [0; 16];
+            if piece.other.is_some() {
+                let place = Place { rank: self.rank, offset: piece.shared };
+                let touch = Touch::plain("bulk copy's load", self.line);
+                async_access::load_shared(cluster, &self.operation, place, &mut bytes[..piece.bytes as usize], touch)?;
+            }
+            buffer.push(bytes);
+        }
+        cluster.ctas[self.rank].shared.clear_pending(self.held.range.clone(), self.held.owner);
+        self.buffer = Some(buffer);
+        Ok(())
+    }
+
+    fn write(&self, grid: &Grid) -> Result<(), FaultKind> {
+        for (piece, bytes) in self.pieces.iter().zip(self.buffer.iter().flatten()) {
+            let Some(address) = piece.other else { continue };
+            let bytes = &bytes[..piece.bytes as usize];
+            let Some(combine) = self.combine else {
+                async_access::store_global(grid, address, bytes)?;
+                continue;
+            };
+            let size = combine.ty.bytes();
+            for (element, bytes) in (0..).zip(bytes.chunks_exact(size as usize)) {
+                let value = little_endian(bytes);
+                let address = address + u64::from(element * size);
+                async_access::update_global(grid, address, size, |old| combine.apply(old, value, true))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Combine {
+    fn apply(self, old: u128, value: u128, is_global: bool) -> u128 {
+        atomic::apply(self.reduction, self.ty, old, value, 0, is_global)
+    }
+}
+
+fn little_endian(bytes: &[u8]) -> u128 {
+    bytes.iter().rev().fold(0, |value, &byte| value << 8 | u128::from(byte))
+}
+
+/// Makes a subnormal `f32` a zero of its sign.
+fn flush(bytes: &mut [u8]) {
+    let bits = little_endian(bytes) as u32;
+    if f32::from_bits(bits).is_subnormal() {
+        bytes.copy_from_slice(&(bits & 0x8000_0000).to_le_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_cut_into_pieces_of_16_bytes() {
+        let piece = |shared, other| Piece { shared, other: Some(other), bytes: 16 };
+        assert_eq!(pieces(64, 0x1000, 48), [piece(64, 0x1000), piece(80, 0x1010), piece(96, 0x1020)]);
+    }
+
+    #[test]
+    fn subnormals_become_zeros_of_their_sign() {
+        let flushed = |bits: u32| {
+            let mut bytes = bits.to_le_bytes();
+            flush(&mut bytes);
+            u32::from_le_bytes(bytes)
+        };
+        assert_eq!([1, 0x8000_0001, 0x0080_0000, 0x7f80_0000].map(flushed), [0, 0x8000_0000, 0x0080_0000, 0x7f80_0000]);
+    }
+}

@@ -1,0 +1,121 @@
+//! Fences: `membar`, `fence` (PTX ISA, 9.7.13.4).
+
+use crate::counters::Class;
+use crate::fault::Trap;
+use crate::instructions::{Address, Form, Instruction, Progress, Unsupported, ordering};
+use crate::machine::Cx;
+use crate::ptx::{Space, Type};
+
+/// A fence.
+struct Fence {
+    kind: Kind,
+}
+
+enum Kind {
+    /// Between accesses of the generic proxy. What a thread did itself it always sees in order, and others learn of it by a barrier or
+    /// by a pair of a release and an acquire, so a fence alone orders nothing for the race detector.
+    Memory,
+    /// Towards the async proxy, for shared memory.
+    Async,
+    /// For a tensor map that was changed in memory.
+    TensorMap(Option<Address>),
+}
+
+/// Decodes `membar`.
+pub(crate) fn decode_membar(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
+    if form.flag("proxy") {
+        return decode_proxy(form);
+    }
+    if !(form.flag("cta") || form.flag("gl") || form.flag("sys")) {
+        return Err(form.error("`membar` needs a level: `.cta`, `.gl` or `.sys`"));
+    }
+    Ok(Box::new(Fence { kind: Kind::Memory }))
+}
+
+/// Decodes `fence`.
+pub(crate) fn decode_fence(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
+    if form.flag("proxy") {
+        return decode_proxy(form);
+    }
+    if form.flag("mbarrier_init") {
+        if !(form.flag("release") && form.flag("cluster")) {
+            return Err(form.error("`fence.mbarrier_init` is always `fence.mbarrier_init.release.cluster`"));
+        }
+        return Ok(Box::new(Fence { kind: Kind::Memory }));
+    }
+    let semantics = form.modifier_where(|modifier| matches!(modifier, "sc" | "acq_rel" | "acquire" | "release"));
+    take_restriction(form, semantics)?;
+    if ordering::take_scope(form).is_none() {
+        return Err(form.error("`fence` needs a scope: `.cta`, `.cluster`, `.gpu` or `.sys`"));
+    }
+    Ok(Box::new(Fence { kind: Kind::Memory }))
+}
+
+/// Takes `.sync_restrict::shared::..`, which belongs to one direction.
+fn take_restriction(form: &mut Form<'_>, semantics: Option<&str>) -> Result<(), Unsupported> {
+    let Some(restriction) = form.modifier_where(|modifier| modifier.starts_with("sync_restrict")) else { return Ok(()) };
+    match (semantics, restriction) {
+        (Some("acquire"), "sync_restrict::shared::cluster") | (Some("release"), "sync_restrict::shared::cta") => Ok(()),
+        _ => Err(form.error(format!("`.{restriction}` does not go with this fence"))),
+    }
+}
+
+fn decode_proxy(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
+    let proxy = form.next_modifier().unwrap_or("");
+    let kind = match proxy {
+        "alias" => Kind::Memory,
+        "async" => {
+            let is_global = form.flag("global");
+            let is_shared = form.flag("shared::cta") || form.flag("shared::cluster");
+            if is_global && is_shared {
+                return Err(form.error("one space at most may be named"));
+            }
+            // Global memory has no race detector, so there is nothing to order.
+            if is_global { Kind::Memory } else { Kind::Async }
+        }
+        "async::generic" => {
+            let semantics = form.modifier_where(|modifier| matches!(modifier, "acquire" | "release"));
+            take_restriction(form, semantics)?;
+            if !form.flag("cluster") {
+                return Err(form.error("`fence.proxy.async::generic` has the scope `.cluster`"));
+            }
+            Kind::Async
+        }
+        "tensormap::generic" => {
+            let is_acquire = form.one_of(&[("acquire", true), ("release", false)]);
+            let is_acquire = is_acquire.ok_or_else(|| form.error("a fence of tensor maps is `.acquire` or `.release`"))?;
+            if ordering::take_scope(form).is_none() {
+                return Err(form.error("a fence of tensor maps needs a scope"));
+            }
+            if is_acquire {
+                let address = form.address(Space::Generic)?;
+                if form.source(Type::U32)? != crate::instructions::Value::Bits(128) {
+                    return Err(form.error("a tensor map has 128 bytes"));
+                }
+                Kind::TensorMap(Some(address))
+            } else {
+                Kind::TensorMap(None)
+            }
+        }
+        _ => return Err(form.error(format!("the simulator does not know the proxy `.{proxy}`"))),
+    };
+    Ok(Box::new(Fence { kind }))
+}
+
+impl Instruction for Fence {
+    fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
+        match self.kind {
+            Kind::Memory | Kind::TensorMap(None) => {}
+            Kind::TensorMap(Some(address)) => drop(cx.addresses(address)?),
+            Kind::Async => {
+                let warp = cx.cluster.clocks.warp(cx.rank, cx.warp.index);
+                cx.cluster.clocks.fence_proxy_async_together(warp, cx.lanes);
+            }
+        }
+        Ok(Progress::Done)
+    }
+
+    fn class(&self) -> Class {
+        Class::Barrier
+    }
+}

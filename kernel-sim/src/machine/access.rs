@@ -1,0 +1,328 @@
+//! Accesses of a warp to memory: which memory each lane means, every check, and what is counted.
+
+use crate::counters::LineCounters;
+use crate::fault::{FaultKind, Trap};
+use crate::lanes::{Lanes, Row, WARP, WideRow};
+use crate::machine::{Access, Cx, Grid, window};
+use crate::memory::{Agent, Allocation, Touch};
+use crate::ptx::Space;
+
+/// Where the rank of a CTA begins in a shared address: 0 is the own CTA, `r + 1` the one of rank `r`.
+const RANK_SHIFT: u32 = 24;
+
+/// What an address means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Place {
+    /// Global memory.
+    Global(u64),
+    /// Shared memory of the CTA with that rank in the cluster.
+    Shared { rank: usize, offset: u64 },
+    /// Local memory of the thread.
+    Local(u64),
+    /// The kernel's parameters.
+    Param(u64),
+}
+
+/// The memories that an instruction may reach.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Window {
+    Global,
+    Shared,
+    Local,
+    Param,
+}
+
+impl Cx<'_> {
+    /// What an address of that space means to the warp's threads.
+    pub(crate) fn resolve(&self, space: Space, address: u64) -> Result<Place, FaultKind> {
+        let (window, address) = window_of(space, address);
+        Ok(match window {
+            Window::Global => Place::Global(address),
+            Window::Local => Place::Local(address),
+            Window::Param => Place::Param(address),
+            Window::Shared => {
+                let (rank, offset) = self.shared_place(space, address, 0)?;
+                Place::Shared { rank, offset }
+            }
+        })
+    }
+
+    /// Loads: checks every access and counts it. Lanes that do not execute read 0.
+    pub(crate) fn load(&mut self, access: Access, addresses: &Row) -> Result<WideRow, Trap> {
+        self.check_alignment(access, addresses)?;
+        let mut row = [0; WARP];
+        self.in_each_window(access.space, addresses, |cx, window, lanes, addresses| match window {
+            Window::Global => cx.load_global(access, lanes, addresses, &mut row),
+            Window::Shared => cx.load_shared(access, lanes, addresses, &mut row),
+            Window::Local => each_lane(lanes, |lane| {
+                row[lane] = cx.warp.local.load(lane, addresses[lane], access.bytes, cx.grid.allow_uninitialised)?;
+                Ok(())
+            }),
+            Window::Param => each_lane(lanes, |lane| {
+                row[lane] = cx.grid.load_param(addresses[lane], access.bytes)?;
+                Ok(())
+            }),
+        })?;
+        Ok(row)
+    }
+
+    /// Stores the low `access.bytes` bytes of each value: checks every access and counts it.
+    pub(crate) fn store(&mut self, access: Access, addresses: &Row, values: &WideRow) -> Result<(), Trap> {
+        self.check_alignment(access, addresses)?;
+        self.in_each_window(access.space, addresses, |cx, window, lanes, addresses| match window {
+            Window::Global => cx.store_global(access, lanes, addresses, values),
+            Window::Shared => cx.store_shared(access, lanes, addresses, values),
+            Window::Local => each_lane(lanes, |lane| cx.warp.local.store(lane, addresses[lane], access.bytes, values[lane])),
+            Window::Param => each_lane(lanes, |lane| Err(FaultKind::ReadOnly { space: Space::Param, address: addresses[lane] })),
+        })
+    }
+
+    /// Replaces the bytes at each address by what `update` makes of them, one lane after the other, each indivisibly; gives what was there.
+    pub(crate) fn update(&mut self, access: Access, addresses: &Row, update: &dyn Fn(usize, u128) -> u128) -> Result<WideRow, Trap> {
+        self.check_alignment(access, addresses)?;
+        let access = Access { strong: true, ..access };
+        let mut row = [0; WARP];
+        self.in_each_window(access.space, addresses, |cx, window, lanes, addresses| match window {
+            Window::Global => cx.update_global(access, lanes, addresses, update, &mut row),
+            Window::Shared => cx.update_shared(access, lanes, addresses, update, &mut row),
+            Window::Local => each_lane(lanes, |lane| {
+                let local = &mut cx.warp.local;
+                row[lane] = local.load(lane, addresses[lane], access.bytes, cx.grid.allow_uninitialised)?;
+                local.store(lane, addresses[lane], access.bytes, update(lane, row[lane]))
+            }),
+            Window::Param => each_lane(lanes, |lane| Err(FaultKind::ReadOnly { space: Space::Param, address: addresses[lane] })),
+        })?;
+        Ok(row)
+    }
+
+    fn check_alignment(&self, access: Access, addresses: &Row) -> Result<(), Trap> {
+        let below = u64::from(access.alignment.max(1)) - 1;
+        match self.lanes.into_iter().find(|&lane| addresses[lane] & below != 0) {
+            None => Ok(()),
+            Some(lane) => {
+                let (space, address, alignment) = (access.space, addresses[lane], access.alignment);
+                Err(Trap::new(lane, FaultKind::Misaligned { space, address, alignment }))
+            }
+        }
+    }
+
+    /// Executes the part of each memory that the lanes mean, and gives the fault of the lowest lane.
+    fn in_each_window(
+        &mut self,
+        space: Space,
+        addresses: &Row,
+        mut execute: impl FnMut(&mut Self, Window, Lanes, &Row) -> Result<(), Trap>,
+    ) -> Result<(), Trap> {
+        let lanes = self.lanes;
+        match space {
+            Space::Global | Space::Const => return execute(self, Window::Global, lanes, addresses),
+            Space::Shared | Space::SharedCluster => return execute(self, Window::Shared, lanes, addresses),
+            Space::Local => return execute(self, Window::Local, lanes, addresses),
+            Space::Param => return execute(self, Window::Param, lanes, addresses),
+            Space::Generic => {}
+        }
+        let mut inner = *addresses;
+        let mut rest = lanes;
+        let mut fault: Option<Trap> = None;
+        while let Some(lane) = rest.lowest() {
+            let (window, _) = window_of(space, addresses[lane]);
+            let mut same = Lanes::NONE;
+            for lane in rest {
+                let (own, address) = window_of(space, addresses[lane]);
+                if own == window {
+                    inner[lane] = address;
+                    same = same.or(Lanes::of(lane));
+                }
+            }
+            rest = rest.without(same);
+            if let Err(trap) = execute(self, window, same, &inner)
+                && fault.as_ref().is_none_or(|fault| trap.lane < fault.lane)
+            {
+                fault = Some(trap);
+            }
+        }
+        fault.map_or(Ok(()), Err)
+    }
+
+    fn load_global(&mut self, access: Access, lanes: Lanes, addresses: &Row, row: &mut WideRow) -> Result<(), Trap> {
+        let grid = self.grid;
+        self.here().global.record_load(lanes, addresses, access.bytes);
+        let mut last = None;
+        each_lane(lanes, |lane| {
+            let (allocation, offset) = find(grid, &mut last, addresses[lane], access.bytes)?;
+            check_written(grid, allocation, offset, access)?;
+            row[lane] = pieces(access).rev().fold(0, |value, piece| {
+                let bytes = access.bytes.min(access.alignment);
+                value << (8 * (bytes % 16)) | allocation.load(offset + piece, bytes)
+            });
+            Ok(())
+        })
+    }
+
+    fn store_global(&mut self, access: Access, lanes: Lanes, addresses: &Row, values: &WideRow) -> Result<(), Trap> {
+        let grid = self.grid;
+        self.here().global.record_store(lanes, addresses, access.bytes);
+        let mut last = None;
+        each_lane(lanes, |lane| {
+            let (allocation, offset) = find(grid, &mut last, addresses[lane], access.bytes)?;
+            check_writable(allocation, access, addresses[lane])?;
+            for piece in pieces(access) {
+                allocation.store(offset + piece, access.bytes.min(access.alignment), values[lane] >> (8 * piece));
+            }
+            Ok(())
+        })
+    }
+
+    fn update_global(
+        &mut self,
+        access: Access,
+        lanes: Lanes,
+        addresses: &Row,
+        update: &dyn Fn(usize, u128) -> u128,
+        row: &mut WideRow,
+    ) -> Result<(), Trap> {
+        let grid = self.grid;
+        self.here().global.record_update(lanes, addresses, access.bytes);
+        let mut last = None;
+        each_lane(lanes, |lane| {
+            let (allocation, offset) = find(grid, &mut last, addresses[lane], access.bytes)?;
+            check_writable(allocation, access, addresses[lane])?;
+            check_written(grid, allocation, offset, access)?;
+            row[lane] = allocation.update(offset, access.bytes, |old| update(lane, old));
+            Ok(())
+        })
+    }
+
+    fn load_shared(&mut self, access: Access, lanes: Lanes, addresses: &Row, row: &mut WideRow) -> Result<(), Trap> {
+        self.here().shared.record_load(lanes, addresses, access.bytes);
+        let (warp, touch) = self.toucher(access);
+        each_lane(lanes, |lane| {
+            let (rank, offset) = self.shared_place(access.space, addresses[lane], access.bytes)?;
+            let cluster = &mut *self.cluster;
+            row[lane] = cluster.ctas[rank].shared.load(Agent::Thread { warp, lane }, &cluster.clocks, offset, access.bytes, touch)?;
+            Ok(())
+        })
+    }
+
+    fn store_shared(&mut self, access: Access, lanes: Lanes, addresses: &Row, values: &WideRow) -> Result<(), Trap> {
+        self.here().shared.record_store(lanes, addresses, access.bytes);
+        let (warp, touch) = self.toucher(access);
+        each_lane(lanes, |lane| {
+            let (rank, offset) = self.shared_place(access.space, addresses[lane], access.bytes)?;
+            let cluster = &mut *self.cluster;
+            let shared = &mut cluster.ctas[rank].shared;
+            shared.store(Agent::Thread { warp, lane }, &cluster.clocks, offset, access.bytes, values[lane], touch)
+        })
+    }
+
+    fn update_shared(
+        &mut self,
+        access: Access,
+        lanes: Lanes,
+        addresses: &Row,
+        update: &dyn Fn(usize, u128) -> u128,
+        row: &mut WideRow,
+    ) -> Result<(), Trap> {
+        self.here().shared.record_update(lanes, addresses, access.bytes);
+        let (warp, touch) = self.toucher(access);
+        each_lane(lanes, |lane| {
+            let (rank, offset) = self.shared_place(access.space, addresses[lane], access.bytes)?;
+            let cluster = &mut *self.cluster;
+            let shared = &mut cluster.ctas[rank].shared;
+            let agent = Agent::Thread { warp, lane };
+            row[lane] = shared.update(agent, &cluster.clocks, offset, access.bytes, touch, |old| update(lane, old))?;
+            Ok(())
+        })
+    }
+
+    /// What the instruction's source line did.
+    fn here(&mut self) -> &mut LineCounters {
+        self.cluster.counters.at(self.line)
+    }
+
+    /// The warp's number in its cluster, and the access as races show it.
+    fn toucher(&self, access: Access) -> (usize, Touch) {
+        let touch = Touch { name: access.name, line: self.line.line, strong: access.strong };
+        (self.cluster.clocks.warp(self.rank, self.warp.index), touch)
+    }
+
+    /// The CTA that a shared address means, and the offset in its memory.
+    fn shared_place(&self, space: Space, address: u64, bytes: u32) -> Result<(usize, u64), FaultKind> {
+        let (rank, offset) = (address >> RANK_SHIFT, address & ((1 << RANK_SHIFT) - 1));
+        let nearest = match rank.checked_sub(1) {
+            None => return Ok((self.rank, offset)),
+            Some(rank) if rank == self.rank as u64 => return Ok((self.rank, offset)),
+            Some(_) if space == Space::Shared => "it is of another program of the cluster, so `.shared::cluster` is wanted".to_owned(),
+            Some(rank) if rank < self.cluster.ctas.len() as u64 => return Ok((rank as usize, offset)),
+            Some(_) => format!("the cluster has {} programs", self.cluster.ctas.len()),
+        };
+        Err(FaultKind::OutOfBounds { space: Space::Shared, address, bytes, nearest: Some(nearest) })
+    }
+}
+
+impl Grid {
+    fn load_param(&self, offset: u64, bytes: u32) -> Result<u128, FaultKind> {
+        let end = offset.checked_add(u64::from(bytes)).filter(|&end| end <= self.params.len() as u64);
+        match end {
+            Some(end) => Ok(self.params[offset as usize..end as usize].iter().rev().fold(0, |value, &byte| value << 8 | u128::from(byte))),
+            None => {
+                let nearest = Some(format!("the parameters have {} bytes", self.params.len()));
+                Err(FaultKind::OutOfBounds { space: Space::Param, address: offset, bytes, nearest })
+            }
+        }
+    }
+}
+
+/// The memory that an address means, and the address there.
+fn window_of(space: Space, address: u64) -> (Window, u64) {
+    match space {
+        Space::Global | Space::Const => (Window::Global, address),
+        Space::Shared | Space::SharedCluster => (Window::Shared, address),
+        Space::Local => (Window::Local, address),
+        Space::Param => (Window::Param, address),
+        Space::Generic if window::SHARED.contains(&address) => (Window::Shared, address - window::SHARED.start),
+        Space::Generic if window::LOCAL.contains(&address) => (Window::Local, address - window::LOCAL.start),
+        Space::Generic if window::PARAM.contains(&address) => (Window::Param, address - window::PARAM.start),
+        Space::Generic => (Window::Global, address),
+    }
+}
+
+fn each_lane(lanes: Lanes, mut execute: impl FnMut(usize) -> Result<(), FaultKind>) -> Result<(), Trap> {
+    lanes.into_iter().try_for_each(|lane| execute(lane).map_err(|kind| Trap::new(lane, kind)))
+}
+
+/// Finds an allocation; mostly it is that of the last lane.
+fn find<'a>(grid: &'a Grid, last: &mut Option<&'a Allocation>, address: u64, bytes: u32) -> Result<(&'a Allocation, u64), FaultKind> {
+    if let Some(allocation) = last
+        && allocation.holds(address, bytes)
+    {
+        return Ok((allocation, address - allocation.address()));
+    }
+    let (allocation, offset) = grid.global.find(address, bytes)?;
+    *last = Some(allocation);
+    Ok((allocation, offset))
+}
+
+fn check_written(grid: &Grid, allocation: &Allocation, offset: u64, access: Access) -> Result<(), FaultKind> {
+    if grid.allow_uninitialised {
+        return Ok(());
+    }
+    let bytes = access.bytes.min(access.alignment);
+    match pieces(access).find_map(|piece| allocation.first_unwritten(offset + piece, bytes)) {
+        None => Ok(()),
+        Some(offset) => Err(FaultKind::UninitialisedMemory { space: access.space, address: allocation.address() + offset }),
+    }
+}
+
+fn check_writable(allocation: &Allocation, access: Access, address: u64) -> Result<(), FaultKind> {
+    match allocation.is_read_only() {
+        true => Err(FaultKind::ReadOnly { space: access.space, address }),
+        false => Ok(()),
+    }
+}
+
+/// The offsets of the parts of an access that are aligned to their size: most often one.
+fn pieces(access: Access) -> impl DoubleEndedIterator<Item = u64> {
+    let bytes = access.bytes.min(access.alignment).max(1);
+    (0..access.bytes / bytes).map(move |piece| u64::from(piece * bytes))
+}

@@ -1,0 +1,221 @@
+//! The lanes of a warp that run together, how branches part them and where they meet again.
+//!
+//! A warp is a set of groups, each with a place in the program. A branch that sends lanes two ways suspends the group at the branch's
+//! immediate post-dominator and lets two groups run; lanes that come to that place join the suspended group, and when none
+//! is missing it goes on. Unlike with a stack, every group that is not suspended can run, so lanes may wait for lanes on the other side of a branch
+//! (ElTantawy et al., *A scalable multi-path microarchitecture for efficient GPU control flow*, 2014).
+
+use crate::lanes::Lanes;
+
+/// Lanes that run together.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    /// The step that comes next.
+    pub(crate) place: u32,
+    pub(crate) lanes: Lanes,
+    pub(crate) state: State,
+    /// The group that the lanes join at its place.
+    parent: Option<usize>,
+}
+
+/// What a group does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum State {
+    Running,
+    /// Until that many groups have joined it or ended.
+    Suspended {
+        missing: u32,
+    },
+    /// Until more happened in the cluster than this.
+    Blocked {
+        events: u64,
+    },
+    /// Until all of these lanes have come to the same place.
+    Meeting {
+        lanes: Lanes,
+    },
+    /// Until all running lanes have come to the same place.
+    MeetingAll,
+}
+
+/// The groups of a warp.
+#[derive(Debug)]
+pub(crate) struct Groups {
+    slots: Vec<Option<Group>>,
+}
+
+impl Groups {
+    /// All lanes, at the first step.
+    pub(crate) fn new(lanes: Lanes) -> Groups {
+        Groups { slots: vec![Some(Group { place: 0, lanes, state: State::Running, parent: None })] }
+    }
+
+    pub(crate) fn get(&self, group: usize) -> Option<&Group> {
+        self.slots.get(group).and_then(Option::as_ref)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &Group)> {
+        self.slots.iter().enumerate().filter_map(|(number, slot)| Some((number, slot.as_ref()?)))
+    }
+
+    pub(crate) fn set_state(&mut self, group: usize, state: State) {
+        if let Some(group) = self.slots[group].as_mut() {
+            group.state = state;
+        }
+    }
+
+    /// Sends all lanes of a group to one place.
+    pub(crate) fn go(&mut self, group: usize, place: u32) {
+        let Some(mover) = self.slots[group].as_mut() else { return };
+        mover.place = place;
+        mover.state = State::Running;
+        self.join_if_there(group);
+    }
+
+    /// Parts a group: each set of lanes goes to its place; they meet again at `meeting`.
+    pub(crate) fn part(&mut self, group: usize, ways: &[(Lanes, u32)], meeting: Option<u32>) {
+        if let [(_, place)] = ways {
+            return self.go(group, *place);
+        }
+        let Some(parted) = self.slots[group].clone() else { return };
+        let at_parent = parted.parent.and_then(|parent| self.get(parent)).map(|parent| parent.place);
+        if meeting.is_none() || meeting == at_parent {
+            // They meet where the group would join its parent anyway, or nowhere: its parts are its equals.
+            self.add_missing(parted.parent, ways.len() as u32);
+            self.slots[group] = None;
+            ways.iter().for_each(|&(lanes, place)| self.add(lanes, place, parted.parent));
+            self.one_less_missing(parted.parent);
+        } else if let Some(meeting) = meeting {
+            let state = State::Suspended { missing: ways.len() as u32 };
+            self.slots[group] = Some(Group { place: meeting, lanes: Lanes::NONE, state, parent: parted.parent });
+            ways.iter().for_each(|&(lanes, place)| self.add(lanes, place, Some(group)));
+        }
+    }
+
+    /// Ends lanes of a group. Those that are left go on at `place`.
+    pub(crate) fn end(&mut self, group: usize, ended: Lanes, place: u32) {
+        let Some(ending) = self.slots[group].as_mut() else { return };
+        ending.lanes = ending.lanes.without(ended);
+        if ending.lanes.is_empty() {
+            let parent = ending.parent;
+            self.slots[group] = None;
+            self.one_less_missing(parent);
+        } else {
+            self.go(group, place);
+        }
+    }
+
+    fn add(&mut self, lanes: Lanes, place: u32, parent: Option<usize>) {
+        let group = Some(Group { place, lanes, state: State::Running, parent });
+        let number = self.slots.iter().position(Option::is_none).unwrap_or(self.slots.len());
+        if number == self.slots.len() {
+            self.slots.push(group);
+        } else {
+            self.slots[number] = group;
+        }
+        self.join_if_there(number);
+    }
+
+    fn join_if_there(&mut self, group: usize) {
+        let Some(mover) = self.get(group) else { return };
+        let (place, lanes, parent) = (mover.place, mover.lanes, mover.parent);
+        let Some(number) = parent else { return };
+        let Some(waiting) = self.slots[number].as_mut() else { return };
+        if waiting.place == place {
+            waiting.lanes = waiting.lanes.or(lanes);
+            self.slots[group] = None;
+            self.one_less_missing(parent);
+        }
+    }
+
+    fn add_missing(&mut self, group: Option<usize>, count: u32) {
+        if let Some(Group { state: State::Suspended { missing }, .. }) = group.and_then(|group| self.slots[group].as_mut()) {
+            *missing += count;
+        }
+    }
+
+    /// One of a suspended group's parts has joined it or ended.
+    fn one_less_missing(&mut self, group: Option<usize>) {
+        let Some(number) = group else { return };
+        let Some(waiting) = self.slots[number].as_mut() else { return };
+        let State::Suspended { missing } = &mut waiting.state else { return };
+        *missing -= 1;
+        if *missing > 0 {
+            return;
+        }
+        if waiting.lanes.is_empty() {
+            let parent = waiting.parent;
+            self.slots[number] = None;
+            self.one_less_missing(parent);
+        } else {
+            let place = waiting.place;
+            self.go(number, place);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn running(groups: &Groups) -> Vec<(u32, u32)> {
+        let mut all: Vec<(u32, u32)> =
+            groups.iter().filter(|(_, group)| group.state == State::Running).map(|(_, group)| (group.lanes.0, group.place)).collect();
+        all.sort_unstable();
+        all
+    }
+
+    fn group_of(groups: &Groups, lanes: u32) -> usize {
+        groups.iter().find(|(_, group)| group.lanes.0 == lanes && group.state == State::Running).unwrap().0
+    }
+
+    #[test]
+    fn two_sides_meet() {
+        let mut groups = Groups::new(Lanes(0xf));
+        groups.part(0, &[(Lanes(3), 10), (Lanes(12), 20)], Some(30));
+        assert_eq!(running(&groups), [(3, 10), (12, 20)]);
+        groups.go(group_of(&groups, 3), 30);
+        assert_eq!(running(&groups), [(12, 20)]);
+        groups.go(group_of(&groups, 12), 30);
+        assert_eq!(running(&groups), [(15, 30)]);
+    }
+
+    #[test]
+    fn lanes_that_leave_a_loop_wait_for_the_others() {
+        let mut groups = Groups::new(Lanes(7));
+        // Step 5 is the loop's test, 9 its exit.
+        for round in [1, 2] {
+            let group = group_of(&groups, 7 & !(round - 1));
+            let stays = groups.get(group).unwrap().lanes.without(Lanes(round));
+            groups.part(group, &[(Lanes(round), 9), (stays, 6)], Some(9));
+            assert_eq!(running(&groups), [(stays.0, 6)]);
+        }
+        groups.go(group_of(&groups, 4), 9);
+        assert_eq!(running(&groups), [(7, 9)]);
+        assert_eq!(groups.iter().count(), 1);
+    }
+
+    #[test]
+    fn lanes_that_end_are_not_waited_for() {
+        let mut groups = Groups::new(Lanes(3));
+        groups.part(0, &[(Lanes(1), 10), (Lanes(2), 20)], Some(30));
+        groups.end(group_of(&groups, 1), Lanes(1), 11);
+        groups.go(group_of(&groups, 2), 30);
+        assert_eq!(running(&groups), [(2, 30)]);
+        groups.end(group_of(&groups, 2), Lanes(2), 31);
+        assert_eq!(groups.iter().count(), 0);
+    }
+
+    #[test]
+    fn branches_nest() {
+        let mut groups = Groups::new(Lanes(0xff));
+        groups.part(0, &[(Lanes(0xf), 10), (Lanes(0xf0), 20)], Some(30));
+        groups.part(group_of(&groups, 0xf), &[(Lanes(3), 11), (Lanes(12), 12)], Some(15));
+        groups.go(group_of(&groups, 3), 15);
+        groups.go(group_of(&groups, 12), 15);
+        assert_eq!(running(&groups), [(0xf, 15), (0xf0, 20)]);
+        groups.go(group_of(&groups, 0xf), 30);
+        groups.go(group_of(&groups, 0xf0), 30);
+        assert_eq!(running(&groups), [(0xff, 30)]);
+    }
+}

@@ -1,0 +1,184 @@
+//! Launches: checked as the driver checks them, then run cluster by cluster on the host's cores.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rayon::prelude::*;
+
+use crate::counters::Counters;
+use crate::fault::Fault;
+use crate::lanes::WARP;
+use crate::machine::run::{ClusterRun, Job, run_in_turns};
+use crate::machine::{Gpu, Grid};
+use crate::memory::GlobalMemory;
+use crate::program::Program;
+
+/// A launch of a kernel.
+#[derive(Clone, Debug)]
+pub struct Launch<'a> {
+    /// CTAs along each axis.
+    pub grid: [u32; 3],
+    /// Threads of a CTA along each axis.
+    pub block: [u32; 3],
+    /// CTAs of a cluster along each axis; none: each CTA is alone.
+    pub cluster: Option<[u32; 3]>,
+    /// Dynamic shared memory of a CTA, in bytes.
+    pub shared_bytes: u32,
+    /// The bytes of each parameter, in order.
+    pub params: &'a [&'a [u8]],
+    /// How it is run.
+    pub options: Options,
+}
+
+impl<'a> Launch<'a> {
+    /// A launch without clusters and dynamic shared memory.
+    pub fn new(grid: [u32; 3], block: [u32; 3], params: &'a [&'a [u8]]) -> Launch<'a> {
+        Launch { grid, block, cluster: None, shared_bytes: 0, params, options: Options::default() }
+    }
+}
+
+/// How a launch is run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Picks the order in which warps have their turns and asynchronous operations happen: another one for each number.
+    /// With 0, warps run in order, each as far as it can, and asynchronous operations happen as late as possible.
+    pub seed: u64,
+    /// Is it no fault to read memory that nobody wrote?
+    pub allow_uninitialised: bool,
+    /// More instructions of one warp are a fault: the kernel probably never ends.
+    pub max_instructions: u64,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { seed: 0, allow_uninitialised: false, max_instructions: 1 << 32 }
+    }
+}
+
+/// Why a launch failed.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LaunchError {
+    /// The kernel did something wrong.
+    #[error(transparent)]
+    Fault(Box<Fault>),
+    /// No GPU would accept the launch: why.
+    #[error("launch of `{kernel}`: {reason}")]
+    Invalid {
+        /// The kernel.
+        kernel: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Runs a launch to its end.
+pub(crate) fn run(gpu: &Gpu, memory: &GlobalMemory, program: &Program, launch: &Launch<'_>) -> Result<Counters, LaunchError> {
+    let invalid = |reason: String| LaunchError::Invalid { kernel: program.name.clone(), reason };
+    let grid = grid(gpu, memory, program, launch).map_err(invalid)?;
+    let clusters: u64 = (0..3).map(|axis| u64::from(grid.grid[axis] / grid.cluster[axis])).product();
+    let job = Job { program, grid: &grid, seed: launch.options.seed, max_instructions: launch.options.max_instructions };
+    if program.is_cooperative {
+        let threads = launch.block.iter().product::<u32>();
+        let resident = gpu.num_sms * (2048 / threads).clamp(1, 32) / grid.cluster.iter().product::<u32>();
+        let mut counters = Counters::default();
+        run_in_turns(clusters, resident.max(1) as usize, &job, |done| counters.merge(&done)).map_err(LaunchError::Fault)?;
+        return Ok(counters);
+    }
+    // The first cluster that failed so far: those behind it need not run, those before it must.
+    let failed = AtomicU64::new(u64::MAX);
+    let outcome = (0..clusters).into_par_iter().filter(|number| *number < failed.load(Ordering::Relaxed)).map(|number| {
+        let mut run = ClusterRun::new(number, &job);
+        match run.run(&job) {
+            Ok(()) => (run.into_counters(), None),
+            Err(fault) => {
+                failed.fetch_min(number, Ordering::Relaxed);
+                (Counters::default(), Some((number, fault)))
+            }
+        }
+    });
+    let (counters, fault) = outcome.reduce(
+        || (Counters::default(), None),
+        |(mut counters, first), (others, second)| {
+            counters.merge(&others);
+            let fault = match (first, second) {
+                (Some(first), Some(second)) => Some(if first.0 <= second.0 { first } else { second }),
+                (first, second) => first.or(second),
+            };
+            (counters, fault)
+        },
+    );
+    match fault {
+        Some((_, fault)) => Err(LaunchError::Fault(fault)),
+        None => Ok(counters),
+    }
+}
+
+/// Checks a launch.
+fn grid(gpu: &Gpu, memory: &GlobalMemory, program: &Program, launch: &Launch<'_>) -> Result<Grid, String> {
+    let Launch { grid, block, .. } = *launch;
+    let threads = block.iter().map(|&extent| u64::from(extent)).product::<u64>();
+    if threads == 0 || threads > 1024 || block[2] > 64 {
+        return Err(format!("a block of {block:?} threads; there can be 1 to 1024, and at most 64 along z"));
+    }
+    if grid.contains(&0) || grid[0] > i32::MAX as u32 || grid[1] > 65535 || grid[2] > 65535 {
+        return Err(format!("a grid of {grid:?} CTAs; there can be 1 to 2147483647, 65535 and 65535"));
+    }
+    let required = |name: &str| program.directives.iter().find(|(directive, _)| directive == name).map(|(_, numbers)| numbers);
+    let extents = |numbers: &[u64]| -> [u64; 3] { std::array::from_fn(|axis| numbers.get(axis).copied().unwrap_or(1)) };
+    if let Some(wanted) = required("reqntid").map(|numbers| extents(numbers))
+        && wanted != block.map(u64::from)
+    {
+        return Err(format!("a block of {block:?} threads, and `.reqntid` asks for {wanted:?}"));
+    }
+    if let Some(limit) = required("maxntid").map(|numbers| extents(numbers).iter().product::<u64>())
+        && threads > limit
+    {
+        return Err(format!("a block of {threads} threads, and `.maxntid` allows {limit}"));
+    }
+    let from_text = required("reqnctapercluster").map(|numbers| extents(numbers).map(|extent| extent as u32));
+    if let (Some(wanted), Some(given)) = (from_text, launch.cluster)
+        && wanted != given
+    {
+        return Err(format!("clusters of {given:?} CTAs, and `.reqnctapercluster` asks for {wanted:?}"));
+    }
+    let asked = launch.cluster.or(from_text);
+    let cluster = asked.unwrap_or([1; 3]);
+    let ranks = cluster.iter().map(|&extent| u64::from(extent)).product::<u64>();
+    if ranks == 0 || ranks > 16 || (0..3).any(|axis| !grid[axis].is_multiple_of(cluster[axis].max(1))) {
+        return Err(format!("clusters of {cluster:?} CTAs in a grid of {grid:?}; 1 to 16 CTAs that divide the grid are possible"));
+    }
+    if ranks > 1 && gpu.compute_capability.0 < 9 {
+        return Err(format!("clusters, which {} does not have", gpu.name));
+    }
+    let total_shared_bytes = program.dynamic_shared_start.max(program.shared_bytes) + launch.shared_bytes;
+    if program.shared_bytes > 48 << 10 || total_shared_bytes > gpu.shared_bytes {
+        let (fixed, most) = (program.shared_bytes, gpu.shared_bytes);
+        return Err(format!(
+            "{fixed} bytes of static and {} of dynamic shared memory; 49152 and {most} in all are possible",
+            launch.shared_bytes
+        ));
+    }
+    if launch.params.len() != program.params.len() {
+        return Err(format!("{} parameters are given, and it has {}", launch.params.len(), program.params.len()));
+    }
+    let mut params = vec![0; program.params.last().map_or(0, |last| (last.offset + last.bytes) as usize)];
+    for (place, (param, given)) in program.params.iter().zip(launch.params).enumerate() {
+        if given.len() != param.bytes as usize {
+            return Err(format!("parameter {place} has {} bytes, and {} are given", param.bytes, given.len()));
+        }
+        params[param.offset as usize..][..given.len()].copy_from_slice(given);
+    }
+    debug_assert!(threads.div_ceil(WARP as u64) <= 32);
+    Ok(Grid {
+        global: memory.view(),
+        params,
+        grid,
+        block,
+        cluster,
+        is_explicit_cluster: asked.is_some(),
+        dynamic_shared_bytes: launch.shared_bytes,
+        total_shared_bytes,
+        num_sms: gpu.num_sms,
+        allow_uninitialised: launch.options.allow_uninitialised,
+    })
+}

@@ -1,0 +1,263 @@
+//! One step of a warp: which group goes on, and what its instruction does to it.
+
+use crate::counters::Class;
+use crate::fault::{FaultKind, Trap};
+use crate::instructions::{Convergence, Instruction, Progress, Register};
+use crate::lanes::{Lanes, Row, WARP};
+use crate::machine::groups::{Groups, State};
+use crate::machine::{Cluster, Cx, Grid, Warp};
+use crate::program::{Action, Program, Step};
+
+/// A warp that runs.
+pub(crate) struct Running {
+    /// Rank of its CTA.
+    pub(crate) rank: usize,
+    pub(crate) warp: Warp,
+    pub(crate) groups: Groups,
+    /// The group that ran last.
+    current: usize,
+}
+
+/// What became of a step.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Outcome {
+    /// Something was executed.
+    Stepped,
+    /// Something was executed that asks for others to go first.
+    Yielded,
+    /// No group can go on now.
+    Stuck,
+    /// No lane is left.
+    Ended,
+}
+
+/// A trap, and the step that it happened at.
+pub(crate) type Failure = (u32, Trap);
+
+impl Running {
+    pub(crate) fn new(rank: usize, warp: Warp) -> Running {
+        let groups = Groups::new(warp.live);
+        Running { rank, warp, groups, current: 0 }
+    }
+
+    /// Executes one instruction of one group. `turn` picks another group than the last one.
+    pub(crate) fn step(&mut self, program: &Program, grid: &Grid, cluster: &mut Cluster, turn: Option<u64>) -> Result<Outcome, Failure> {
+        if self.warp.live.is_empty() {
+            return Ok(Outcome::Ended);
+        }
+        let Some(group) = self.choose(cluster.events, turn) else { return Ok(Outcome::Stuck) };
+        self.current = group;
+        let Some((place, lanes)) = self.groups.get(group).map(|group| (group.place, group.lanes)) else { return Ok(Outcome::Stuck) };
+        let step = &program.steps[place as usize];
+        let failed = |trap| (place, trap);
+        self.warp.executed += 1;
+        if let Action::Work(work) = &step.action {
+            return self.work(work.as_ref(), (group, place), (program, grid), cluster).map_err(failed);
+        }
+        let active = self.guarded(step, lanes, program).map_err(failed)?;
+        match &step.action {
+            Action::Work(_) => Ok(Outcome::Stepped),
+            Action::Branch { target, reconverge } => {
+                cluster.counters.instruction(step.line, Class::Control, active);
+                let stay = lanes.without(active);
+                let ways = [(active, *target), (stay, place + 1)];
+                self.part(group, &ways, *reconverge);
+                Ok(Outcome::Stepped)
+            }
+            Action::BranchTable { index, targets, reconverge } => {
+                cluster.counters.instruction(step.line, Class::Control, active);
+                let cx = self.cx(active, (program, grid), cluster, place);
+                let row = cx.read(*index).map_err(failed)?;
+                let mut ways = vec![(lanes.without(active), place + 1)];
+                for lane in active {
+                    let Some(&target) = targets.get(row[lane] as usize) else {
+                        let reason = format!("entry {} of a branch table that has {}", row[lane], targets.len());
+                        return Err((place, Trap::new(lane, FaultKind::Illegal { reason })));
+                    };
+                    match ways.iter_mut().find(|way| way.1 == target) {
+                        Some(way) => way.0 = way.0.or(Lanes::of(lane)),
+                        None => ways.push((Lanes::of(lane), target)),
+                    }
+                }
+                self.part(group, &ways, *reconverge);
+                Ok(Outcome::Stepped)
+            }
+            Action::Exit => {
+                cluster.counters.instruction(step.line, Class::Control, active);
+                self.warp.live = self.warp.live.without(active);
+                self.groups.end(group, active, place + 1);
+                cluster.ended(self.rank, self.warp.index, active);
+                Ok(if self.warp.live.is_empty() { Outcome::Ended } else { Outcome::Stepped })
+            }
+        }
+    }
+
+    /// The group that goes on: the last one while it can, another one on a turn.
+    fn choose(&mut self, events: u64, turn: Option<u64>) -> Option<usize> {
+        let live = self.warp.live;
+        let can_run = |groups: &Groups, number: usize| {
+            let Some(group) = groups.get(number) else { return false };
+            match group.state {
+                State::Running => true,
+                State::Suspended { .. } => false,
+                State::Blocked { events: seen } => seen != events,
+                State::Meeting { lanes } => here(groups, group.place).contains(lanes.and(live)),
+                State::MeetingAll => here(groups, group.place).contains(live),
+            }
+        };
+        if turn.is_none() && can_run(&self.groups, self.current) {
+            return Some(self.current);
+        }
+        let able: Vec<usize> = self.groups.iter().map(|(number, _)| number).filter(|&number| can_run(&self.groups, number)).collect();
+        let after = able.iter().position(|&number| number > self.current).unwrap_or(0);
+        (!able.is_empty()).then(|| able[(after + turn.unwrap_or(0) as usize) % able.len()])
+    }
+
+    /// The lanes for which the guard holds.
+    fn guarded(&self, step: &Step, lanes: Lanes, program: &Program) -> Result<Lanes, Trap> {
+        let Some((Register(register), wanted)) = step.guard else { return Ok(lanes) };
+        let undefined = lanes.without(self.warp.defined[register as usize]);
+        if let Some(lane) = undefined.lowest() {
+            let register = program.registers[register as usize].clone();
+            return Err(Trap::new(lane, FaultKind::UninitialisedRegister { register }));
+        }
+        let row = &self.warp.registers[register as usize];
+        Ok(lanes.filter(|lane| (row[lane] == 1) == wanted))
+    }
+
+    fn part(&mut self, group: usize, ways: &[(Lanes, u32)], meeting: Option<u32>) {
+        let taken: Vec<(Lanes, u32)> = ways.iter().copied().filter(|(lanes, _)| !lanes.is_empty()).collect();
+        self.groups.part(group, &taken, meeting);
+    }
+
+    fn work(
+        &mut self,
+        work: &dyn Instruction,
+        (group, place): (usize, u32),
+        (program, grid): (&Program, &Grid),
+        cluster: &mut Cluster,
+    ) -> Result<Outcome, Trap> {
+        let step = &program.steps[place as usize];
+        let own = self.lanes_of(group);
+        let mut active = self.guarded(step, own, program)?;
+        // Groups that have met at this step execute it together.
+        let met = here(&self.groups, place).or(own);
+        let mut together = own;
+        match work.convergence() {
+            Convergence::Free => {}
+            _ if active.is_empty() => {}
+            Convergence::Aligned => {
+                if !met.contains(self.warp.live) {
+                    self.groups.set_state(group, State::MeetingAll);
+                    return Ok(Outcome::Stepped);
+                }
+                (together, active) = (met, self.guarded(step, met, program)?);
+                if active != self.warp.live {
+                    return Err(divergent(active, self.warp.live));
+                }
+            }
+            Convergence::Members(mask) => {
+                let masks = self.cx(active, (program, grid), cluster, place).read(mask)?;
+                let awaited = self.awaited(&masks, active, own)?;
+                if !met.contains(awaited) {
+                    self.groups.set_state(group, State::Meeting { lanes: awaited });
+                    return Ok(Outcome::Stepped);
+                }
+                if !awaited.is_empty() {
+                    (together, active) = (met, self.guarded(step, met, program)?);
+                    let masks = self.cx(active, (program, grid), cluster, place).read(mask)?;
+                    self.awaited(&masks, active, together)?;
+                }
+            }
+        }
+        let numbers = self.groups_within(place, together);
+        if active.is_empty() {
+            numbers.into_iter().for_each(|group| self.groups.go(group, place + 1));
+            return Ok(Outcome::Stepped);
+        }
+        let progress = work.execute(&mut self.cx(active, (program, grid), cluster, place))?;
+        if progress == Progress::Wait {
+            let state = State::Blocked { events: cluster.events };
+            numbers.into_iter().for_each(|group| self.groups.set_state(group, state));
+            return Ok(Outcome::Stepped);
+        }
+        cluster.counters.instruction(step.line, work.class(), active);
+        numbers.into_iter().for_each(|group| self.groups.go(group, place + 1));
+        Ok(if progress == Progress::Yield { Outcome::Yielded } else { Outcome::Stepped })
+    }
+
+    /// Checks the member masks of lanes that execute together, and gives the named lanes that are not among `own`.
+    fn awaited(&self, masks: &Row, active: Lanes, own: Lanes) -> Result<Lanes, Trap> {
+        let mut awaited = Lanes::NONE;
+        for lane in active {
+            let mask = masks[lane] as u32;
+            let refuse = |reason: String| Err(Trap::new(lane, FaultKind::MemberMask { mask, reason }));
+            if !Lanes(mask).has(lane) {
+                return refuse(format!("it does not name lane {lane}, which executes the instruction"));
+            }
+            for other in Lanes(mask).and(self.warp.live).without(Lanes::of(lane)) {
+                if active.has(other) && masks[other] as u32 != mask {
+                    return refuse(format!("lane {other}, which it names, has the mask {:#010x}", masks[other]));
+                }
+                if own.has(other) && !active.has(other) {
+                    return refuse(format!("it names lane {other}, which does not execute the instruction"));
+                }
+            }
+            awaited = awaited.or(Lanes(mask).and(self.warp.live).without(own));
+        }
+        Ok(awaited)
+    }
+
+    /// The groups at this place whose lanes are among these.
+    fn groups_within(&self, place: u32, lanes: Lanes) -> Vec<usize> {
+        let is_there = |state| !matches!(state, State::Suspended { .. });
+        let found = self.groups.iter().filter(|(_, group)| group.place == place && is_there(group.state) && lanes.contains(group.lanes));
+        found.map(|(number, _)| number).collect()
+    }
+
+    fn lanes_of(&self, group: usize) -> Lanes {
+        self.groups.get(group).map_or(Lanes::NONE, |group| group.lanes)
+    }
+
+    fn cx<'a>(&'a mut self, lanes: Lanes, (program, grid): (&'a Program, &'a Grid), cluster: &'a mut Cluster, place: u32) -> Cx<'a> {
+        let line = program.steps[place as usize].line;
+        Cx { lanes, warp: &mut self.warp, cluster, rank: self.rank, grid, step: place, line, names: &program.registers }
+    }
+
+    /// What keeps the warp from going on, as a fault of the lanes that wait; `None` if it only waits for others.
+    pub(crate) fn obstacle(&self) -> Option<Failure> {
+        self.groups.iter().find_map(|(_, group)| {
+            let lane = group.lanes.lowest()?;
+            let fault = match group.state {
+                State::MeetingAll => divergent_kind(group.lanes, self.warp.live),
+                State::Meeting { lanes } => {
+                    let missing = lanes.and(self.warp.live).without(here(&self.groups, group.place));
+                    let reason = format!("the named lanes {:#010x} never come to this instruction", missing.0);
+                    FaultKind::MemberMask { mask: lanes.or(group.lanes).0, reason }
+                }
+                State::Running | State::Suspended { .. } | State::Blocked { .. } => return None,
+            };
+            Some((group.place, Trap::new(lane, fault)))
+        })
+    }
+
+    /// Where its lanes wait: the step of the first group, and its lowest lane.
+    pub(crate) fn waits_at(&self) -> Option<(u32, usize)> {
+        self.groups.iter().find(|(_, group)| !group.lanes.is_empty()).map(|(_, group)| (group.place, group.lanes.lowest().unwrap_or(0)))
+    }
+}
+
+/// The lanes that wait at a place for others to come there.
+fn here(groups: &Groups, place: u32) -> Lanes {
+    let waits = |state| matches!(state, State::Meeting { .. } | State::MeetingAll);
+    let at_place = groups.iter().filter(|(_, group)| group.place == place && waits(group.state));
+    at_place.fold(Lanes::NONE, |lanes, (_, group)| lanes.or(group.lanes))
+}
+
+fn divergent(reached: Lanes, expected: Lanes) -> Trap {
+    Trap::new(reached.lowest().unwrap_or(WARP - 1), divergent_kind(reached, expected))
+}
+
+fn divergent_kind(reached: Lanes, expected: Lanes) -> FaultKind {
+    FaultKind::DivergentWarp { reached: reached.into(), expected: expected.into() }
+}

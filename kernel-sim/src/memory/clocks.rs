@@ -1,0 +1,366 @@
+//! Who knows of whom: vector clocks over the threads of a cluster, which say whether two accesses are ordered.
+//!
+//! Each warp has a time, which advances whenever one of its lanes lets others know what it did. An access is named by its thread and
+//! the warp's time then; it is ordered before another thread if that thread *knows* of it, that is of all that its thread did up to
+//! a later or the same time. Knowledge is spread by barriers ([`Clocks::barrier`]) and by pairs of a release and an acquire.
+//!
+//! What was written in the generic proxy is seen in the async proxy after a proxy fence only, so there is a second kind of knowledge:
+//! what was known at the last `fence.proxy.async`, one's own or that of one who spread it.
+//!
+//! Vector clocks: Mattern, "Virtual Time and Global States of Distributed Systems" (1988); that most accesses need the time of one
+//! thread only: Flanagan and Freund, "FastTrack: Efficient and Precise Dynamic Race Detection" (PLDI 2009). The order itself: PTX ISA,
+//! "Memory Consistency Model".
+
+use std::sync::Arc;
+
+use crate::lanes::{Lanes, WARP};
+use crate::memory::knowledge::Knowledge;
+
+/// Clocks of all threads of a cluster. Warps are numbered through the cluster: `rank * warps of a CTA + warp`.
+pub(crate) struct Clocks {
+    warps: Vec<WarpClock>,
+    block: [u32; 3],
+    warps_of_a_cta: usize,
+    /// Operations issued so far in each queue of each warp.
+    issued: Vec<u32>,
+    tracked: u64,
+    /// The last knowledge that was put together: the lanes of a warp mostly learn the same from the same.
+    last_join: Option<[Arc<Knowledge>; 3]>,
+}
+
+/// A copy of what a thread knew.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stamp {
+    known: Arc<Knowledge>,
+    fenced: Arc<Knowledge>,
+}
+
+/// Who accesses memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Agent<'a> {
+    /// A thread.
+    Thread { warp: usize, lane: usize },
+    /// An asynchronous operation.
+    Async(&'a Operation),
+}
+
+/// An asynchronous operation: who issued it, what that thread knew then, and a name for its accesses.
+#[derive(Clone, Debug)]
+pub(crate) struct Operation {
+    pub(crate) warp: usize,
+    pub(crate) lane: usize,
+    pub(crate) proxy: Proxy,
+    stamp: Stamp,
+    moment: Moment,
+}
+
+/// The way to memory that an access takes (PTX ISA, "Proxies").
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Proxy {
+    /// Loads, stores, `cp.async`.
+    Generic,
+    /// Bulk copies, `wgmma`.
+    Async,
+}
+
+/// How one learns that an asynchronous operation is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Queue {
+    /// `cp.async`: done after all earlier ones of the thread.
+    Copy,
+    /// Bulk copies in bulk groups: done after all earlier ones of the thread.
+    Bulk,
+    /// `wgmma`: done after all earlier ones of the thread.
+    Matrix,
+    /// By an mbarrier: in any order.
+    Mbarrier,
+}
+
+/// Names an access: who, and that one's time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Moment {
+    /// Lanes of a warp, or the operations of a queue of these lanes, at that time.
+    Lanes { row: u32, lanes: Lanes, time: u32 },
+    /// An operation that an mbarrier follows, by its number, and who issued it.
+    Tracked { number: u64, warp: u16, lane: u8 },
+}
+
+/// Why two accesses are not ordered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Unordered {
+    /// The later one does not know of the earlier one by that lane.
+    Unknown { warp: usize, lane: usize },
+    /// It does not know that the asynchronous operation is done.
+    NotWaited { warp: usize, lane: usize },
+    /// It knows, but no proxy fence makes it see what was written.
+    NotFenced { warp: usize, lane: usize },
+}
+
+/// What the lanes of a warp know; one copy as long as all know the same.
+enum Shared {
+    All(Arc<Knowledge>),
+    Each(Box<[Arc<Knowledge>; WARP]>),
+}
+
+struct WarpClock {
+    time: u32,
+    known: Shared,
+    fenced: Shared,
+    /// Lanes without a thread: they never do anything, so all of it is known.
+    absent: Lanes,
+}
+
+impl Clocks {
+    /// Clocks for that many CTAs of that many threads along each axis.
+    pub(crate) fn new(ctas: usize, block: [u32; 3]) -> Clocks {
+        let threads = block.iter().product::<u32>() as usize;
+        let warps_of_a_cta = threads.div_ceil(WARP);
+        let nothing = Arc::new(Knowledge::default());
+        let warps = (0..ctas * warps_of_a_cta).map(|warp| WarpClock {
+            time: 1,
+            known: Shared::All(nothing.clone()),
+            fenced: Shared::All(nothing.clone()),
+            absent: Lanes::ALL.without(Lanes::first(threads - warp % warps_of_a_cta * WARP)),
+        });
+        Clocks { warps: warps.collect(), block, warps_of_a_cta, issued: Vec::new(), tracked: 0, last_join: None }
+    }
+
+    /// The number of a warp in its cluster.
+    pub(crate) fn warp(&self, rank: usize, warp: usize) -> usize {
+        rank * self.warps_of_a_cta + warp
+    }
+
+    /// The index of a thread in its CTA.
+    pub(crate) fn thread(&self, warp: usize, lane: usize) -> [u32; 3] {
+        let linear = (warp % self.warps_of_a_cta * WARP + lane) as u32;
+        let [width, height, _] = self.block;
+        [linear % width, linear / width % height, linear / width / height]
+    }
+
+    /// Are two warps of the same CTA?
+    pub(crate) fn same_cta(&self, warp: usize, other: usize) -> bool {
+        warp / self.warps_of_a_cta == other / self.warps_of_a_cta
+    }
+
+    /// All of these threads know what all of them know and did.
+    pub(crate) fn barrier(&mut self, participants: &[(usize, Lanes)]) {
+        let mut known = Union::default();
+        let mut fenced = Union::default();
+        for &(warp, lanes) in participants {
+            self.warps[warp].known.each(lanes, |knowledge| known.add(knowledge));
+            self.warps[warp].fenced.each(lanes, |knowledge| fenced.add(knowledge));
+        }
+        let mut known = known.all();
+        let all = Arc::make_mut(&mut known);
+        for &(warp, lanes) in participants {
+            all.learn(warp, lanes.or(self.warps[warp].absent), self.warps[warp].time);
+        }
+        let fenced = fenced.all();
+        for &(warp, lanes) in participants {
+            let clock = &mut self.warps[warp];
+            let lanes = lanes.or(clock.absent);
+            clock.known.set(lanes, &known);
+            clock.fenced.set(lanes, &fenced);
+            clock.time += 1;
+        }
+    }
+
+    /// What a thread knows and did; whoever acquires it is ordered after that.
+    pub(crate) fn release(&mut self, warp: usize, lane: usize) -> Stamp {
+        let clock = &mut self.warps[warp];
+        let mut known = clock.known.of(lane).clone();
+        Arc::make_mut(&mut known).learn(warp, Lanes::of(lane), clock.time);
+        clock.time += 1;
+        Stamp { known, fenced: clock.fenced.of(lane).clone() }
+    }
+
+    /// A thread learns what was released.
+    pub(crate) fn acquire(&mut self, warp: usize, lane: usize, stamp: &Stamp) {
+        let known = self.join(self.warps[warp].known.of(lane).clone(), &stamp.known);
+        let fenced = self.join(self.warps[warp].fenced.of(lane).clone(), &stamp.fenced);
+        let clock = &mut self.warps[warp];
+        clock.known.set(Lanes::of(lane), &known);
+        clock.fenced.set(Lanes::of(lane), &fenced);
+    }
+
+    /// `fence.proxy.async`: what the thread knows and did becomes visible to the async proxy.
+    pub(crate) fn fence_proxy_async(&mut self, warp: usize, lane: usize) {
+        self.fence_proxy_async_together(warp, Lanes::of(lane));
+    }
+
+    /// The same for several lanes of a warp, which execute it together.
+    ///
+    /// Each then takes what any of them fenced for fenced. That is exact in effect: who acts on it must also *know* of the write.
+    pub(crate) fn fence_proxy_async_together(&mut self, warp: usize, lanes: Lanes) {
+        let clock = &mut self.warps[warp];
+        let mut fenced = Union::default();
+        clock.fenced.each(lanes, |knowledge| fenced.add(knowledge));
+        clock.known.each(lanes, |knowledge| fenced.add(knowledge));
+        let mut fenced = fenced.all();
+        Arc::make_mut(&mut fenced).learn(warp, lanes.or(clock.absent), clock.time);
+        clock.fenced.set(lanes, &fenced);
+        clock.time += 1;
+    }
+
+    /// A thread issues an asynchronous operation, which is ordered after what the thread knows and did.
+    pub(crate) fn issue(&mut self, warp: usize, lane: usize, proxy: Proxy, queue: Queue) -> Operation {
+        let stamp = self.release(warp, lane);
+        let moment = match queue {
+            Queue::Mbarrier => {
+                self.tracked += 1;
+                Moment::Tracked { number: self.tracked, warp: warp as u16, lane: lane as u8 }
+            }
+            Queue::Copy | Queue::Bulk | Queue::Matrix => {
+                // The queues stand in the vectors behind the warps, as if each were a warp of its own.
+                let row = self.warps.len() * queue as usize + warp;
+                self.issued.resize(self.issued.len().max(row + 1), 0);
+                self.issued[row] += 1;
+                Moment::Lanes { row: (self.warps.len() + row) as u32, lanes: Lanes::of(lane), time: self.issued[row] }
+            }
+        };
+        Operation { warp, lane, proxy, stamp, moment }
+    }
+
+    /// The name of what that agent does now.
+    pub(crate) fn moment(&self, agent: Agent<'_>) -> Moment {
+        match agent {
+            Agent::Thread { warp, lane } => Moment::Lanes { row: warp as u32, lanes: Lanes::of(lane), time: self.warps[warp].time },
+            Agent::Async(operation) => operation.moment,
+        }
+    }
+
+    /// Is that moment ordered before what the agent does now? With `needs_fence`, it must also have been fenced for the async proxy.
+    pub(crate) fn order(&self, earlier: Moment, agent: Agent<'_>, needs_fence: bool) -> Result<(), Unordered> {
+        let (known, fenced, own) = match agent {
+            Agent::Thread { warp, lane } => {
+                let clock = &self.warps[warp];
+                (clock.known.of(lane), clock.fenced.of(lane), Some((warp as u32, Lanes::of(lane))))
+            }
+            Agent::Async(operation) if operation.moment == earlier => return Ok(()),
+            Agent::Async(operation) => (&operation.stamp.known, &operation.stamp.fenced, None),
+        };
+        match earlier {
+            Moment::Lanes { row, lanes, time } => {
+                let others = match own {
+                    Some((own_row, own_lane)) if own_row == row => lanes.without(own_lane),
+                    _ => lanes,
+                };
+                let warp = row as usize % self.warps.len();
+                if let Some(lane) = known.first_unknown(row as usize, others, time) {
+                    let is_thread = (row as usize) < self.warps.len();
+                    return Err(if is_thread { Unordered::Unknown { warp, lane } } else { Unordered::NotWaited { warp, lane } });
+                }
+                match fenced.first_unknown(row as usize, if needs_fence { others } else { Lanes::NONE }, time) {
+                    Some(lane) => Err(Unordered::NotFenced { warp, lane }),
+                    None => Ok(()),
+                }
+            }
+            Moment::Tracked { number, .. } if known.knows_operation(number) => Ok(()),
+            Moment::Tracked { warp, lane, .. } => Err(Unordered::NotWaited { warp: warp.into(), lane: lane.into() }),
+        }
+    }
+
+    fn join(&mut self, own: Arc<Knowledge>, other: &Arc<Knowledge>) -> Arc<Knowledge> {
+        if Arc::ptr_eq(&own, other) || other.is_empty() {
+            return own;
+        }
+        if own.is_empty() {
+            return other.clone();
+        }
+        if let Some([left, right, result]) = &self.last_join
+            && Arc::ptr_eq(left, &own)
+            && Arc::ptr_eq(right, other)
+        {
+            return result.clone();
+        }
+        let mut result = own.clone();
+        Arc::make_mut(&mut result).join(other);
+        self.last_join = Some([own, other.clone(), result.clone()]);
+        result
+    }
+}
+
+impl Stamp {
+    /// Adds what another one knew.
+    pub(crate) fn join(&mut self, other: &Stamp) {
+        for (own, other) in [(&mut self.known, &other.known), (&mut self.fenced, &other.fenced)] {
+            if own.is_empty() {
+                own.clone_from(other);
+            } else if !Arc::ptr_eq(own, other) && !other.is_empty() {
+                Arc::make_mut(own).join(other);
+            }
+        }
+    }
+}
+
+impl Operation {
+    /// What one learns from its completion: that it is done. What its issuer knew is not part of it.
+    pub(crate) fn done(&self) -> Stamp {
+        let mut known = Knowledge::default();
+        match self.moment {
+            Moment::Lanes { row, lanes, time } => known.learn(row as usize, lanes, time),
+            Moment::Tracked { number, .. } => known.learn_operation(number),
+        }
+        Stamp { known: Arc::new(known), fenced: Arc::default() }
+    }
+}
+
+impl Shared {
+    fn of(&self, lane: usize) -> &Arc<Knowledge> {
+        match self {
+            Shared::All(knowledge) => knowledge,
+            Shared::Each(lanes) => &lanes[lane],
+        }
+    }
+
+    /// Visits what these lanes know, equal neighbours once.
+    fn each<'a>(&'a self, lanes: Lanes, mut visit: impl FnMut(&'a Arc<Knowledge>)) {
+        match self {
+            Shared::All(knowledge) => visit(knowledge),
+            Shared::Each(each) => lanes.into_iter().for_each(|lane| visit(&each[lane])),
+        }
+    }
+
+    fn set(&mut self, lanes: Lanes, knowledge: &Arc<Knowledge>) {
+        if lanes == Lanes::ALL {
+            *self = Shared::All(knowledge.clone());
+            return;
+        }
+        if let Shared::All(all) = self {
+            if Arc::ptr_eq(all, knowledge) {
+                return;
+            }
+            *self = Shared::Each(Box::new(std::array::from_fn(|_| all.clone())));
+        }
+        if let Shared::Each(each) = self {
+            lanes.into_iter().for_each(|lane| each[lane].clone_from(knowledge));
+            if each.iter().all(|own| Arc::ptr_eq(own, knowledge)) {
+                *self = Shared::All(knowledge.clone());
+            }
+        }
+    }
+}
+
+/// Puts knowledge together, most of which is mostly the same.
+#[derive(Default)]
+struct Union {
+    all: Option<Arc<Knowledge>>,
+    last: Option<*const Knowledge>,
+}
+
+impl Union {
+    fn add(&mut self, knowledge: &Arc<Knowledge>) {
+        if self.last == Some(Arc::as_ptr(knowledge)) || knowledge.is_empty() {
+            return;
+        }
+        self.last = Some(Arc::as_ptr(knowledge));
+        match &mut self.all {
+            None => self.all = Some(knowledge.clone()),
+            Some(all) => Arc::make_mut(all).join(knowledge),
+        }
+    }
+
+    fn all(self) -> Arc<Knowledge> {
+        self.all.unwrap_or_default()
+    }
+}

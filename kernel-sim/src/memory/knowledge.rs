@@ -1,0 +1,182 @@
+//! What a thread knows of others: for each lane of each warp the time up to which it knows all, and a set of operations.
+
+use crate::lanes::{Lanes, WARP};
+
+/// What one knows. A row is a warp, or a queue of asynchronous operations of a warp; one time stands for all 32 lanes of a row as long
+/// as they agree.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct Knowledge {
+    /// By row: the time up to which all lanes are known. Rows at the end that are 0 may be missing.
+    all: Vec<u32>,
+    /// Rows of which more is known in some lanes, sorted.
+    some: Vec<(u32, Box<[u32; WARP]>)>,
+    /// Operations that are known to be done: ranges of their numbers, first and last, sorted and apart from each other.
+    operations: Vec<(u64, u64)>,
+}
+
+impl Knowledge {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty() && self.some.is_empty() && self.operations.is_empty()
+    }
+
+    /// Now all that these lanes did up to that time is known.
+    pub(crate) fn learn(&mut self, row: usize, lanes: Lanes, time: u32) {
+        if self.of_all(row) >= time {
+            return;
+        }
+        if lanes == Lanes::ALL {
+            if self.all.len() <= row {
+                self.all.resize(row + 1, 0);
+            }
+            self.all[row] = time;
+            if let Ok(place) = self.place(row) {
+                self.normalise(place);
+            }
+            return;
+        }
+        let all = self.of_all(row);
+        let place = match self.place(row) {
+            Ok(place) => place,
+            Err(place) => {
+                self.some.insert(place, (row as u32, Box::new([all; WARP])));
+                place
+            }
+        };
+        let times = &mut self.some[place].1;
+        lanes.into_iter().for_each(|lane| times[lane] = times[lane].max(time));
+        self.normalise(place);
+    }
+
+    /// Now that operation is known to be done.
+    pub(crate) fn learn_operation(&mut self, number: u64) {
+        self.join_operations(&[(number, number)]);
+    }
+
+    /// Adds what another one knows.
+    pub(crate) fn join(&mut self, other: &Knowledge) {
+        if self.all.len() < other.all.len() {
+            self.all.resize(other.all.len(), 0);
+        }
+        for (own, &time) in self.all.iter_mut().zip(&other.all) {
+            *own = (*own).max(time);
+        }
+        for (row, times) in &other.some {
+            let all = self.of_all(*row as usize);
+            match self.place(*row as usize) {
+                Ok(place) => self.some[place].1.iter_mut().zip(times.iter()).for_each(|(own, &time)| *own = (*own).max(time)),
+                Err(place) if times.iter().any(|&time| time > all) => self.some.insert(place, (*row, times.clone())),
+                Err(_) => {}
+            }
+        }
+        for place in (0..self.some.len()).rev() {
+            self.normalise(place);
+        }
+        if !other.operations.is_empty() && self.operations != other.operations {
+            self.join_operations(&other.operations);
+        }
+    }
+
+    /// The first of these lanes of which not all up to that time is known.
+    pub(crate) fn first_unknown(&self, row: usize, lanes: Lanes, time: u32) -> Option<usize> {
+        if lanes.is_empty() || self.of_all(row) >= time {
+            return None;
+        }
+        match self.place(row) {
+            Ok(place) => lanes.into_iter().find(|&lane| self.some[place].1[lane] < time),
+            Err(_) => lanes.lowest(),
+        }
+    }
+
+    pub(crate) fn knows_operation(&self, number: u64) -> bool {
+        let after = self.operations.partition_point(|&(first, _)| first <= number);
+        after > 0 && self.operations[after - 1].1 >= number
+    }
+
+    fn of_all(&self, row: usize) -> u32 {
+        self.all.get(row).copied().unwrap_or(0)
+    }
+
+    fn place(&self, row: usize) -> Result<usize, usize> {
+        self.some.binary_search_by_key(&(row as u32), |&(known, _)| known)
+    }
+
+    /// Brings a row with different lanes to its shortest form.
+    fn normalise(&mut self, place: usize) {
+        let row = self.some[place].0 as usize;
+        let all = self.of_all(row);
+        let times = &mut self.some[place].1;
+        times.iter_mut().for_each(|time| *time = (*time).max(all));
+        let least = times.iter().copied().min().unwrap_or(0);
+        let most = times.iter().copied().max().unwrap_or(0);
+        if least > all {
+            if self.all.len() <= row {
+                self.all.resize(row + 1, 0);
+            }
+            self.all[row] = least;
+        }
+        if least == most {
+            self.some.remove(place);
+        }
+    }
+
+    fn join_operations(&mut self, others: &[(u64, u64)]) {
+        let mut both = Vec::with_capacity(self.operations.len() + others.len());
+        let (mut own, mut other) = (self.operations.iter().peekable(), others.iter().peekable());
+        while let Some(&range) = match (own.peek(), other.peek()) {
+            (Some(left), Some(right)) if left <= right => own.next(),
+            (Some(_), None) => own.next(),
+            _ => other.next(),
+        } {
+            match both.last_mut() {
+                Some((_, last)) if range.0 <= *last + 1 => *last = range.1.max(*last),
+                _ => both.push(range),
+            }
+        }
+        self.operations = both;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_that_agree_become_one_time() {
+        let mut known = Knowledge::default();
+        known.learn(3, Lanes::first(16), 7);
+        assert_eq!(known.first_unknown(3, Lanes::first(16), 7), None);
+        assert_eq!(known.first_unknown(3, Lanes::ALL, 7), Some(16));
+        assert_eq!(known.first_unknown(3, Lanes::of(2), 8), Some(2));
+        known.learn(3, Lanes::ALL.without(Lanes::first(16)), 7);
+        assert_eq!(known, Knowledge { all: vec![0, 0, 0, 7], ..Knowledge::default() });
+    }
+
+    #[test]
+    fn a_join_knows_what_either_knew() {
+        let mut left = Knowledge::default();
+        left.learn(0, Lanes::ALL, 4);
+        left.learn(1, Lanes::of(5), 9);
+        let mut right = Knowledge::default();
+        right.learn(0, Lanes::of(1), 6);
+        right.learn(1, Lanes::ALL, 8);
+        left.join(&right);
+        assert_eq!(left.first_unknown(0, Lanes::ALL, 4), None);
+        assert_eq!(left.first_unknown(0, Lanes::of(1), 6), None);
+        assert_eq!(left.first_unknown(0, Lanes::ALL, 6), Some(0));
+        assert_eq!(left.first_unknown(1, Lanes::ALL, 8), None);
+        assert_eq!(left.first_unknown(1, Lanes::of(5), 9), None);
+        assert_eq!(left.first_unknown(1, Lanes::of(6), 9), Some(6));
+    }
+
+    #[test]
+    fn operations_that_follow_each_other_become_one_range() {
+        let mut known = Knowledge::default();
+        for number in [1, 3, 5, 4] {
+            known.learn_operation(number);
+        }
+        assert_eq!(known.operations, [(1, 1), (3, 5)]);
+        assert!(!known.knows_operation(2) && known.knows_operation(4) && !known.knows_operation(6) && !known.knows_operation(0));
+        known.learn_operation(2);
+        assert_eq!(known.operations, [(1, 5)]);
+    }
+}

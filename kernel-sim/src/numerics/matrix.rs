@@ -1,0 +1,324 @@
+//! What tensor cores compute: one element of `A * B + C`, to the bit, as a Hopper GPU does it.
+//!
+//! The ISA leaves the order and the precision of these sums open. The rules here were found by experiments on an H200, in the manner of
+//! Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ Computer Science 7 (2021), and every recorded
+//! result of those experiments is a test.
+//!
+//! | factors | instruction | sum |
+//! |---|---|---|
+//! | f16, bf16, tf32 | `mma`, `wgmma` | all products of one instruction and C at once, 25 bits below the highest exponent |
+//! | e4m3, e5m2 | `wgmma` | the same with 13 bits; an f32 result keeps 13 bits of fraction |
+//! | e4m3, e5m2 | `mma` | converted to f16; two sums without C, one into the other; then C is added in the result's format |
+//! | f64 | `mma` | fused multiply-adds, k upwards from C |
+//! | integers, bits | `mma`, `wgmma` | exact, then saturated or wrapped |
+//!
+//! A sum at once: each product is exact, its exponent is the sum of its factors' exponents. Every term is cut off towards zero below the
+//! unit that the highest exponent of all nonzero terms gives (an exponent of -133 at least), the rest is added exactly, and the
+//! sum is cut off to f32 or rounded to the nearest f16. A zero is always +0.
+
+use crate::numerics::small_float::{Format, Rounding, Unpacked, e4m3_to_f16, e5m2_to_f16};
+use crate::ptx::Type;
+
+/// Which arithmetic.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// One sum of all products and C.
+    Fused { a: Format, b: Format, result: Sum },
+    /// 8-bit floats as f16, in two sums.
+    Emulated { a: Type, b: Type, result: Sum },
+    /// A chain of f64 fused multiply-adds.
+    Double,
+    /// Integers of so many bits.
+    Integer { a: Integer, b: Integer, saturate: bool },
+    /// Single bits: the count of ones of `a ^ b` or of `a & b`.
+    Bits { xor: bool },
+}
+
+/// An integer element.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Integer {
+    bits: u32,
+    signed: bool,
+}
+
+/// How a sum of floats is made and rounded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Sum {
+    /// The format of C and of the result.
+    format: Format,
+    rounding: Rounding,
+    /// Bits kept below the highest exponent.
+    kept: i32,
+    /// Bits of the result that stay zero.
+    cleared: u64,
+    /// The NaN that any invalid sum gives.
+    nan: u64,
+}
+
+/// Rows of A and D, columns of B and D, terms of each sum.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Shape {
+    pub(crate) m: usize,
+    pub(crate) n: usize,
+    pub(crate) k: usize,
+}
+
+impl Kind {
+    /// The arithmetic of `mma.sync` with elements of these types; none if there is none. Single bits are [`Kind::Bits`].
+    pub(crate) fn mma(a: Type, b: Type, result: Type, saturate: bool) -> Option<Kind> {
+        let is_small = |ty| matches!(ty, Type::E4m3 | Type::E5m2);
+        match (a, b) {
+            (Type::F64, Type::F64) => (result == Type::F64 && !saturate).then_some(Kind::Double),
+            _ if is_small(a) && is_small(b) => {
+                (!saturate).then_some(()).and(Sum::of(result, WIDE)).map(|result| Kind::Emulated { a, b, result })
+            }
+            _ => Kind::in_both(a, b, result, saturate),
+        }
+    }
+
+    /// The arithmetic of `wgmma.mma_async` with elements of these types; none if there is none.
+    pub(crate) fn wgmma(a: Type, b: Type, result: Type, saturate: bool) -> Option<Kind> {
+        match (small_format(a), small_format(b)) {
+            (Some(a), Some(b)) if !saturate => Sum::of(result, NARROW).map(|result| Kind::Fused { a, b, result }),
+            _ => Kind::in_both(a, b, result, saturate),
+        }
+    }
+
+    fn in_both(a: Type, b: Type, result: Type, saturate: bool) -> Option<Kind> {
+        if let (Some(a), Some(b)) = (Integer::of(a), Integer::of(b)) {
+            let same_width = a.bits == b.bits;
+            return (same_width && result == Type::S32).then_some(Kind::Integer { a, b, saturate });
+        }
+        let format = match (a, result) {
+            _ if a != b || saturate => None,
+            (Type::F16, Type::F16 | Type::F32) => Some(Format::F16),
+            (Type::Bf16, Type::F32) => Some(Format::BF16),
+            (Type::Tf32, Type::F32) => Some(Format::TF32),
+            _ => None,
+        }?;
+        Sum::of(result, WIDE).map(|result| Kind::Fused { a: format, b: format, result })
+    }
+
+    /// `d = a * b + d`. A is given row after row, B column after column, D row after row, one element a word.
+    pub(crate) fn multiply(self, shape: Shape, a: &[u64], b: &[u64], d: &mut [u64]) {
+        match self {
+            Kind::Fused { a: a_format, b: b_format, result } => {
+                let a: Vec<Factor> = a.iter().map(|&bits| Factor::new(a_format, bits)).collect();
+                let b: Vec<Factor> = b.iter().map(|&bits| Factor::new(b_format, bits)).collect();
+                each(shape, &a, &b, d, |a, b, c| result.add(a.iter().zip(b), c));
+            }
+            Kind::Emulated { a: a_type, b: b_type, result } => {
+                let a: Vec<Factor> = a.iter().map(|&bits| Factor::widened(a_type, bits)).collect();
+                let b: Vec<Factor> = b.iter().map(|&bits| Factor::widened(b_type, bits)).collect();
+                each(shape, &a, &b, d, |a, b, c| {
+                    // The conversion takes the low two of the four elements of a register first.
+                    let half = |low: bool| a.iter().zip(b).enumerate().filter(move |(k, _)| (k % 4 < 2) == low).map(|(_, pair)| pair);
+                    result.plus(result.add(half(false), result.add(half(true), 0)), c)
+                });
+            }
+            Kind::Double => each(shape, a, b, d, |a, b, c| a.iter().zip(b).fold(c, |acc, (&a, &b)| fused_f64(a, b, acc))),
+            Kind::Integer { a: a_type, b: b_type, saturate } => each(shape, a, b, d, |a, b, c| {
+                let products: i64 = a.iter().zip(b).map(|(&a, &b)| a_type.value(a) * b_type.value(b)).sum();
+                let sum = products + i64::from(c as u32 as i32);
+                let kept = if saturate { sum.clamp(i32::MIN.into(), i32::MAX.into()) } else { sum };
+                u64::from(kept as u32)
+            }),
+            Kind::Bits { xor } => each(shape, a, b, d, |a, b, c| {
+                let ones = a.iter().zip(b).map(|(&a, &b)| if xor { a ^ b } else { a & b } & 1).sum::<u64>();
+                u64::from((ones as u32).wrapping_add(c as u32))
+            }),
+        }
+    }
+}
+
+/// One element of `A * B + C`: a row of A, a column of B, an element of C.
+pub(crate) fn dot(kind: Kind, a: impl IntoIterator<Item = u64>, b: impl IntoIterator<Item = u64>, c: u64) -> u64 {
+    let (a, b): (Vec<u64>, Vec<u64>) = a.into_iter().zip(b).unzip();
+    let mut d = [c];
+    kind.multiply(Shape { m: 1, n: 1, k: a.len() }, &a, &b, &mut d);
+    d[0]
+}
+
+fn each<T>(shape: Shape, a: &[T], b: &[T], d: &mut [u64], element: impl Fn(&[T], &[T], u64) -> u64) {
+    let Shape { m, n, k } = shape;
+    for row in 0..m {
+        for column in 0..n {
+            let place = &mut d[row * n + column];
+            *place = element(&a[row * k..][..k], &b[column * k..][..k], *place);
+        }
+    }
+}
+
+/// Bits kept below the highest exponent, of f16, bf16 and tf32 factors.
+const WIDE: i32 = 25;
+
+/// The same of 8-bit factors.
+const NARROW: i32 = 13;
+
+/// The highest exponent counts as this at least.
+const LOWEST_EXPONENT: i32 = -133;
+
+/// The exponent of zero, below every other.
+const ZERO_EXPONENT: i32 = -100_000;
+
+fn small_format(ty: Type) -> Option<Format> {
+    match ty {
+        Type::E4m3 => Some(Format::E4M3),
+        Type::E5m2 => Some(Format::E5M2),
+        _ => None,
+    }
+}
+
+impl Integer {
+    fn of(ty: Type) -> Option<Integer> {
+        let signed = matches!(ty, Type::S8 | Type::S4);
+        matches!(ty, Type::S8 | Type::U8 | Type::S4 | Type::U4).then_some(Integer { bits: ty.bits(), signed })
+    }
+
+    fn value(self, bits: u64) -> i64 {
+        let above = 64 - self.bits;
+        if self.signed { ((bits << above) as i64) >> above } else { ((bits << above) >> above) as i64 }
+    }
+}
+
+/// A number that is multiplied or added, as a tensor core sees it: the sign of a zero is gone.
+#[derive(Clone, Copy)]
+struct Factor {
+    /// With its sign; 1 or -1 of an infinity.
+    significand: i64,
+    /// The exponent of the hidden bit; a subnormal number has that of the lowest normal ones.
+    exponent: i32,
+    /// Bits of the significand below the hidden one.
+    fraction_bits: i32,
+    class: Class,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Finite,
+    Infinite,
+    Nan,
+}
+
+impl Factor {
+    fn new(format: Format, bits: u64) -> Factor {
+        let fraction_bits = format.fraction_bits() as i32;
+        let special = |class, significand| Factor { significand, exponent: ZERO_EXPONENT, fraction_bits, class };
+        match format.unpack(bits) {
+            Unpacked::Nan => special(Class::Nan, 0),
+            Unpacked::Infinite { negative } => special(Class::Infinite, if negative { -1 } else { 1 }),
+            Unpacked::Finite { significand: 0, .. } => special(Class::Finite, 0),
+            Unpacked::Finite { negative, significand, exponent } => {
+                let magnitude = significand as i64;
+                let significand = if negative { -magnitude } else { magnitude };
+                Factor { significand, exponent: exponent + fraction_bits, fraction_bits, class: Class::Finite }
+            }
+        }
+    }
+
+    /// An 8-bit number as the f16 of the same value.
+    fn widened(ty: Type, bits: u64) -> Factor {
+        let half = if ty == Type::E4m3 { e4m3_to_f16(bits as u8) } else { e5m2_to_f16(bits as u8) };
+        Factor::new(Format::F16, half.into())
+    }
+
+    fn is_zero(&self) -> bool {
+        self.significand == 0 && self.class == Class::Finite
+    }
+
+    fn times(&self, other: &Factor) -> Factor {
+        let class = match (self.class, other.class) {
+            (Class::Finite, Class::Finite) => Class::Finite,
+            (Class::Nan, _) | (_, Class::Nan) => Class::Nan,
+            _ if self.is_zero() || other.is_zero() => Class::Nan,
+            _ => Class::Infinite,
+        };
+        Factor {
+            significand: self.significand * other.significand,
+            exponent: self.exponent + other.exponent,
+            fraction_bits: self.fraction_bits + other.fraction_bits,
+            class,
+        }
+    }
+
+    /// The number in units of `2^unit`, cut off towards zero.
+    fn in_units(&self, unit: i32) -> i64 {
+        let shift = self.exponent - self.fraction_bits - unit;
+        if shift >= 0 {
+            self.significand << shift
+        } else {
+            let magnitude = (self.significand.unsigned_abs() >> (-shift).min(63)) as i64;
+            if self.significand < 0 { -magnitude } else { magnitude }
+        }
+    }
+}
+
+impl Sum {
+    fn of(result: Type, kept: i32) -> Option<Sum> {
+        match result {
+            Type::F32 => {
+                let cleared = if kept < 23 { (1 << (23 - kept)) - 1 } else { 0 };
+                Some(Sum { format: Format::F32, rounding: Rounding::Zero, kept, cleared, nan: 0x7fff_ffff })
+            }
+            Type::F16 => Some(Sum { format: Format::F16, rounding: Rounding::NearestEven, kept, cleared: 0, nan: 0x7fff }),
+            _ => None,
+        }
+    }
+
+    /// All products and C, at once.
+    fn add<'a>(&self, pairs: impl Iterator<Item = (&'a Factor, &'a Factor)> + Clone, c: u64) -> u64 {
+        let c = Factor::new(self.format, c);
+        let mut highest = c.exponent.max(LOWEST_EXPONENT);
+        let mut is_special = c.class != Class::Finite;
+        for (a, b) in pairs.clone() {
+            highest = highest.max(a.exponent + b.exponent);
+            is_special |= a.class != Class::Finite || b.class != Class::Finite;
+        }
+        let products = pairs.map(|(a, b)| a.times(b));
+        if is_special {
+            return self.special(products.chain([c]));
+        }
+        let unit = highest - self.kept;
+        let sum = products.map(|product| product.in_units(unit)).sum::<i64>() + c.in_units(unit);
+        let bits = self.format.pack_or_infinity(sum < 0, sum.unsigned_abs().into(), unit, self.rounding) & !self.cleared;
+        if bits == self.format.sign_bit() { 0 } else { bits }
+    }
+
+    /// A sum with infinities or NaNs in it.
+    fn special(&self, terms: impl Iterator<Item = Factor>) -> u64 {
+        let (mut above, mut below) = (false, false);
+        for term in terms {
+            match term.class {
+                Class::Finite => {}
+                Class::Nan => return self.nan,
+                Class::Infinite if term.significand > 0 => above = true,
+                Class::Infinite => below = true,
+            }
+        }
+        let sign = if below { self.format.sign_bit() } else { 0 };
+        if above && below { self.nan } else { sign | self.format.infinity() }
+    }
+
+    /// The ordinary sum of two numbers, rounded to the nearest.
+    fn plus(&self, lhs: u64, rhs: u64) -> u64 {
+        if self.format == Format::F32 {
+            let sum = f32::from_bits(lhs as u32) + f32::from_bits(rhs as u32);
+            if sum.is_nan() { self.nan } else { sum.to_bits().into() }
+        } else {
+            // An f32 has more than twice the bits of an f16, so that rounding the sum twice is as good as once.
+            let sum = half::f16::from_bits(lhs as u16) + half::f16::from_bits(rhs as u16);
+            if sum.is_nan() { self.nan } else { sum.to_bits().into() }
+        }
+    }
+}
+
+/// A fused multiply-add of f64, with the NaN that the hardware passes on: that of `b`, else of `c`, else of `a`.
+fn fused_f64(a: u64, b: u64, c: u64) -> u64 {
+    const QUIET: u64 = 1 << 51;
+    const INVALID: u64 = 0xfff8 << 48;
+    if let Some(nan) = [b, c, a].into_iter().find(|&bits| f64::from_bits(bits).is_nan()) {
+        return nan | QUIET;
+    }
+    let sum = f64::from_bits(a).mul_add(f64::from_bits(b), f64::from_bits(c));
+    if sum.is_nan() { INVALID } else { sum.to_bits() }
+}

@@ -1,0 +1,435 @@
+//! From the syntax tree of a kernel to its steps: every name looked up, every call expanded in place.
+
+use std::collections::HashMap;
+use std::mem;
+
+use super::place::{SharedPlaces, alignment, bytes, key};
+use super::{Action, Globals, Named, Param, Problem, Program, Scope, Step, place_shared, reconverge};
+use crate::instructions::{self, Form, Register, Unsupported, failed_assertion};
+use crate::ptx::{AddressBase, Function, Instruction, Module, Operand, Position, SourceLine, Space, Statement, Type, Variable};
+
+/// Steps that calls may expand to: enough for any kernel, and an end for calls that call themselves in ever new ways.
+const MAX_STEPS: usize = 4 << 20;
+
+/// Makes a kernel of a module ready to run.
+pub(crate) fn build(module: &Module, globals: &Globals, kernel: &Function) -> Result<Program, Problem> {
+    let mut params = Vec::new();
+    let mut builder = Builder {
+        module,
+        shared: place_shared(module, kernel)?,
+        scope: Scope::default(),
+        registers: Vec::new(),
+        steps: Vec::new(),
+        local_bytes: 0,
+        line: SourceLine::default(),
+        calls: vec![&kernel.name],
+        blocks: Vec::new(),
+        tables: HashMap::new(),
+    };
+    builder.scope.enter();
+    for variable in &module.variables {
+        let address = match variable.space {
+            Space::Shared => u64::from(builder.shared.offsets[&key(variable.position)]),
+            _ => globals
+                .get(&variable.name)
+                .copied()
+                .ok_or_else(|| Problem::new(variable.position, format!("`{}` is declared and not defined", variable.name)))?,
+        };
+        builder.declare(&variable.name, Named::Variable { space: variable.space, address }, variable.position)?;
+    }
+    builder.scope.enter();
+    let mut offset = 0u32;
+    for param in &kernel.params {
+        let size = u32::try_from(bytes(param)?).map_err(|_| Problem::new(param.position, "this parameter is too large"))?;
+        offset = offset.next_multiple_of(alignment(param));
+        params.push(Param { offset, bytes: size });
+        builder.declare(&param.name, Named::Variable { space: Space::Param, address: u64::from(offset) }, param.position)?;
+        offset += size;
+    }
+    let body = kernel.body.as_deref().ok_or_else(|| Problem::new(kernel.position, "this kernel has no body"))?;
+    builder.body(body, None)?;
+    let needs_exit = !matches!(builder.steps.last(), Some(Step { action: Action::Exit, guard: None, .. }));
+    if needs_exit || builder.steps.is_empty() {
+        builder.push(Action::Exit, None, kernel.position, "ret;");
+    }
+    reconverge::run(&mut builder.steps);
+    let is_cooperative = builder.steps.iter().any(|step| matches!(&step.action, Action::Work(work) if work.crosses_ctas()));
+    Ok(Program {
+        name: kernel.name.clone(),
+        steps: builder.steps,
+        registers: builder.registers,
+        params,
+        shared_bytes: builder.shared.static_bytes,
+        dynamic_shared_start: builder.shared.dynamic_start,
+        local_bytes: builder.local_bytes,
+        directives: kernel.directives.clone(),
+        files: module.files.clone(),
+        is_cooperative,
+    })
+}
+
+struct Builder<'a> {
+    module: &'a Module,
+    shared: SharedPlaces,
+    scope: Scope,
+    registers: Vec<String>,
+    steps: Vec<Step>,
+    local_bytes: u32,
+    line: SourceLine,
+    /// The kernel, and the functions whose bodies are being expanded.
+    calls: Vec<&'a str>,
+    /// The blocks around, innermost last.
+    blocks: Vec<Labels<'a>>,
+    /// Targets of branch tables, by the table's name.
+    tables: HashMap<&'a str, &'a [String]>,
+}
+
+/// The labels of a block, and the branches inside it that name one.
+#[derive(Default)]
+struct Labels<'a> {
+    places: HashMap<&'a str, u32>,
+    branches: Vec<Branch<'a>>,
+}
+
+/// A branch whose target is not known yet: the step, and which entry of its table.
+struct Branch<'a> {
+    step: usize,
+    entry: usize,
+    label: &'a str,
+    position: Position,
+}
+
+/// Where a `ret` of a function goes: to the end of its expansion.
+const END_OF_CALL: &str = "";
+
+impl<'a> Builder<'a> {
+    /// Expands a body. A `ret` ends the thread, or goes to the end of the body if it is a callee's.
+    fn body(&mut self, statements: &'a [Statement], callee: Option<&'a Function>) -> Result<(), Problem> {
+        self.blocks.push(Labels::default());
+        self.statements(statements, callee.is_some())?;
+        if callee.is_some() {
+            self.label(END_OF_CALL, Position::default())?;
+        }
+        self.close_block()?;
+        Ok(())
+    }
+
+    fn statements(&mut self, statements: &'a [Statement], is_callee: bool) -> Result<(), Problem> {
+        for statement in statements {
+            match statement {
+                Statement::Registers { ty, names, position } => {
+                    for (name, count) in names {
+                        match count {
+                            None => self.register(name, *ty, *position)?,
+                            Some(count) => {
+                                for number in 0..*count {
+                                    self.register(&format!("{name}{number}"), *ty, *position)?;
+                                }
+                            }
+                        }
+                    }
+                }
+                Statement::Variable(variable) => self.variable(variable)?,
+                Statement::Label(name, position) => self.label(name, *position)?,
+                Statement::Location(line) => self.line = *line,
+                Statement::Block(inner) => {
+                    self.scope.enter();
+                    self.blocks.push(Labels::default());
+                    self.statements(inner, is_callee)?;
+                    self.close_block()?;
+                    self.scope.leave();
+                }
+                Statement::BranchTargets { name, targets, .. } => {
+                    self.tables.insert(name, targets);
+                }
+                Statement::CallPrototype(..) => {}
+                Statement::Instruction(instruction) => self.instruction(instruction, is_callee)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn declare(&mut self, name: &str, named: Named, position: Position) -> Result<(), Problem> {
+        if self.scope.declare(name, named) { Ok(()) } else { Err(Problem::new(position, format!("`{name}` is declared twice"))) }
+    }
+
+    fn register(&mut self, name: &str, ty: Type, position: Position) -> Result<(), Problem> {
+        let register = Register(self.registers.len() as u32);
+        self.registers.push(name.to_owned());
+        if ty.bits() > 64 {
+            self.registers.push(name.to_owned());
+        }
+        self.declare(name, Named::Register { register, ty }, position)
+    }
+
+    fn variable(&mut self, variable: &'a Variable) -> Result<(), Problem> {
+        let named = match variable.space {
+            Space::Shared | Space::SharedCluster => {
+                Named::Variable { space: Space::Shared, address: u64::from(self.shared.offsets[&key(variable.position)]) }
+            }
+            // Parameters of calls are memory of the thread, as local variables are.
+            Space::Local | Space::Param => Named::Variable { space: Space::Local, address: self.local(variable)? },
+            Space::Generic => return self.register(&variable.name, variable.ty, variable.position),
+            Space::Global | Space::Const => {
+                return Err(Problem::new(variable.position, "`.global` and `.const` variables stand outside of functions"));
+            }
+        };
+        self.declare(&variable.name, named, variable.position)
+    }
+
+    /// A place in local memory.
+    fn local(&mut self, variable: &Variable) -> Result<u64, Problem> {
+        let offset = self.local_bytes.next_multiple_of(alignment(variable).max(16));
+        let end = u32::try_from(bytes(variable)?).ok().and_then(|bytes| offset.checked_add(bytes));
+        self.local_bytes = end
+            .filter(|&end| end <= 512 << 10)
+            .ok_or_else(|| Problem::new(variable.position, "more local memory than a thread can have"))?;
+        Ok(u64::from(offset))
+    }
+
+    fn label(&mut self, name: &'a str, position: Position) -> Result<(), Problem> {
+        let place = self.steps.len() as u32;
+        match self.blocks.last_mut().and_then(|block| block.places.insert(name, place)) {
+            None => Ok(()),
+            Some(_) => Err(Problem::new(position, format!("the label `{name}` stands twice"))),
+        }
+    }
+
+    /// Leaves a block: its labels are known now, and what they do not answer is asked of the block around.
+    fn close_block(&mut self) -> Result<(), Problem> {
+        let Some(block) = self.blocks.pop() else { return Ok(()) };
+        for branch in block.branches {
+            let Some(&place) = block.places.get(branch.label) else {
+                match self.blocks.last_mut() {
+                    // A body is closed to the labels around its call.
+                    Some(outer) if !block.places.contains_key(END_OF_CALL) => outer.branches.push(branch),
+                    _ => return Err(Problem::new(branch.position, format!("there is no label `{}`", branch.label))),
+                }
+                continue;
+            };
+            match &mut self.steps[branch.step].action {
+                Action::Branch { target, .. } => *target = place,
+                Action::BranchTable { targets, .. } => targets[branch.entry] = place,
+                Action::Work(_) | Action::Exit => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, action: Action, guard: Option<(Register, bool)>, position: Position, text: &str) {
+        self.steps.push(Step { action, guard, line: self.line, position, text: text.to_owned() });
+    }
+
+    fn instruction(&mut self, written: &'a Instruction, is_callee: bool) -> Result<(), Problem> {
+        let problem = |error: Unsupported| Problem::new(written.position, error.0);
+        let guard = match &written.guard {
+            None => None,
+            Some((name, negated)) => match self.scope.lookup(name) {
+                Some(Named::Register { register, ty: Type::Pred }) => Some((register, !negated)),
+                _ => return Err(Problem::new(written.position, format!("`{name}` is no predicate"))),
+            },
+        };
+        if self.steps.len() >= MAX_STEPS {
+            return Err(Problem::new(written.position, "the calls of this kernel expand to too many instructions"));
+        }
+        let action = match written.opcode.as_str() {
+            "bra" => {
+                known_modifiers(written, &["uni"])?;
+                let [Operand::Name(label)] = written.operands.as_slice() else {
+                    return Err(Problem::new(written.position, "`bra` takes a label"));
+                };
+                self.branch(label, 0, written.position);
+                Action::Branch { target: 0, reconverge: None }
+            }
+            "brx" => {
+                known_modifiers(written, &["idx", "uni"])?;
+                let mut form = Form::new(written, &self.scope);
+                let index = form.source(Type::U32).map_err(problem)?;
+                let Ok(Operand::Name(table)) = form.operand() else {
+                    return Err(Problem::new(written.position, "`brx.idx` takes an index and a table"));
+                };
+                let Some(&targets) = self.tables.get(table.as_str()) else {
+                    return Err(Problem::new(written.position, format!("there is no branch table `{table}`")));
+                };
+                for (entry, label) in targets.iter().enumerate() {
+                    self.branch(label, entry, written.position);
+                }
+                Action::BranchTable { index, targets: vec![0; targets.len()], reconverge: None }
+            }
+            "exit" => {
+                known_modifiers(written, &[])?;
+                Action::Exit
+            }
+            "ret" => {
+                known_modifiers(written, &["uni"])?;
+                if is_callee {
+                    self.branch(END_OF_CALL, 0, written.position);
+                    Action::Branch { target: 0, reconverge: None }
+                } else {
+                    Action::Exit
+                }
+            }
+            "call" => return self.call(written, guard),
+            _ => {
+                let mut form = Form::new(written, &self.scope);
+                Action::Work(instructions::decode(&mut form).map_err(problem)?)
+            }
+        };
+        self.push(action, guard, written.position, &written.text);
+        Ok(())
+    }
+
+    /// Notes that the next step branches to a label.
+    fn branch(&mut self, label: &'a str, entry: usize, position: Position) {
+        let step = self.steps.len();
+        if let Some(block) = self.blocks.last_mut() {
+            block.branches.push(Branch { step, entry, label, position });
+        }
+    }
+
+    /// Expands `call (returns), function, (arguments)`.
+    fn call(&mut self, written: &'a Instruction, guard: Option<(Register, bool)>) -> Result<(), Problem> {
+        known_modifiers(written, &["uni"])?;
+        let at = written.position;
+        let mut operands = written.operands.as_slice();
+        let list = |operands: &mut &'a [Operand]| match operands {
+            [Operand::List(list), rest @ ..] => {
+                *operands = rest;
+                list.as_slice()
+            }
+            _ => &[],
+        };
+        let returns = list(&mut operands);
+        let [Operand::Name(name), rest @ ..] = operands else { return Err(Problem::new(at, "`call` takes a function")) };
+        operands = rest;
+        let arguments = list(&mut operands);
+        if let Some(Named::Register { .. }) = self.scope.lookup(name) {
+            return Err(Problem::new(at, "the simulator does not know calls through a register"));
+        }
+        if name == "__assertfail" {
+            self.push(Action::Work(failed_assertion()), guard, at, &written.text);
+            return Ok(());
+        }
+        let defined = self.module.functions.iter().find(|function| function.name == *name && function.body.is_some());
+        let Some(callee) = defined else { return Err(Problem::new(at, format!("`{name}` is called and has no body"))) };
+        if self.calls.contains(&name.as_str()) {
+            return Err(Problem::new(at, format!("`{name}` calls itself, which the simulator does not know")));
+        }
+        if callee.returns.len() != returns.len() || callee.params.len() != arguments.len() {
+            let (params, results) = (callee.params.len(), callee.returns.len());
+            return Err(Problem::new(at, format!("`{name}` takes {params} arguments and returns {results} values")));
+        }
+        let skip = guard.map(|(register, value)| {
+            self.push(Action::Branch { target: 0, reconverge: None }, Some((register, !value)), at, &written.text);
+            self.steps.len() - 1
+        });
+
+        // The body sees the module's names and its own, not its caller's.
+        let mut inner = self.scope.outermost();
+        inner.enter();
+        let bindings: Vec<(&Variable, &'a Operand)> =
+            callee.returns.iter().zip(returns).chain(callee.params.iter().zip(arguments)).collect();
+        let mut copies_out = Vec::new();
+        for (place, (variable, operand)) in bindings.into_iter().enumerate() {
+            let is_return = place < returns.len();
+            match (operand, self.named(operand)) {
+                // Memory is passed as it is: the caller does not look at its own side of a parameter while the callee runs.
+                (_, Some(named @ Named::Variable { .. })) => {
+                    if variable.space == Space::Generic {
+                        return Err(Problem::new(at, format!("`{}` is a register of `{name}`, and memory is passed", variable.name)));
+                    }
+                    inner.declare(&variable.name, named);
+                }
+                (operand, _) if variable.space == Space::Generic => {
+                    let register = self.fresh(&variable.name, variable.ty);
+                    inner.declare(&variable.name, Named::Register { register, ty: variable.ty });
+                    if is_return {
+                        copies_out.push((operand, &variable.name, variable.ty));
+                    } else {
+                        self.copy_in(operand, register, &variable.name, variable.ty, at)?;
+                    }
+                }
+                (operand, _) => {
+                    let address = self.local(variable)?;
+                    inner.declare(&variable.name, Named::Variable { space: Space::Local, address });
+                    let store = |value: Operand, opcode: &str| {
+                        let memory = Operand::Address { base: AddressBase::Absolute(address), offset: 0, coordinates: Vec::new() };
+                        let operands = if opcode == "st" { vec![memory, value] } else { vec![value, memory] };
+                        synthetic(opcode, &["local"], variable.ty, operands, at)
+                    };
+                    if is_return {
+                        return Err(Problem::new(at, "the simulator knows results in registers only of `.reg` parameters"));
+                    }
+                    let copy = store(operand.clone(), "st");
+                    self.synthetic(&copy)?;
+                }
+            }
+        }
+        let outer = mem::replace(&mut self.scope, inner);
+        self.calls.push(&callee.name);
+        self.body(callee.body.as_deref().unwrap_or_default(), Some(callee))?;
+        self.calls.pop();
+        let mut inner = mem::replace(&mut self.scope, outer);
+        for (operand, name, ty) in copies_out {
+            let Some(Named::Register { register, .. }) = inner.lookup(name) else { continue };
+            let hidden = format!("{name} of {}", callee.name);
+            self.scope.enter();
+            self.scope.declare(&hidden, Named::Register { register, ty });
+            let copy = synthetic("mov", &[], ty, vec![operand.clone(), Operand::Name(hidden)], at);
+            self.synthetic(&copy)?;
+            self.scope.leave();
+        }
+        inner.leave();
+        if let Some(step) = skip {
+            let end = self.steps.len() as u32;
+            if let Action::Branch { target, .. } = &mut self.steps[step].action {
+                *target = end;
+            }
+        }
+        Ok(())
+    }
+
+    fn named(&self, operand: &Operand) -> Option<Named> {
+        match operand {
+            Operand::Name(name) => self.scope.lookup(name),
+            _ => None,
+        }
+    }
+
+    fn fresh(&mut self, name: &str, ty: Type) -> Register {
+        let register = Register(self.registers.len() as u32);
+        self.registers.extend(std::iter::repeat_n(name.to_owned(), if ty.bits() > 64 { 2 } else { 1 }));
+        register
+    }
+
+    fn copy_in(&mut self, operand: &Operand, register: Register, name: &str, ty: Type, at: Position) -> Result<(), Problem> {
+        let hidden = format!("argument {name}");
+        self.scope.enter();
+        self.scope.declare(&hidden, Named::Register { register, ty });
+        let copy = synthetic("mov", &[], ty, vec![Operand::Name(hidden), operand.clone()], at);
+        let result = self.synthetic(&copy);
+        self.scope.leave();
+        result
+    }
+
+    /// Adds an instruction that the text does not have.
+    fn synthetic(&mut self, written: &Instruction) -> Result<(), Problem> {
+        let mut form = Form::new(written, &self.scope);
+        let work = instructions::decode(&mut form).map_err(|error| Problem::new(written.position, error.0))?;
+        self.push(Action::Work(work), None, written.position, &written.text);
+        Ok(())
+    }
+}
+
+fn synthetic(opcode: &str, modifiers: &[&str], ty: Type, operands: Vec<Operand>, position: Position) -> Instruction {
+    let mut modifiers: Vec<String> = modifiers.iter().map(|&modifier| modifier.to_owned()).collect();
+    modifiers.push(ty.to_string()[1..].to_owned());
+    Instruction { guard: None, opcode: opcode.to_owned(), modifiers, operands, text: "(an argument of a call)".to_owned(), position }
+}
+
+fn known_modifiers(written: &Instruction, known: &[&str]) -> Result<(), Problem> {
+    match written.modifiers.iter().find(|modifier| !known.contains(&modifier.as_str())) {
+        None => Ok(()),
+        Some(modifier) => Err(Problem::new(written.position, format!("the simulator does not know `.{modifier}` here"))),
+    }
+}

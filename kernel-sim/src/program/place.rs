@@ -1,0 +1,89 @@
+//! Where variables stand in shared memory, and where those of the module stand in global memory.
+
+use std::collections::HashMap;
+
+use crate::ptx::{Function, Linkage, Module, Position, Space, Statement, Variable};
+
+use super::Problem;
+
+/// Addresses of the module's `.global` and `.const` variables.
+pub(crate) type Globals = HashMap<String, u64>;
+
+/// Where the shared variables of a kernel stand.
+#[derive(Debug, Default)]
+pub(crate) struct SharedPlaces {
+    /// By the place of the declaration, which is one in a module.
+    pub(crate) offsets: HashMap<(u32, u32), u32>,
+    /// Bytes of all static variables.
+    pub(crate) static_bytes: u32,
+    /// Where dynamic shared memory begins.
+    pub(crate) dynamic_start: u32,
+}
+
+/// Places every shared variable that the kernel can see: static ones first, `.extern` ones all at the start of the dynamic part.
+pub(crate) fn place_shared(module: &Module, kernel: &Function) -> Result<SharedPlaces, Problem> {
+    let mut variables: Vec<&Variable> = module.variables.iter().filter(|variable| variable.space == Space::Shared).collect();
+    let mut functions = vec![kernel];
+    let mut next = 0;
+    while let Some(function) = functions.get(next).copied() {
+        next += 1;
+        for_each(function.body.as_deref().unwrap_or_default(), &mut |statement| match statement {
+            Statement::Variable(variable) if variable.space == Space::Shared => variables.push(variable),
+            Statement::Instruction(call) if call.opcode == "call" => {
+                let names = call.operands.iter().filter_map(|operand| match operand {
+                    crate::ptx::Operand::Name(name) => Some(name),
+                    _ => None,
+                });
+                for name in names {
+                    let callee = module.functions.iter().find(|function| function.name == *name && function.body.is_some());
+                    functions.extend(callee.filter(|callee| !functions.iter().any(|known| known.name == callee.name)));
+                }
+            }
+            _ => {}
+        });
+    }
+    let mut places = SharedPlaces::default();
+    let is_dynamic = |variable: &Variable| variable.linkage == Linkage::Extern || variable.extents.first() == Some(&None);
+    for variable in variables.iter().filter(|variable| !is_dynamic(variable)) {
+        let offset = places.static_bytes.next_multiple_of(alignment(variable));
+        places.offsets.insert(key(variable.position), offset);
+        let bytes = u32::try_from(bytes(variable)?).ok().and_then(|bytes| offset.checked_add(bytes));
+        places.static_bytes = bytes.ok_or_else(|| Problem::new(variable.position, "more shared memory than any GPU has"))?;
+    }
+    places.dynamic_start = if places.static_bytes == 0 { 0 } else { places.static_bytes.next_multiple_of(16) };
+    for variable in variables.iter().filter(|variable| is_dynamic(variable)) {
+        places.dynamic_start = places.dynamic_start.next_multiple_of(alignment(variable));
+    }
+    for variable in variables.into_iter().filter(|variable| is_dynamic(variable)) {
+        places.offsets.insert(key(variable.position), places.dynamic_start);
+    }
+    Ok(places)
+}
+
+/// A name for a declaration.
+pub(crate) fn key(position: Position) -> (u32, u32) {
+    (position.line, position.column)
+}
+
+/// What the variable's address is a multiple of.
+pub(crate) fn alignment(variable: &Variable) -> u32 {
+    variable.align.unwrap_or(variable.ty.bytes() * variable.vector).max(1)
+}
+
+/// The size of a variable; one of unknown extent has none.
+pub(crate) fn bytes(variable: &Variable) -> Result<u64, Problem> {
+    let element = u64::from(variable.ty.bytes() * variable.vector);
+    let count = variable.extents.iter().try_fold(1u64, |count, extent| count.checked_mul(extent.unwrap_or(0)));
+    count
+        .and_then(|count| count.checked_mul(element))
+        .ok_or_else(|| Problem::new(variable.position, format!("`{}` is too large", variable.name)))
+}
+
+fn for_each<'a>(statements: &'a [Statement], visit: &mut impl FnMut(&'a Statement)) {
+    for statement in statements {
+        match statement {
+            Statement::Block(inner) => for_each(inner, visit),
+            other => visit(other),
+        }
+    }
+}

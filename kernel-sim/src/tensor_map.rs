@@ -1,0 +1,346 @@
+//! Tensor maps: what `cp.async.bulk.tensor` reads to find a box of a tensor in global memory.
+//!
+//! The driver's 128 bytes are opaque, so the simulator has an encoding of its own, with the checks of the driver's
+//! `cuTensorMapEncodeTiled`. Dimension 0 is the innermost, whose elements lie next to each other.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 0..4 | a mark, to tell a map from other bytes |
+//! | 4..10 | rank, element type, interleave, swizzle, L2 promotion, fill |
+//! | 16..24 | address |
+//! | 24..44 | five extents less 1 |
+//! | 48..80 | four strides |
+//! | 80..90 | five extents of the box |
+//! | 90..95 | five element strides |
+
+mod fields;
+mod rows;
+
+pub(crate) use fields::Field;
+pub(crate) use rows::BoxRow;
+
+/// Bytes of a tensor map.
+pub const TENSOR_MAP_BYTES: usize = 128;
+
+/// Dimensions that a tensor map can have.
+pub const MAX_RANK: usize = 5;
+
+const MARK: [u8; 4] = *b"tmap";
+
+macro_rules! numbered {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $number:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum $name { $($(#[$variant_doc])* $variant = $number,)* }
+
+        impl $name {
+            /// The one that the driver gives this number.
+            pub fn from_number(number: u32) -> Option<$name> {
+                match number { $($number => Some($name::$variant),)* _ => None }
+            }
+        }
+    };
+}
+
+numbered! {
+    /// What a tensor is made of; the numbers are the driver's.
+    ElementType {
+        /// 8 bits.
+        U8 = 0,
+        /// 16 bits.
+        U16 = 1,
+        /// 32 bits.
+        U32 = 2,
+        /// 32 bits, signed.
+        S32 = 3,
+        /// 64 bits.
+        U64 = 4,
+        /// 64 bits, signed.
+        S64 = 5,
+        /// Half precision.
+        F16 = 6,
+        /// Single precision.
+        F32 = 7,
+        /// Double precision.
+        F64 = 8,
+        /// Brain float.
+        Bf16 = 9,
+        /// Single precision, subnormal values read as zero.
+        F32Ftz = 10,
+        /// Single precision of which matrix instructions use 19 bits.
+        Tf32 = 11,
+        /// The same, subnormal values read as zero.
+        Tf32Ftz = 12,
+    }
+}
+
+numbered! {
+    /// How innermost elements are grouped in memory; the numbers are the driver's.
+    Interleave {
+        /// Not at all.
+        None = 0,
+        /// Slices of 16 bytes.
+        Bytes16 = 1,
+        /// Slices of 32 bytes.
+        Bytes32 = 2,
+    }
+}
+
+numbered! {
+    /// How 16-byte pieces are permuted in shared memory; the numbers are the driver's.
+    Swizzle {
+        /// Not at all.
+        None = 0,
+        /// Inside of 32 bytes: address bit 4 is flipped by bit 7.
+        Bytes32 = 1,
+        /// Inside of 64 bytes: bits 4 and 5 by bits 7 and 8.
+        Bytes64 = 2,
+        /// Inside of 128 bytes: bits 4 to 6 by bits 7 to 9.
+        Bytes128 = 3,
+    }
+}
+
+numbered! {
+    /// How much the L2 cache fetches; the simulator has no use for it.
+    Promotion {
+        /// As much as is asked for.
+        None = 0,
+        /// 64 bytes.
+        Bytes64 = 1,
+        /// 128 bytes.
+        Bytes128 = 2,
+        /// 256 bytes.
+        Bytes256 = 3,
+    }
+}
+
+numbered! {
+    /// What elements outside of the tensor read as.
+    Fill {
+        /// Zero.
+        Zero = 0,
+        /// A NaN that matrix instructions treat as zero.
+        Nan = 1,
+    }
+}
+
+impl ElementType {
+    /// Bytes of an element.
+    pub fn bytes(self) -> u32 {
+        match self {
+            ElementType::U8 => 1,
+            ElementType::U16 | ElementType::F16 | ElementType::Bf16 => 2,
+            ElementType::U64 | ElementType::S64 | ElementType::F64 => 8,
+            _ => 4,
+        }
+    }
+
+    /// Is it a floating-point type?
+    pub fn is_float(self) -> bool {
+        self as u32 >= ElementType::F16 as u32
+    }
+}
+
+impl Swizzle {
+    /// Bytes inside of which pieces are permuted; 16 without a swizzle.
+    pub fn span(self) -> u32 {
+        16 << self as u32
+    }
+
+    /// Where the byte of that shared address really lies (`Swizzle<B, 4, 3>` of CUTLASS; PTX ISA, "Swizzling modes").
+    ///
+    /// | swizzle of 128 bytes | piece 0 | 1 | 2 | .. | 7 |
+    /// |---|---|---|---|---|---|
+    /// | row 0 | 0 | 1 | 2 | .. | 7 |
+    /// | row 1 | 1 | 0 | 3 | .. | 6 |
+    /// | row 2 | 2 | 3 | 0 | .. | 5 |
+    pub fn apply(self, address: u32) -> u32 {
+        let mask = self.span() / 16 - 1;
+        address ^ (address >> 7 & mask) << 4
+    }
+}
+
+/// A tensor in global memory and the box that one instruction copies of it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TensorMap {
+    /// What it is made of.
+    pub element: ElementType,
+    /// Where it begins.
+    pub global_address: u64,
+    /// Elements along each dimension, innermost first: as many as the tensor has dimensions.
+    pub extents: Vec<u64>,
+    /// Bytes from one index to the next, of dimension 1 and those after it.
+    pub strides: Vec<u64>,
+    /// Elements that the box spans along each dimension.
+    pub box_extents: Vec<u32>,
+    /// Along each dimension, every how many elements one is copied.
+    pub element_strides: Vec<u32>,
+    /// How innermost elements are grouped.
+    pub interleave: Interleave,
+    /// How pieces are permuted in shared memory.
+    pub swizzle: Swizzle,
+    /// How much the L2 cache fetches.
+    pub promotion: Promotion,
+    /// What elements outside of the tensor read as.
+    pub fill: Fill,
+}
+
+impl TensorMap {
+    /// How many dimensions.
+    pub fn rank(&self) -> usize {
+        self.extents.len()
+    }
+
+    /// The 128 bytes that a kernel of the simulator takes.
+    ///
+    /// # Errors
+    ///
+    /// What `cuTensorMapEncodeTiled` rejects, in words.
+    pub fn encode(&self) -> Result<[u8; TENSOR_MAP_BYTES], String> {
+        self.check()?;
+        Ok(fields::encode(self))
+    }
+
+    /// The map that these bytes are; what is wrong with them if they are none.
+    pub(crate) fn decode(bytes: &[u8; TENSOR_MAP_BYTES]) -> Result<TensorMap, String> {
+        let map = fields::decode(bytes)?;
+        map.check()?;
+        Ok(map)
+    }
+
+    /// The rules of `cuTensorMapEncodeTiled`.
+    fn check(&self) -> Result<(), String> {
+        let TensorMap { element, global_address, extents, strides, box_extents, element_strides, interleave, swizzle, fill, .. } = self;
+        let rank = self.rank();
+        if !(1..=MAX_RANK).contains(&rank) {
+            return Err(format!("a tensor map has 1 to {MAX_RANK} dimensions, not {rank}"));
+        }
+        for (name, length, wanted) in [
+            ("strides", strides.len(), rank - 1),
+            ("extents of the box", box_extents.len(), rank),
+            ("element strides", element_strides.len(), rank),
+        ] {
+            if length != wanted {
+                return Err(format!("a tensor map of {rank} dimensions has {wanted} {name}, not {length}"));
+            }
+        }
+        if *interleave != Interleave::None {
+            return Err("the simulator knows tensor maps without interleave only".to_owned());
+        }
+        if global_address % 16 != 0 {
+            return Err(format!("the address of a tensor must be a multiple of 16: {global_address:#x}"));
+        }
+        if let Some(extent) = extents.iter().find(|extent| !(1..=1 << 32).contains(*extent)) {
+            return Err(format!("an extent of a tensor map is 1 to 2^32, not {extent}"));
+        }
+        if let Some(stride) = strides.iter().find(|stride| *stride % 16 != 0 || **stride >= 1 << 40) {
+            return Err(format!("a stride of a tensor map is a multiple of 16 and less than 2^40, not {stride}"));
+        }
+        if let Some(extent) = box_extents.iter().find(|extent| !(1..=256).contains(*extent)) {
+            return Err(format!("an extent of the box of a tensor map is 1 to 256, not {extent}"));
+        }
+        if let Some(stride) = element_strides.iter().find(|stride| !(1..=8).contains(*stride)) {
+            return Err(format!("an element stride of a tensor map is 1 to 8, not {stride}"));
+        }
+        let inner = box_extents[0] * element.bytes();
+        if inner % 16 != 0 {
+            return Err(format!("the innermost extent of the box must be a multiple of 16 bytes, not {inner}"));
+        }
+        if *swizzle != Swizzle::None && inner > swizzle.span() {
+            return Err(format!(
+                "the innermost extent of the box has {inner} bytes, and the swizzle permutes inside of {}",
+                swizzle.span()
+            ));
+        }
+        if *fill == Fill::Nan && !element.is_float() {
+            return Err("only a tensor of a floating-point type can be filled with NaN".to_owned());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(crate) fn matrix() -> TensorMap {
+        TensorMap {
+            element: ElementType::F16,
+            global_address: 0x10_0000_0100,
+            extents: vec![72, 10],
+            strides: vec![160],
+            box_extents: vec![64, 8],
+            element_strides: vec![1, 1],
+            interleave: Interleave::None,
+            swizzle: Swizzle::Bytes128,
+            promotion: Promotion::Bytes128,
+            fill: Fill::Zero,
+        }
+    }
+
+    #[test]
+    fn what_is_encoded_decodes() {
+        let map = matrix();
+        assert_eq!(TensorMap::decode(&map.encode().unwrap()), Ok(map.clone()));
+        let wide = TensorMap {
+            element: ElementType::F32,
+            extents: vec![1 << 32, 2, 3, 4, 5],
+            strides: vec![16, (1 << 40) - 16, 48, 64],
+            box_extents: vec![4, 256, 1, 2, 3],
+            element_strides: vec![1, 8, 2, 3, 4],
+            swizzle: Swizzle::None,
+            fill: Fill::Nan,
+            ..map
+        };
+        assert_eq!(TensorMap::decode(&wide.encode().unwrap()), Ok(wide));
+    }
+
+    #[test]
+    fn bytes_of_something_else_are_no_map() {
+        assert!(TensorMap::decode(&[0; TENSOR_MAP_BYTES]).is_err());
+    }
+
+    #[test]
+    fn what_the_driver_rejects_is_rejected() {
+        let rejected = |change: &dyn Fn(&mut TensorMap), message: &str| {
+            let mut map = matrix();
+            change(&mut map);
+            assert_eq!(map.encode().unwrap_err(), message);
+        };
+        rejected(&|map| map.global_address += 8, "the address of a tensor must be a multiple of 16: 0x1000000108");
+        rejected(&|map| map.strides[0] = 152, "a stride of a tensor map is a multiple of 16 and less than 2^40, not 152");
+        rejected(&|map| map.strides[0] = 1 << 40, "a stride of a tensor map is a multiple of 16 and less than 2^40, not 1099511627776");
+        rejected(&|map| map.extents[1] = 0, "an extent of a tensor map is 1 to 2^32, not 0");
+        rejected(&|map| map.box_extents[1] = 257, "an extent of the box of a tensor map is 1 to 256, not 257");
+        rejected(&|map| map.box_extents[0] = 4, "the innermost extent of the box must be a multiple of 16 bytes, not 8");
+        rejected(
+            &|map| map.swizzle = Swizzle::Bytes64,
+            "the innermost extent of the box has 128 bytes, and the swizzle permutes inside of 64",
+        );
+        rejected(&|map| map.element_strides[1] = 9, "an element stride of a tensor map is 1 to 8, not 9");
+        rejected(&|map| map.strides.push(16), "a tensor map of 2 dimensions has 1 strides, not 2");
+        rejected(
+            &|map| (map.element, map.fill) = (ElementType::U16, Fill::Nan),
+            "only a tensor of a floating-point type can be filled with NaN",
+        );
+    }
+
+    /// The pictures of the swizzling modes: which 16-byte piece stands where, for eight rows of 128 bytes.
+    #[test]
+    fn pieces_are_permuted_as_the_pictures_show() {
+        let row =
+            |swizzle: Swizzle, row: u32| -> Vec<u32> { (0..8).map(|piece| swizzle.apply(row * 128 + piece * 16) / 16 - row * 8).collect() };
+        assert_eq!(row(Swizzle::Bytes128, 0), [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(row(Swizzle::Bytes128, 1), [1, 0, 3, 2, 5, 4, 7, 6]);
+        assert_eq!(row(Swizzle::Bytes128, 2), [2, 3, 0, 1, 6, 7, 4, 5]);
+        assert_eq!(row(Swizzle::Bytes128, 5), [5, 4, 7, 6, 1, 0, 3, 2]);
+        assert_eq!(row(Swizzle::Bytes128, 7), [7, 6, 5, 4, 3, 2, 1, 0]);
+        assert_eq!(row(Swizzle::Bytes128, 8), [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(row(Swizzle::Bytes64, 1), [1, 0, 3, 2, 5, 4, 7, 6]);
+        assert_eq!(row(Swizzle::Bytes64, 3), [3, 2, 1, 0, 7, 6, 5, 4]);
+        assert_eq!(row(Swizzle::Bytes64, 4), [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(row(Swizzle::Bytes32, 1), [1, 0, 3, 2, 5, 4, 7, 6]);
+        assert_eq!(row(Swizzle::Bytes32, 2), [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(row(Swizzle::None, 3), [0, 1, 2, 3, 4, 5, 6, 7]);
+    }
+}

@@ -1,0 +1,142 @@
+//! The rows of a box: which bytes of global memory belong to which bytes of shared memory.
+
+use super::{ElementType, Fill, Swizzle, TensorMap};
+
+/// One row of a box along the innermost dimension.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct BoxRow {
+    /// Where its first byte lies in the box, before the swizzle.
+    pub(crate) shared: u32,
+    /// Bytes of the row in front of the tensor.
+    pub(crate) before: u32,
+    /// Bytes of the row inside the tensor.
+    pub(crate) inside: u32,
+    /// Bytes of the row behind the tensor.
+    pub(crate) after: u32,
+    /// The address of the first byte inside; of no use if there is none.
+    pub(crate) global: u64,
+}
+
+impl TensorMap {
+    /// Elements that a box holds along a dimension. Along the innermost one the element stride counts for nothing without interleave.
+    fn box_count(&self, dimension: usize) -> u32 {
+        if dimension == 0 { self.box_extents[0] } else { self.box_extents[dimension].div_ceil(self.element_strides[dimension]) }
+    }
+
+    /// Bytes of a row of a box.
+    fn row_bytes(&self) -> u32 {
+        self.box_extents[0] * self.element.bytes()
+    }
+
+    /// Bytes from one row of a box to the next in shared memory.
+    pub(crate) fn row_pitch(&self) -> u32 {
+        if self.swizzle == Swizzle::None { self.row_bytes() } else { self.swizzle.span() }
+    }
+
+    fn box_rows(&self) -> u32 {
+        (1..self.rank()).map(|dimension| self.box_count(dimension)).product()
+    }
+
+    /// Bytes that a box takes in shared memory.
+    pub(crate) fn box_span(&self) -> u32 {
+        self.box_rows() * self.row_pitch()
+    }
+
+    /// Bytes that a copy of a box counts on its mbarrier, whether they are inside of the tensor or not.
+    pub(crate) fn transaction_bytes(&self) -> u32 {
+        self.box_rows() * self.row_bytes()
+    }
+
+    /// The rows of the box whose first element has these coordinates, in the order in which they lie in shared memory.
+    pub(crate) fn rows(&self, coordinates: &[i32]) -> Vec<BoxRow> {
+        let size = i64::from(self.element.bytes());
+        let first = i64::from(coordinates[0]);
+        let count = i64::from(self.box_count(0));
+        let inside_from = (-first).clamp(0, count);
+        let inside_to = (self.extents[0] as i64 - first).clamp(inside_from, count);
+        (0..self.box_rows())
+            .map(|row| {
+                let mut rest = row;
+                let mut is_inside = true;
+                let mut global = self.global_address.wrapping_add_signed((first + inside_from) * size);
+                for dimension in 1..self.rank() {
+                    let step = rest % self.box_count(dimension);
+                    rest /= self.box_count(dimension);
+                    let index = i64::from(coordinates[dimension]) + i64::from(step * self.element_strides[dimension]);
+                    is_inside &= (0..self.extents[dimension] as i64).contains(&index);
+                    global = global.wrapping_add((index as u64).wrapping_mul(self.strides[dimension - 1]));
+                }
+                let (before, inside, after) =
+                    if is_inside { (inside_from, inside_to - inside_from, count - inside_to) } else { (count, 0, 0) };
+                let bytes = |elements: i64| (elements * size) as u32;
+                BoxRow { shared: row * self.row_pitch(), before: bytes(before), inside: bytes(inside), after: bytes(after), global }
+            })
+            .collect()
+    }
+
+    /// The bytes that an element outside of the tensor reads as.
+    pub(crate) fn fill_bytes(&self) -> Vec<u8> {
+        let bytes = self.element.bytes() as usize;
+        match (self.fill, self.element) {
+            (Fill::Zero, _) => vec![0; bytes],
+            (Fill::Nan, ElementType::F64) => 0x7fff_ffff_ffff_ffff_u64.to_le_bytes().to_vec(),
+            (Fill::Nan, ElementType::F16 | ElementType::Bf16) => 0x7fff_u16.to_le_bytes().to_vec(),
+            (Fill::Nan, _) => 0x7fff_ffff_u32.to_le_bytes().to_vec(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::matrix;
+    use super::*;
+
+    fn row(shared: u32, before: u32, inside: u32, after: u32, global: u64) -> BoxRow {
+        BoxRow { shared, before, inside, after, global }
+    }
+
+    #[test]
+    fn a_box_inside_has_all_its_rows() {
+        let map = matrix();
+        let rows = map.rows(&[8, 2]);
+        assert_eq!(rows.len(), 8);
+        assert_eq!(rows[0], row(0, 0, 128, 0, 0x10_0000_0100 + 2 * 160 + 16));
+        assert_eq!(rows[7], row(7 * 128, 0, 128, 0, 0x10_0000_0100 + 9 * 160 + 16));
+        assert_eq!(map.transaction_bytes(), 1024);
+    }
+
+    #[test]
+    fn a_box_partly_outside_counts_in_full() {
+        let map = matrix();
+        let rows = map.rows(&[-2, 9]);
+        assert_eq!(rows[0], row(0, 4, 124, 0, 0x10_0000_0100 + 9 * 160));
+        assert_eq!((rows[1].before, rows[1].inside, rows[1].after), (128, 0, 0));
+        let rows = map.rows(&[70, 0]);
+        assert_eq!(rows[3], row(3 * 128, 0, 4, 124, 0x10_0000_0100 + 3 * 160 + 140));
+        let rows = map.rows(&[100, -1]);
+        assert!(rows.iter().all(|row| row.inside == 0 && row.before + row.after == 128), "{rows:?}");
+    }
+
+    #[test]
+    fn element_strides_skip_elements_of_outer_dimensions() {
+        let map = TensorMap { element_strides: vec![1, 3], ..matrix() };
+        let rows = map.rows(&[0, 1]);
+        assert_eq!(rows.iter().map(|row| row.global).collect::<Vec<_>>(), [1, 4, 7].map(|index| 0x10_0000_0100 + index * 160));
+        assert_eq!(map.transaction_bytes(), 3 * 128);
+    }
+
+    #[test]
+    fn three_dimensions_are_walked_innermost_first() {
+        let map = TensorMap {
+            element: ElementType::F32,
+            extents: vec![8, 3, 4],
+            strides: vec![32, 96],
+            box_extents: vec![4, 2, 2],
+            element_strides: vec![1; 3],
+            swizzle: Swizzle::None,
+            ..matrix()
+        };
+        let globals: Vec<_> = map.rows(&[4, 1, 2]).iter().map(|row| row.global - 0x10_0000_0100).collect();
+        assert_eq!(globals, [16 + 32 + 192, 16 + 64 + 192, 16 + 32 + 288, 16 + 64 + 288]);
+    }
+}
