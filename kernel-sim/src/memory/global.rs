@@ -170,11 +170,19 @@ impl GlobalMemory {
         Ok(())
     }
 
-    /// Copies between allocations, or inside one; bytes that nobody wrote count as written then.
+    /// Copies between allocations, or inside one. What nobody wrote stays so.
     pub(crate) fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<(), MemoryError> {
+        let view = self.view();
+        let (source, start) = view.range(from, bytes as u64)?;
+        let (target, place) = view.range(to, bytes as u64)?;
         let mut buffer = vec![0; bytes];
-        self.read(from, &mut buffer)?;
-        self.write(to, &buffer)
+        source.get(start, &mut buffer);
+        let written: Vec<bool> = (start..).take(bytes).map(|offset| source.first_unwritten(offset, 1).is_none()).collect();
+        target.put(place, &buffer);
+        for (offset, _) in (place..).zip(written).filter(|(_, written)| !written) {
+            target.written[(offset / 64) as usize].fetch_and(!(1 << (offset % 64)), Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// Writes a pattern of 1, 2, 4 or 8 bytes `count` times.
@@ -447,9 +455,12 @@ mod tests {
         memory.read(address, &mut bytes).unwrap();
         assert!(bytes[..4].iter().chain(&bytes[36_004..]).all(|&byte| byte == POISON));
         assert!(bytes[4..36_004].chunks(4).all(|chunk| chunk == [1, 2, 3, 4]));
-        memory.copy(address + 3, address, 4).unwrap();
-        memory.read(address, &mut bytes[..5]).unwrap();
+        memory.copy(address + 3, address + 20_000, 4).unwrap();
+        memory.read(address + 20_000, &mut bytes[..5]).unwrap();
         assert_eq!(bytes[..5], [POISON, 1, 2, 3, 1]);
+        let view = memory.view();
+        let unwritten = |address| view.find(address, 1).map(|(allocation, offset)| allocation.first_unwritten(offset, 1).is_some());
+        assert_eq!((unwritten(address + 20_000), unwritten(address + 20_001)), (Ok(true), Ok(false)), "what nobody wrote stays so");
     }
 
     #[test]
