@@ -414,22 +414,22 @@ mod tests {
         let mut cx = cx(&mut harness);
         let place = |lane: u64| match lane % 3 {
             0 => address + 4 * lane,
-            1 => SHARED_WINDOW.start + 4 * lane,
-            _ => LOCAL_WINDOW.start + 8,
+            1 => window::SHARED.start + 4 * lane,
+            _ => window::LOCAL.start + 8,
         };
         cx.store(access(Space::Generic, 4), &row(place), &values(|lane| u128::from(lane) + 1000)).unwrap();
         assert_eq!(cx.load(access(Space::Generic, 4), &row(place)).unwrap(), values(|lane| u128::from(lane) + 1000));
         let counters = cx.cluster.counters.total();
         assert_eq!((counters.global.store_bytes, counters.shared.store_bytes), (11 * 4, 11 * 4));
-        assert_eq!(cx.load(access(Space::Generic, 2), &[PARAM_WINDOW.start + 4; WARP]).unwrap(), [0x0605; WARP]);
+        assert_eq!(cx.load(access(Space::Generic, 2), &[window::PARAM.start + 4; WARP]).unwrap(), [0x0605; WARP]);
         assert_eq!(cx.load(access(Space::Param, 4), &[4; WARP]).unwrap(), [0x0807_0605; WARP]);
         assert!(matches!(*cx.load(access(Space::Param, 8), &[8; WARP]).unwrap_err().kind, FaultKind::OutOfBounds { .. }));
         assert!(matches!(*cx.store(access(Space::Param, 4), &[0; WARP], &[0; WARP]).unwrap_err().kind, FaultKind::ReadOnly { .. }));
         // Lane 1 means global memory, and the shared memory of lanes 0 and 2 is visited before.
         let mixed = row(|lane| match lane {
-            0 => SHARED_WINDOW.start,
+            0 => window::SHARED.start,
             1 => 64,
-            _ => SHARED_WINDOW.end - 4,
+            _ => window::SHARED.end - 4,
         });
         cx.lanes = Lanes::first(3);
         let trap = cx.store(access(Space::Generic, 4), &mixed, &[0; WARP]).unwrap_err();
@@ -446,7 +446,7 @@ mod tests {
         cx.store(access(Space::SharedCluster, 4), &of_rank(1), &values(u128::from)).unwrap();
         assert_eq!(cx.cluster.ctas[1].shared.peek(4 * 7, 4), Ok(7));
         assert_eq!(cx.resolve(Space::SharedCluster, 2 << RANK_SHIFT | 8), Ok(Place::Shared { rank: 1, offset: 8 }));
-        assert_eq!(cx.resolve(Space::Generic, SHARED_WINDOW.start + 12), Ok(Place::Shared { rank: 0, offset: 12 }));
+        assert_eq!(cx.resolve(Space::Generic, window::SHARED.start + 12), Ok(Place::Shared { rank: 0, offset: 12 }));
         cx.store(access(Space::Shared, 4), &of_rank(0), &values(u128::from)).unwrap();
         assert!(cx.load(access(Space::SharedCluster, 4), &of_rank(2)).is_err(), "there is no third program");
         assert!(cx.load(access(Space::Shared, 4), &of_rank(1)).is_err(), "`.shared` is the own program's");
