@@ -23,9 +23,9 @@ mod integer;
 pub(crate) mod lanewise;
 mod logic;
 mod matrix;
+mod mov;
 mod ordering;
 mod shuffle;
-mod mov;
 
 pub(crate) use form::{Address, Form, Register, Special, Unsupported, Value};
 
