@@ -5,10 +5,14 @@
 
 mod access;
 mod arithmetic;
+mod async_copy;
 mod atomic;
+mod barrier;
+mod barrier_state;
 mod bits;
 mod cache;
 mod extended;
+mod fence;
 mod float;
 mod form;
 #[cfg(test)]
@@ -18,8 +22,11 @@ mod integer;
 pub(crate) mod lanewise;
 mod logic;
 mod ordering;
+mod pause;
 mod shuffle;
 
+pub(crate) use async_copy::Copies;
+pub(crate) use barrier_state::{Barriers, ClusterBarrier, exited};
 pub(crate) use form::{Address, Form, Register, Special, Unsupported, Value};
 
 use crate::counters::Class;
@@ -115,6 +122,7 @@ const TABLE: &[(&str, Decode)] = &[
     ("shl", logic::shl),
     ("shr", logic::shr),
     ("prmt", logic::prmt),
+    // Memory.
     ("ld", access::decode_load),
     ("ldu", access::decode_uniform_load),
     ("st", access::decode_store),
@@ -125,12 +133,24 @@ const TABLE: &[(&str, Decode)] = &[
     ("applypriority", cache::decode_line),
     ("atom", atomic::decode_atomic),
     ("red", atomic::decode_reduction),
+    ("cp", async_copy::decode),
+    // Lanes of a warp.
     ("shfl", shuffle::decode_shuffle),
     ("vote", shuffle::decode_vote),
     ("match", shuffle::decode_match),
     ("redux", shuffle::decode_reduce),
     ("elect", shuffle::decode_elect),
     ("activemask", shuffle::decode_active_mask),
+    // Barriers, fences and pauses.
+    ("bar", barrier::decode),
+    ("barrier", barrier::decode),
+    ("membar", fence::decode_membar),
+    ("fence", fence::decode_fence),
+    ("nanosleep", pause::decode_sleep),
+    ("trap", pause::decode_stop),
+    ("brkpt", pause::decode_stop),
+    ("pmevent", pause::decode_event),
+    ("griddepcontrol", pause::decode_dependency),
 ];
 
 /// Decodes an instruction of the table.
@@ -158,14 +178,4 @@ pub(crate) fn failed_assertion() -> Box<dyn Instruction> {
         }
     }
     Box::new(FailedAssertion)
-}
-
-/// The barriers of a CTA.
-#[derive(Default)]
-pub(crate) struct Barriers;
-
-impl Barriers {
-    pub(crate) fn waiting(&self) -> Option<String> {
-        None
-    }
 }
