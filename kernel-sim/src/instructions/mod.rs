@@ -21,6 +21,7 @@ mod hints;
 mod integer;
 pub(crate) mod lanewise;
 mod logic;
+mod matrix;
 mod ordering;
 mod pause;
 mod shuffle;
@@ -135,6 +136,10 @@ const TABLE: &[(&str, Decode)] = &[
     ("red", atomic::decode_reduction),
     ("cp", async_copy::decode),
     // Lanes of a warp.
+    ("mma", matrix::decode_mma),
+    ("ldmatrix", matrix::decode_ldmatrix),
+    ("stmatrix", matrix::decode_stmatrix),
+    ("movmatrix", matrix::decode_movmatrix),
     ("shfl", shuffle::decode_shuffle),
     ("vote", shuffle::decode_vote),
     ("match", shuffle::decode_match),
