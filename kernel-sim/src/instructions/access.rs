@@ -37,6 +37,7 @@ struct Destination {
 
 /// Decodes `ld`.
 pub(crate) fn decode_load(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
+    let is_mmio = form.has("mmio");
     let semantics = ordering::take_access(form, ("acquire", Semantics::Acquire))?;
     let space = form.space();
     let is_read_only = form.flag("nc");
@@ -46,7 +47,7 @@ pub(crate) fn decode_load(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, U
         return Err(form.error("`.nc` is for weak loads of `.global`"));
     }
     check_semantics(form, semantics, space, hints.has_operator)?;
-    let (count, ty) = shape(form)?;
+    let (count, ty) = shape(form, is_mmio)?;
     let destinations = destinations(form, count, ty)?;
     let address = form.address(space)?;
     let policy = hints.policy(form)?;
@@ -60,7 +61,7 @@ pub(crate) fn decode_uniform_load(form: &mut Form<'_>) -> Result<Box<dyn Instruc
     if !matches!(space, Space::Global | Space::Generic) {
         return Err(form.error(format!("`ldu` loads from global memory, not from {space} memory")));
     }
-    let (count, ty) = shape(form)?;
+    let (count, ty) = shape(form, false)?;
     let destinations = destinations(form, count, ty)?;
     let address = form.address(space)?;
     let access = access("load", address.space, count, ty, Semantics::Weak);
@@ -69,6 +70,7 @@ pub(crate) fn decode_uniform_load(form: &mut Form<'_>) -> Result<Box<dyn Instruc
 
 /// Decodes `st`.
 pub(crate) fn decode_store(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
+    let is_mmio = form.has("mmio");
     let semantics = ordering::take_access(form, ("release", Semantics::Release))?;
     let space = form.space();
     if space == Space::Const {
@@ -76,12 +78,12 @@ pub(crate) fn decode_store(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, 
     }
     let hints = hints::take(form, space, Allowed { operators: &["wb", "cg", "cs", "wt"], level1: true, prefetch: false })?;
     check_semantics(form, semantics, space, hints.has_operator)?;
-    let (count, ty) = shape(form)?;
+    let (count, ty) = shape(form, is_mmio)?;
     let address = form.address(space)?;
     if address.space == Space::Param {
         return Err(form.error("a parameter of a kernel can not be stored to"));
     }
-    let sources = form.sources(count, ty)?;
+    let sources = sources(form, count, ty)?;
     let policy = hints.policy(form)?;
     let access = access("store", address.space, count, ty, semantics);
     Ok(Box::new(Store { access, address, ty, sources, policy }))
@@ -105,8 +107,11 @@ fn check_semantics(form: &Form<'_>, semantics: Semantics, space: Space, has_oper
 }
 
 /// Takes `.v2` or `.v4` and the type of an element.
-fn shape(form: &mut Form<'_>) -> Result<(usize, Type), Unsupported> {
+fn shape(form: &mut Form<'_>, is_mmio: bool) -> Result<(usize, Type), Unsupported> {
     let count = form.one_of(&[("v2", 2), ("v4", 4), ("v8", 8)]).unwrap_or(1);
+    if is_mmio && count > 1 {
+        return Err(form.error("`.mmio` is for one element"));
+    }
     let ty = form.ty()?;
     let is_plain = !ty.is_float() && !matches!(ty, Type::Pred | Type::U16x2 | Type::S16x2 | Type::U4 | Type::S4 | Type::B1);
     if !is_plain && !matches!(ty, Type::F32 | Type::F64) {
@@ -133,6 +138,17 @@ fn destinations(form: &mut Form<'_>, count: usize, ty: Type) -> Result<Vec<Desti
         true => Err(form.error("nothing is loaded: every destination is `_`")),
         false => Ok(destinations),
     }
+}
+
+fn sources(form: &mut Form<'_>, count: usize, ty: Type) -> Result<Vec<Value>, Unsupported> {
+    let parts = form.parts(count)?;
+    let take = |part: &&Operand| {
+        if let Some(own) = form.register_type(part) {
+            check_kind(form, own, ty)?;
+        }
+        form.as_source(part, ty, true)
+    };
+    parts.iter().map(take).collect()
 }
 
 /// A register of a floating-point type takes bits of its size, or its own type.

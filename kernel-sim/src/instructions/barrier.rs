@@ -53,7 +53,9 @@ pub(crate) fn decode(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupp
     if !is_bar && form.flag("cluster") {
         return decode_cluster(form);
     }
-    form.flag("cta");
+    if form.peek_modifier() == Some("cta") {
+        form.next_modifier();
+    }
     let is_aligned = is_bar || form.flag("aligned");
     if form.flag("red") {
         return decode_reduction(form, is_aligned);

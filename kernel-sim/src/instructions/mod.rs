@@ -20,6 +20,8 @@ pub(crate) mod harness;
 mod hints;
 mod integer;
 pub(crate) mod lanewise;
+#[cfg(test)]
+mod legality;
 mod logic;
 mod matrix;
 mod ordering;
