@@ -28,7 +28,7 @@ struct Atomic {
 
 /// What is done to the value in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Operation {
+pub(super) enum Operation {
     And,
     Or,
     Xor,
@@ -41,7 +41,7 @@ enum Operation {
     Max,
 }
 
-const OPERATIONS: [(&str, Operation); 10] = [
+pub(super) const OPERATIONS: [(&str, Operation); 10] = [
     ("and", Operation::And),
     ("or", Operation::Or),
     ("xor", Operation::Xor),
@@ -191,7 +191,7 @@ fn read_wide(cx: &Cx<'_>, value: Value, bits: u32) -> Result<WideRow, Trap> {
 ///
 /// An `.f32` addition in global memory takes and gives no subnormals (they become zeros of their sign), and one in shared memory does
 /// (PTX ISA, 9.7.13.5, "current implementation"); `flushes` says which it is.
-fn apply(operation: Operation, ty: Type, old: u128, operand: u128, replacement: u128, flushes: bool) -> u128 {
+pub(super) fn apply(operation: Operation, ty: Type, old: u128, operand: u128, replacement: u128, flushes: bool) -> u128 {
     let (a, b) = (old as u64, operand as u64);
     match operation {
         Operation::And => old & operand,

@@ -9,7 +9,7 @@ pub(super) use groups::join as join_group;
 pub(super) use transfer::{Combine, Load, Piece, Source, Store};
 
 use super::async_access::{self, Held, Place};
-use super::atomic::{self, Reduction};
+use super::atomic::{self, Operation as Reduction};
 use super::{Address, Form, Instruction, Progress, Unsupported, Value, bulk_tensor, mbarrier};
 use crate::counters::Class;
 use crate::fault::{FaultKind, Trap};
@@ -301,7 +301,7 @@ pub(super) fn completion(form: &mut Form<'_>, name: &str) -> Result<(), Unsuppor
 
 /// Takes the operation of a reduction, of `cp.reduce.async.bulk.tensor`.
 pub(super) fn reduction(form: &mut Form<'_>) -> Result<Reduction, Unsupported> {
-    let choices = atomic::REDUCTIONS;
+    let choices = atomic::OPERATIONS;
     let found = form.one_of(&choices).filter(|reduction| !matches!(reduction, Reduction::Exchange | Reduction::CompareAndSwap));
     found.ok_or_else(|| form.error("a reduction needs its operation, such as `.add`"))
 }
@@ -322,7 +322,7 @@ fn combine(form: &mut Form<'_>, has: fn(Type, Reduction) -> bool) -> Result<Comb
 
 impl Type {
     /// Can elements in shared memory be combined so?
-    fn is_shared_reducible(self, reduction: Reduction) -> bool {
+    pub(super) fn is_shared_reducible(self, reduction: Reduction) -> bool {
         match reduction {
             Reduction::And | Reduction::Or | Reduction::Xor => self == Type::B32,
             Reduction::Add => matches!(self, Type::U32 | Type::S32 | Type::U64),
@@ -333,7 +333,7 @@ impl Type {
     }
 
     /// Can elements in global memory be combined so?
-    fn is_global_reducible(self, reduction: Reduction) -> bool {
+    pub(super) fn is_global_reducible(self, reduction: Reduction) -> bool {
         use Type::*;
         match reduction {
             Reduction::And | Reduction::Or | Reduction::Xor => matches!(self, B32 | B64),

@@ -4,6 +4,13 @@
 //! Nothing is skipped: a modifier or an operand that nobody asked for is an error.
 
 mod access;
+mod async_access;
+mod bulk;
+mod bulk_tensor;
+mod cluster_address;
+mod mbarrier;
+mod set_registers;
+mod wgmma;
 mod arithmetic;
 mod atomic;
 mod bits;
@@ -19,6 +26,10 @@ pub(crate) mod lanewise;
 mod logic;
 mod ordering;
 mod shuffle;
+
+pub(crate) use bulk::BulkGroups;
+pub(crate) use mbarrier::Mbarriers;
+pub(crate) use wgmma::{Matrices, Warpgroups};
 
 pub(crate) use form::{Address, Form, Register, Special, Unsupported, Value};
 
@@ -131,6 +142,13 @@ const TABLE: &[(&str, Decode)] = &[
     ("redux", shuffle::decode_reduce),
     ("elect", shuffle::decode_elect),
     ("activemask", shuffle::decode_active_mask),
+    // Asynchronous copies, warpgroups and clusters.
+    ("mbarrier", mbarrier::decode),
+    ("tensormap", bulk_tensor::decode_replace),
+    ("wgmma", wgmma::decode),
+    ("setmaxnreg", set_registers::decode),
+    ("mapa", cluster_address::decode_map),
+    ("getctarank", cluster_address::decode_rank),
 ];
 
 /// Decodes an instruction of the table.

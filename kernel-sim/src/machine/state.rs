@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use crate::counters::Counters;
 use crate::fault::Trap;
-use crate::instructions::{Barriers, Register, Special};
+use crate::instructions::{BulkGroups, Matrices, Mbarriers, Warpgroups, Barriers, Register, Special};
 use crate::lanes::{Lanes, Row, WARP};
 use crate::memory::{Clocks, GlobalView, LocalMemory, SharedMemory};
 
@@ -51,6 +51,8 @@ pub(crate) struct Warp {
     pub(crate) executed: u64,
     /// The limit of registers a `setmaxnreg` left it.
     pub(crate) max_registers: u32,
+    /// Matrix products in flight.
+    pub(crate) matrices: Matrices,
 }
 
 /// A CTA: what its threads share.
@@ -60,6 +62,10 @@ pub(crate) struct Cta {
     pub(crate) shared: SharedMemory,
     /// The 16 barriers of `bar`; the family that executes them says what is in it.
     pub(crate) barriers: Barriers,
+    /// The mbarrier objects in its shared memory.
+    pub(crate) mbarriers: Mbarriers,
+    /// What its warpgroups do together.
+    pub(crate) warpgroups: Warpgroups,
     /// Threads that did not exit.
     pub(crate) live_threads: u32,
 }
@@ -73,6 +79,8 @@ pub(crate) struct Cluster {
     /// Asynchronous operations in flight, oldest first. The scheduler completes them at a time of its choice, and so may an
     /// instruction that waits for one.
     pub(crate) in_flight: VecDeque<InFlight>,
+    /// The bulk groups of its threads.
+    pub(crate) bulk_groups: BulkGroups,
     /// Counts what may set a waiting lane free.
     pub(crate) events: u64,
     /// Who knows of whom, for races in shared memory.
@@ -125,6 +133,7 @@ impl Warp {
             carry: Lanes::NONE,
             executed: 0,
             max_registers: 0,
+            matrices: Matrices::default(),
         }
     }
 }
@@ -136,6 +145,8 @@ impl Cta {
             id,
             shared: SharedMemory::new(grid.total_shared_bytes as usize, grid.allow_uninitialised),
             barriers: Barriers::default(),
+            mbarriers: Mbarriers::default(),
+            warpgroups: Warpgroups::default(),
             live_threads: threads,
         }
     }
@@ -145,7 +156,7 @@ impl Cluster {
     /// A cluster of these CTAs, each of that many threads.
     pub(crate) fn new(id: [u32; 3], ctas: Vec<Cta>, block: [u32; 3]) -> Cluster {
         let clocks = Clocks::new(ctas.len(), block);
-        Cluster { id, ctas, in_flight: VecDeque::new(), events: 0, clocks, counters: Counters::default() }
+        Cluster { id, ctas, in_flight: VecDeque::new(), bulk_groups: BulkGroups::default(), events: 0, clocks, counters: Counters::default() }
     }
 
     /// Lanes of a warp exited: barriers no longer wait for them.
