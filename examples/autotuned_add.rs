@@ -9,7 +9,6 @@
 
 mod report;
 
-use galatea::bench::do_bench;
 use galatea::prelude::*;
 use galatea::tune::Outcome;
 
@@ -44,8 +43,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let tuned = add(&x, &y, &mut out, len).grid(|config| cdiv(len, config.BLOCK_SIZE)).report()?;
     println!("{tuned}");
-    let stats = do_bench(&device, || add(&x, &y, &mut out, len).grid(|config| cdiv(len, config.BLOCK_SIZE)).launch())?;
-    report::print_speed(&stats, 3 * size_of::<f32>() * len);
+    report::measure(&device, 3 * size_of::<f32>() * len, || {
+        add(&x, &y, &mut out, len).grid(|config| cdiv(len, config.BLOCK_SIZE)).launch()
+    })?;
     assert!(tuned.trials.iter().all(|trial| !matches!(trial.outcome, Outcome::Failed(_))), "every configuration runs");
     Ok(())
 }

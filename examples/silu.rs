@@ -6,7 +6,6 @@
 
 mod report;
 
-use galatea::bench::do_bench;
 use galatea::prelude::*;
 
 /// y = x * sigmoid(x), computed in f32 and rounded once.
@@ -42,8 +41,7 @@ fn run<T: Float + Into<f64>>(device: &Device, data: &[T], tolerance: f64) -> Res
     y.fill(data[0])?;
     silu_by_exp::<T, 1024>(&x, &mut y, x.len()).grid(cdiv(x.len(), 1024)).launch()?;
     report::check(&format!("silu {} by exp", T::DTYPE), &values(&y)?, want, tolerance)?;
-    let stats = do_bench(device, || silu::<T, 2048>(&x, &mut y, x.len()).grid(cdiv(x.len(), 2048)).launch())?;
-    report::print_speed(&stats, 2 * size_of_val(data));
+    report::measure(device, 2 * size_of_val(data), || silu::<T, 2048>(&x, &mut y, x.len()).grid(cdiv(x.len(), 2048)).launch())?;
     Ok(())
 }
 

@@ -6,7 +6,6 @@
 
 mod report;
 
-use galatea::bench::do_bench;
 use galatea::prelude::*;
 
 #[kernel(BLOCK_SIZE = 1024)]
@@ -32,7 +31,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let wide = |tensor: &Tensor<f32>| Ok::<Vec<f64>, Error>(tensor.to_vec()?.into_iter().map(f64::from).collect());
     report::check("sin", &wide(&sine)?, |i| f64::from(angles[i]).sin(), 2e-7)?;
     report::check("cos", &wide(&cosine)?, |i| f64::from(angles[i]).cos(), 2e-7)?;
-    let stats = do_bench(&device, || sin_cos::<1024>(&x, &mut sine, &mut cosine, len).grid(cdiv(len, 1024)).launch())?;
-    report::print_speed(&stats, 3 * size_of::<f32>() * len);
+    report::measure(&device, 3 * size_of::<f32>() * len, || {
+        sin_cos::<1024>(&x, &mut sine, &mut cosine, len).grid(cdiv(len, 1024)).launch()
+    })?;
     Ok(())
 }

@@ -6,7 +6,6 @@
 
 mod report;
 
-use galatea::bench::do_bench;
 use galatea::prelude::*;
 
 #[kernel(BLOCK_SIZE = 1024)]
@@ -28,7 +27,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let got: Vec<f64> = out.to_vec()?.into_iter().map(f64::from).collect();
     report::check("x + y", &got, |i| f64::from(a[i]) + f64::from(b[i]), 1e-7)?;
-    let stats = do_bench(&device, || add::<1024>(&x, &y, &mut out, len).grid(cdiv(len, 1024)).launch())?;
-    report::print_speed(&stats, 3 * size_of::<f32>() * len);
+    report::measure(&device, 3 * size_of::<f32>() * len, || add::<1024>(&x, &y, &mut out, len).grid(cdiv(len, 1024)).launch())?;
     Ok(())
 }

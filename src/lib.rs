@@ -27,7 +27,8 @@
 //! ```
 //!
 //! The words of a kernel are documented in [`dsl`]; devices, tensors and launches below; [`mod@bench`] times launches and [`tune`] tells
-//! what `#[autotune]` tried and chose.
+//! what `#[autotune]` tried and chose. With the feature `sim`, a GPU can be simulated: `Device::sim(Target::SM_90A)` runs the PTX itself,
+//! and checks every access of it, see [`sim`].
 
 pub use kernel_lang::dsl;
 pub use kernel_macros::{autotune, kernel};
@@ -35,7 +36,8 @@ pub use kernel_macros::{autotune, kernel};
 pub use kernel_runtime::private as __private;
 pub use kernel_runtime::{
     Device, Dtype, Element, Error, Event, Float, FreeBytes, Grid, GridDim, Int, IntoGrid, IntoShape, Launch, MAX_RANK, NoGrid, Number,
-    OutOfBounds, PtrArg, PtrMutArg, Result, Scalar, Shape, Stream, Tensor, TensorView, TensorViewMut, bench, bf16, cdiv, cudarc, f16, tune,
+    OutOfBounds, PtrArg, PtrMutArg, Result, Scalar, Shape, Stream, Target, Tensor, TensorView, TensorViewMut, bench, bf16, cdiv, cudarc,
+    f16, sim, tune,
 };
 
 /// What most programs need: `use galatea::prelude::*`.

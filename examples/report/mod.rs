@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use galatea::bench::Stats;
+use galatea::bench::do_bench;
 use galatea::prelude::*;
 
 /// What an example was asked to do.
@@ -14,22 +14,22 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Reads `--device cpu|cuda|cuda:N` and `--len N` from the command line. Without `--device`: a GPU if there is one.
+    /// Reads `--device cpu|cuda|cuda:N|sim|sim:TARGET` and `--len N` from the command line. Without `--device`: what `GALATEA_DEVICE` says,
+    /// else a GPU if there is one.
     ///
     /// # Errors
     /// An unknown argument, or a device that is not there.
     pub(crate) fn parse(default_len: usize) -> Result<Args, Box<dyn Error>> {
-        let (mut device, mut len) = (None, default_len);
+        let (mut device, mut len) = (None, None);
         let mut words = std::env::args().skip(1);
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or_else(|| format!("`{word}` needs a value"));
             match word.as_str() {
-                "--device" => device = Some(open(&value()?)?),
-                "--len" => len = value()?.parse().map_err(|_| "`--len` needs a number")?,
+                "--device" => device = Some(Device::parse(&value()?)?),
+                "--len" => len = Some(value()?.parse().map_err(|_| "`--len` needs a number")?),
                 _ => {
-                    return Err(
-                        format!("unknown argument `{word}`\nhelp: the arguments are `--device cpu|cuda|cuda:N` and `--len N`").into()
-                    );
+                    let known = "`--device cpu|cuda|cuda:N|sim|sim:TARGET` and `--len N`";
+                    return Err(format!("unknown argument `{word}`\nhelp: the arguments are {known}").into());
                 }
             }
         }
@@ -37,16 +37,9 @@ impl Args {
             Some(device) => device,
             None => Device::default()?,
         };
-        Ok(Args { device, len })
-    }
-}
-
-fn open(name: &str) -> Result<Device, Box<dyn Error>> {
-    match name.split_once(':') {
-        None if name == "cpu" => Ok(Device::cpu()),
-        None if name == "cuda" => Ok(Device::cuda(0)?),
-        Some(("cuda", ordinal)) => Ok(Device::cuda(ordinal.parse()?)?),
-        _ => Err(format!("`{name}` is no device\nhelp: `cpu`, `cuda` or `cuda:N`").into()),
+        // A simulated GPU takes about a microsecond an element.
+        let default_len = if device.is_sim() { default_len.min(100_003) } else { default_len };
+        Ok(Args { device, len: len.unwrap_or(default_len) })
     }
 }
 
@@ -82,7 +75,19 @@ pub(crate) fn check(what: &str, got: &[f64], want: impl Fn(usize) -> f64, tolera
     Ok(())
 }
 
-/// Prints how long a launch takes and how fast it moves its bytes.
-pub(crate) fn print_speed(stats: &Stats, bytes: usize) {
-    println!("{:.1} us a launch, {:.1} GB/s", stats.median_us, stats.gb_per_s(bytes));
+/// Prints how long a launch takes and how fast it moves its bytes; on a simulated GPU, whose time says nothing, what each line of the
+/// kernel did.
+///
+/// # Errors
+/// What the launch returns.
+pub(crate) fn measure(device: &Device, bytes: usize, mut launch: impl FnMut() -> galatea::Result<()>) -> galatea::Result<()> {
+    if !device.is_sim() {
+        let stats = do_bench(device, launch)?;
+        println!("{:.1} us a launch, {:.1} GB/s", stats.median_us, stats.gb_per_s(bytes));
+        return Ok(());
+    }
+    device.reset_sim_report();
+    launch()?;
+    device.sim_report().inspect(|report| print!("{report}"));
+    Ok(())
 }

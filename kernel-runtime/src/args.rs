@@ -54,7 +54,8 @@ pub struct Pointer<'a> {
 /// Who keeps the memory, and knows how to order its uses.
 #[derive(Clone, Copy)]
 pub(crate) enum Owner<'a> {
-    Host,
+    /// Memory of a device that is done with everything when a call returns: the CPU, or a simulated GPU.
+    Idle(Device),
     Tensor(&'a CudaBuffer),
     Slice(CudaMemory<'a>),
 }
@@ -63,8 +64,8 @@ impl<'a> Pointer<'a> {
     #[inline]
     fn new(address: u64, len: usize, memory: &'a Memory) -> Pointer<'a> {
         let owner = match memory {
-            Memory::Host(_) => Owner::Host,
             Memory::Cuda(buffer) => Owner::Tensor(buffer),
+            memory => Owner::Idle(memory.device()),
         };
         Pointer { address, len: len as u64, owner }
     }
@@ -223,10 +224,10 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
         &self.words
     }
 
-    /// The words as CUDA takes them: the address of each. The driver reads as many low bytes as the parameter has.
+    /// The words as a GPU takes them: where each is. It reads as many low bytes as the parameter has.
     #[inline]
-    pub(crate) fn cuda_params(&self) -> [*mut std::ffi::c_void; WORDS] {
-        std::array::from_fn(|i| (&raw const self.words[i]).cast_mut().cast())
+    pub(crate) fn params(&self) -> [&u64; WORDS] {
+        self.words.each_ref()
     }
 
     fn slots(&self) -> impl Iterator<Item = &Slot<'a>> {
@@ -286,7 +287,7 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
         let mut guards = Vec::new();
         for slot in self.slots() {
             match &slot.owner {
-                Owner::Host => {}
+                Owner::Idle(_) => {}
                 Owner::Tensor(buffer) if slot.writes => buffer.before_write(stream)?,
                 Owner::Tensor(buffer) => buffer.before_read(stream)?,
                 Owner::Slice(slice) => {
@@ -304,7 +305,7 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
     pub(crate) fn after(&self, stream: &Arc<CudaStream>) -> Result<()> {
         for slot in self.slots() {
             match &slot.owner {
-                Owner::Host => {}
+                Owner::Idle(_) => {}
                 Owner::Tensor(buffer) if slot.writes => buffer.after_write(stream)?,
                 Owner::Tensor(buffer) => buffer.after_read(stream),
                 Owner::Slice(slice) => {
@@ -323,7 +324,7 @@ impl<'a> Owner<'a> {
     #[inline]
     fn device(&self) -> Result<Device> {
         match self {
-            Owner::Host => Ok(Device::cpu()),
+            Owner::Idle(device) => Ok(*device),
             Owner::Tensor(buffer) => Ok(buffer.device()),
             Owner::Slice(slice) => Device::of_context(slice.stream().context(), "a slice"),
         }
@@ -332,7 +333,7 @@ impl<'a> Owner<'a> {
     #[inline]
     fn stream(&self) -> Option<&'a Arc<CudaStream>> {
         match self {
-            Owner::Host => None,
+            Owner::Idle(_) => None,
             Owner::Tensor(buffer) => buffer.home().ok(),
             Owner::Slice(slice) => Some(slice.stream()),
         }

@@ -1,34 +1,29 @@
-//! Checked launches on a GPU: the kernel writes what left its tensor into a buffer that is read back.
+//! Checked launches on a GPU, simulated or not: the kernel writes what left its tensor into a buffer that is read back.
 
-use std::sync::Arc;
-
-use cudarc::driver::CudaStream;
 use kernel_lang::backend::ptx::REPORT_BYTES;
 
 use crate::args::Args;
-use crate::device::Gpu;
 use crate::error::OutOfBounds;
+use crate::gpu::Gpu;
 use crate::kernel::Checked;
-use crate::launch::enqueue;
-use crate::{Error, Result, Stream, Tensor};
+use crate::{Error, Result, Tensor};
 
 /// The report of a launch, in 8-byte words; [`REPORT_BYTES`] says what is where.
 const WORDS: usize = REPORT_BYTES.div_ceil(8);
 
 /// Runs the launch with reporting, and waits for it.
 #[cold]
-pub(crate) fn run<const N: usize>(args: &Args<'_, N>, key: &[u64], grid: [u32; 3], gpu: Gpu, stream: &Arc<CudaStream>) -> Result<()> {
-    gpu.cuda.bind()?;
+pub(crate) fn run<G: Gpu, const N: usize>(gpu: G, args: &Args<'_, N>, key: &[u64], grid: [u32; 3]) -> Result<()> {
     let kernel = args.kernel();
-    let checked = kernel.checked_on_cuda(gpu, key)?;
-    let mut report: Tensor<u64> = gpu.device.zeros(WORDS)?;
-    report.set_stream(&Stream::from_launch(gpu.device, stream))?;
+    let checked = kernel.checked_on_gpu(gpu, key)?;
+    let mut report: Tensor<u64> = gpu.device().zeros(WORDS)?;
+    report.set_stream(&gpu.stream())?;
 
-    let mut address = report.view().address();
-    let mut params = args.cuda_params().to_vec();
-    params.push((&raw mut address).cast());
+    let address = report.view().address();
+    let mut params = args.params().to_vec();
+    params.push(&address);
     // SAFETY: the function takes the arguments' words and the address of the report, which lives until it is read below.
-    unsafe { enqueue(args, checked.loaded, grid, stream, &mut params)? };
+    unsafe { gpu.start(args, checked.loaded.clone(), grid, &params)? };
     match read_report(kernel.name(), &checked, &report.to_vec()?) {
         Some(violation) => Err(Error::OutOfBounds(Box::new(violation))),
         None => Ok(()),
@@ -36,7 +31,7 @@ pub(crate) fn run<const N: usize>(args: &Args<'_, N>, key: &[u64], grid: [u32; 3
 }
 
 /// What the kernel wrote, if it wrote anything.
-fn read_report(kernel: &'static str, checked: &Checked, report: &[u64]) -> Option<OutOfBounds> {
+fn read_report<L>(kernel: &'static str, checked: &Checked<L>, report: &[u64]) -> Option<OutOfBounds> {
     let half = |place: usize| (report[place / 8] >> (8 * (place % 8))) as u32;
     if half(0) == 0 {
         return None;

@@ -21,6 +21,22 @@ pub enum Error {
         /// How many devices the driver sees.
         count: usize,
     },
+    /// A text names no device.
+    #[error("{}`{name}` is no device\nhelp: there {} {}", asked_by(*.variable), if .known.len() == 1 { "is" } else { "are" }, listed(.known))]
+    UnknownDevice {
+        /// The text.
+        name: String,
+        /// The environment variable that it stood in, if any.
+        variable: Option<&'static str>,
+        /// The names of all devices that there are.
+        known: Vec<String>,
+    },
+    /// The program was built without the simulator.
+    #[error(
+        "this program was built without the simulator\nhelp: turn on the feature `sim`, as in `cargo run --features sim`, or in the \
+         manifest `galatea = {{ .., features = [\"sim\"] }}`"
+    )]
+    NoSimulator,
     /// A call of the CUDA driver failed.
     #[error("could not {doing}: the CUDA driver reports `{code}` ({description})")]
     Driver {
@@ -89,10 +105,10 @@ pub enum Error {
         /// The shape of the tensor that was cut.
         shape: Vec<usize>,
     },
-    /// A CUDA tensor or stream was needed.
-    #[error("{what} lives on the CPU where CUDA is needed\nhelp: move a tensor with `.to_device(&Device::cuda(0)?)`")]
+    /// A tensor or stream of a CUDA GPU was needed.
+    #[error("{what} is not on a CUDA GPU, where it is needed\nhelp: move a tensor with `.to_device(&Device::cuda(0)?)`")]
     NotCuda {
-        /// What lives on the CPU.
+        /// What lives elsewhere.
         what: &'static str,
     },
     /// CUDA's per-thread stream means another stream on every thread, so nothing can be ordered with it safely.
@@ -174,16 +190,16 @@ pub enum Error {
         /// Words that were given.
         given: usize,
     },
-    /// The driver's compiler refused the kernel's PTX.
-    #[error("kernel `{kernel}`: the driver of `{device}` cannot load its PTX (`{code}`)\n{}", log_or_hint(.log))]
+    /// The driver's compiler, or the simulator, refused the kernel's PTX.
+    #[error("kernel `{kernel}`: `{device}` cannot load its PTX (`{code}`)\n{}", log_or_hint(.log))]
     Jit {
         /// The kernel.
         kernel: &'static str,
         /// The device.
         device: Device,
-        /// The driver's name of the error.
+        /// The driver's name of the error; of the simulator `INVALID_PTX`.
         code: String,
-        /// What the driver's compiler wrote.
+        /// What the driver's compiler, or the simulator, wrote.
         log: String,
     },
     /// The kernel cannot be compiled for these type and constant parameters.
@@ -223,7 +239,7 @@ pub enum Error {
     /// The driver refused to start a kernel.
     #[error(
         "kernel `{kernel}` cannot start with {threads} threads and {shared_bytes} bytes of shared memory a program: \
-             the CUDA driver reports `{code}` ({description})\nhelp: use fewer warps, smaller blocks or fewer stages"
+             `{code}` ({description})\nhelp: use fewer warps, smaller blocks or fewer stages"
     )]
     LaunchRefused {
         /// The kernel.
@@ -232,7 +248,7 @@ pub enum Error {
         threads: u32,
         /// Dynamic shared memory of a program.
         shared_bytes: u32,
-        /// The driver's name of the error, such as `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`.
+        /// The driver's name of the error, such as `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES`; of a simulated GPU `INVALID_LAUNCH`.
         code: String,
         /// The driver's own words.
         description: String,
@@ -240,6 +256,15 @@ pub enum Error {
     /// A `.checked()` launch met an access outside its tensor.
     #[error("{0}")]
     OutOfBounds(Box<OutOfBounds>),
+    /// A simulated GPU has seen a kernel make a mistake.
+    #[cfg(feature = "sim")]
+    #[error("{}", fault_text(.0))]
+    Fault(#[source] Box<kernel_sim::Fault>),
+    /// A simulated GPU could not copy or fill memory.
+    #[cfg(feature = "sim")]
+    #[error("the memory of the simulated GPU: {0}")]
+    SimMemory(#[from] kernel_sim::MemoryError),
+
     // Tuning.
     /// No configuration of an autotuned kernel runs.
     #[error("kernel `{kernel}`: none of its {} configurations runs on `{device}`\n{}", .failures.len(), .failures.join("\n"))]
@@ -303,6 +328,32 @@ fn found(count: usize) -> String {
     }
 }
 
+/// Where the mistake is, as the compiler's errors show it.
+#[cfg(feature = "sim")]
+fn fault_text(fault: &kernel_sim::Fault) -> String {
+    let kernel_sim::Fault { kind, kernel, file, line, column, ptx_line, instruction, cta, thread } = fault;
+    let place = match file {
+        Some(file) if *line > 0 => format!("\n  --> {file}:{line}:{column}"),
+        _ => String::new(),
+    };
+    let three = |[x, y, z]: &[u32; 3]| format!("({x}, {y}, {z})");
+    let (program, thread) = (three(cta), three(thread));
+    format!("kernel `{kernel}`: {kind}{place}\n   = program id {program}, thread {thread}\n   = PTX line {ptx_line}: `{instruction}`")
+}
+
+fn asked_by(variable: Option<&str>) -> String {
+    variable.map_or_else(String::new, |variable| format!("the environment variable {variable}: "))
+}
+
+/// `a`, `b` and `c`, each in backticks.
+fn listed(names: &[String]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => quoted.concat(),
+    }
+}
+
 fn count(shape: &[usize]) -> String {
     match shape.iter().try_fold(1usize, |len, &dim| len.checked_mul(dim)) {
         Some(len) => len.to_string(),
@@ -334,6 +385,9 @@ mod tests {
             Error::NoDriver,
             Error::NoDevice { ordinal: 3, count: 0 },
             Error::NoDevice { ordinal: 3, count: 2 },
+            Error::UnknownDevice { name: text("gpu"), variable: None, known: vec![text("cpu")] },
+            Error::UnknownDevice { name: text("gpu"), variable: Some("GALATEA_DEVICE"), known: vec![text("cpu"), text("cuda:0")] },
+            Error::NoSimulator,
             Error::Driver { doing: "make a stream", code: code.clone(), description: description.clone() },
             Error::Asynchronous { doing: "wait for a stream", code: code.clone(), description: description.clone() },
             Error::OutOfMemory { device: device(), requested: 1 << 40, free: FreeBytes(Some(1 << 30)) },
@@ -382,6 +436,6 @@ mod tests {
     #[test]
     fn the_log_of_the_driver_is_set_apart() {
         let error = Error::Jit { kernel: "k", device: device(), code: "CODE".into(), log: "first\nsecond\n".into() };
-        assert_eq!(error.to_string(), "kernel `k`: the driver of `cpu` cannot load its PTX (`CODE`)\n  | first\n  | second");
+        assert_eq!(error.to_string(), "kernel `k`: `cpu` cannot load its PTX (`CODE`)\n  | first\n  | second");
     }
 }

@@ -30,8 +30,8 @@ pub struct Event {
 
 #[derive(Debug)]
 enum Mark {
-    /// The CPU is done with everything queued before when it records.
-    Cpu(Mutex<Option<Instant>>),
+    /// The CPU, and a simulated GPU, is done with everything before when it records.
+    Time(Mutex<Option<Instant>>),
     Cuda {
         event: CudaEvent,
         recorded: AtomicBool,
@@ -50,7 +50,7 @@ impl Event {
                 let event = check_cudarc(cuda.context.new_event(Some(flags)), "make an event")?;
                 Mark::Cuda { event, recorded: AtomicBool::new(false) }
             }
-            None => Mark::Cpu(Mutex::new(None)),
+            None => Mark::Time(Mutex::new(None)),
         };
         Ok(Event { device, mark })
     }
@@ -68,7 +68,7 @@ impl Event {
                 check_cudarc(event.record(stream), "record an event")?;
                 recorded.store(true, Ordering::Release);
             }
-            (Mark::Cpu(time), _) => *time.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now()),
+            (Mark::Time(time), _) => *time.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now()),
             (Mark::Cuda { .. }, None) => {}
         }
         Ok(())
@@ -101,7 +101,7 @@ impl Event {
         }
         self.synchronize()?;
         end.synchronize()?;
-        if let (Mark::Cpu(start), Mark::Cpu(end)) = (&self.mark, &end.mark) {
+        if let (Mark::Time(start), Mark::Time(end)) = (&self.mark, &end.mark) {
             let time = |mark: &Mutex<Option<Instant>>| *mark.lock().unwrap_or_else(PoisonError::into_inner);
             let (Some(start), Some(end)) = (time(start), time(end)) else { return Err(Error::EventNotRecorded) };
             let (sign, span) = match end.checked_duration_since(start) {
@@ -124,16 +124,16 @@ impl Event {
     pub(crate) fn hold_back(&self, stream: &Stream) -> Result<()> {
         match (self.cuda_event()?, stream.cuda_stream()) {
             (Some(event), Some(stream)) => check_cudarc(stream.wait(event), "make a stream wait for an event"),
-            // The CPU cannot be held back, so it waits here.
+            // What does its work at once cannot be held back, so it waits here.
             (Some(_), None) => self.synchronize(),
             (None, _) => Ok(()),
         }
     }
 
-    /// The event of a GPU; none on the CPU.
+    /// The event of a CUDA GPU; none on the other devices.
     fn cuda_event(&self) -> Result<Option<&CudaEvent>> {
         match &self.mark {
-            Mark::Cpu(time) => match *time.lock().unwrap_or_else(PoisonError::into_inner) {
+            Mark::Time(time) => match *time.lock().unwrap_or_else(PoisonError::into_inner) {
                 Some(_) => Ok(None),
                 None => Err(Error::EventNotRecorded),
             },

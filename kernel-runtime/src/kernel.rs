@@ -3,15 +3,14 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, RwLock};
 
-use crate::device::{Cuda, Gpu};
 use kernel_lang::backend::cpu::Program;
 use kernel_lang::backend::ptx::Site;
 use kernel_lang::dtype::Dtype;
 use kernel_lang::target::Target;
 use kernel_lang::{Bindings, Options, ir};
 
-use crate::module::{self, Loaded};
-use crate::{Device, Error, Result};
+use crate::gpu::{Gpu, Image};
+use crate::{Error, Result, module};
 
 /// What `#[kernel]` makes of a function: a static that every launch of it shares.
 pub struct Kernel {
@@ -21,8 +20,9 @@ pub struct Kernel {
     params: &'static [Param],
     variants: &'static [Variant],
     parsed: OnceLock<ir::Function>,
-    /// One table for each GPU.
-    tables: OnceLock<Box<[OnceLock<Table>]>>,
+    cuda: Tables<module::Loaded>,
+    #[cfg(feature = "sim")]
+    sim: Tables<crate::sim::Loaded>,
     programs: LazyLock<RwLock<ByKey<Arc<Program>>>>,
     /// Held while something is compiled or loaded, so that each thing is once.
     loading: Mutex<()>,
@@ -80,17 +80,20 @@ const NUM_STAGES: u32 = 3;
 /// Found by a borrowed key, so that looking allocates nothing.
 type ByKey<T> = HashMap<Box<[u64]>, T>;
 
+/// One table for each GPU of a kind.
+pub(crate) type Tables<L> = OnceLock<Box<[OnceLock<Table<L>>]>>;
+
 /// What of a kernel one GPU can run.
-struct Table {
+pub(crate) struct Table<L> {
     /// The variants for this GPU, the best target first.
-    embedded: Box<[(&'static Variant, OnceLock<Loaded>)]>,
-    compiled: RwLock<HashMap<Option<Schedule>, ByKey<Loaded>>>,
-    checked: RwLock<ByKey<Arc<Checked>>>,
+    embedded: Box<[(&'static Variant, OnceLock<L>)]>,
+    compiled: RwLock<HashMap<Option<Schedule>, ByKey<L>>>,
+    checked: RwLock<ByKey<Arc<Checked<L>>>>,
 }
 
 /// A function that reports accesses outside tensors: it takes one parameter more.
-pub(crate) struct Checked {
-    pub(crate) loaded: Loaded,
+pub(crate) struct Checked<L> {
+    pub(crate) loaded: L,
     /// What the numbers in a report stand for.
     pub(crate) sites: Vec<Site>,
 }
@@ -111,7 +114,9 @@ impl Kernel {
             params,
             variants,
             parsed: OnceLock::new(),
-            tables: OnceLock::new(),
+            cuda: OnceLock::new(),
+            #[cfg(feature = "sim")]
+            sim: OnceLock::new(),
             programs: LazyLock::new(RwLock::default),
             loading: Mutex::new(()),
         }
@@ -137,15 +142,27 @@ impl Kernel {
         self.variants
     }
 
+    /// What CUDA GPUs have loaded of it.
+    #[inline]
+    pub(crate) fn cuda_tables(&self) -> &Tables<module::Loaded> {
+        &self.cuda
+    }
+
+    /// What simulated GPUs have loaded of it.
+    #[cfg(feature = "sim")]
+    pub(crate) fn sim_tables(&self) -> &Tables<crate::sim::Loaded> {
+        &self.sim
+    }
+
     /// The function that a GPU runs for this key: an embedded variant, or one compiled now.
-    pub(crate) fn on_cuda(&self, gpu: Gpu, key: &[u64], schedule: Option<Schedule>) -> Result<Loaded> {
-        let table = self.table(gpu.cuda);
+    pub(crate) fn on_gpu<G: Gpu>(&self, gpu: G, key: &[u64], schedule: Option<Schedule>) -> Result<G::Loaded> {
+        let table = self.table(gpu);
         let matches = |variant: &Variant| {
             variant.key == key && schedule.is_none_or(|s| (s.num_warps, s.num_stages) == (variant.num_warps, variant.num_stages))
         };
         match table.embedded.iter().find(|(variant, _)| matches(variant)) {
             Some((variant, cell)) => match cell.get() {
-                Some(loaded) => Ok(*loaded),
+                Some(loaded) => Ok(loaded.clone()),
                 None => self.load(gpu, variant, cell),
             },
             None => match table.compiled(key, schedule) {
@@ -156,8 +173,8 @@ impl Kernel {
     }
 
     /// The function that reports accesses outside tensors, compiled at the first checked launch.
-    pub(crate) fn checked_on_cuda(&self, gpu: Gpu, key: &[u64]) -> Result<Arc<Checked>> {
-        let table = self.table(gpu.cuda);
+    pub(crate) fn checked_on_gpu<G: Gpu>(&self, gpu: G, key: &[u64]) -> Result<Arc<Checked<G::Loaded>>> {
+        let table = self.table(gpu);
         let _guard = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(checked) = read(&table.checked).get(key) {
             return Ok(checked.clone());
@@ -168,11 +185,11 @@ impl Kernel {
         Ok(checked)
     }
 
-    fn table(&self, cuda: &Cuda) -> &Table {
-        let tables = self.tables.get_or_init(|| (0..Device::cuda_count()).map(|_| OnceLock::new()).collect());
-        tables[cuda.ordinal].get_or_init(|| {
+    fn table<G: Gpu>(&self, gpu: G) -> &Table<G::Loaded> {
+        let tables = gpu.tables(self).get_or_init(|| (0..G::count()).map(|_| OnceLock::new()).collect());
+        tables[gpu.number()].get_or_init(|| {
             let target = |variant: &'static Variant| Some((variant.target.parse::<Target>().ok()?, variant));
-            let mut usable: Vec<_> = self.variants.iter().filter_map(target).filter(|(target, _)| runs_on(*target, cuda)).collect();
+            let mut usable: Vec<_> = self.variants.iter().filter_map(target).filter(|(target, _)| runs_on(*target, gpu)).collect();
             usable.sort_by_key(|(target, _)| std::cmp::Reverse(*target));
             Table {
                 embedded: usable.into_iter().map(|(_, variant)| (variant, OnceLock::new())).collect(),
@@ -183,52 +200,52 @@ impl Kernel {
     }
 
     #[cold]
-    fn load(&self, gpu: Gpu, variant: &Variant, cell: &OnceLock<Loaded>) -> Result<Loaded> {
+    fn load<G: Gpu>(&self, gpu: G, variant: &Variant, cell: &OnceLock<G::Loaded>) -> Result<G::Loaded> {
         let _guard = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(loaded) = cell.get() {
-            return Ok(*loaded);
+            return Ok(loaded.clone());
         }
-        let image = module::Image {
+        let image = Image {
             kernel: self.name,
             entry: variant.entry,
             ptx: variant.ptx,
             num_warps: variant.num_warps,
             shared_bytes: variant.shared_bytes,
         };
-        let loaded = module::load(gpu, &image)?;
-        Ok(*cell.get_or_init(|| loaded))
+        let loaded = gpu.load(&image)?;
+        Ok(cell.get_or_init(|| loaded).clone())
     }
 
     #[cold]
-    fn compile(&self, gpu: Gpu, table: &Table, key: &[u64], schedule: Option<Schedule>) -> Result<Loaded> {
+    fn compile<G: Gpu>(&self, gpu: G, table: &Table<G::Loaded>, key: &[u64], schedule: Option<Schedule>) -> Result<G::Loaded> {
         let _guard = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(loaded) = table.compiled(key, schedule) {
             return Ok(loaded);
         }
         let (loaded, _) = self.build(gpu, key, schedule, false)?;
         let mut map = table.compiled.write().unwrap_or_else(PoisonError::into_inner);
-        map.entry(schedule).or_default().insert(key.into(), loaded);
+        map.entry(schedule).or_default().insert(key.into(), loaded.clone());
         Ok(loaded)
     }
 
     /// Compiles and loads.
-    fn build(&self, gpu: Gpu, key: &[u64], schedule: Option<Schedule>, checked: bool) -> Result<(Loaded, Vec<Site>)> {
+    fn build<G: Gpu>(&self, gpu: G, key: &[u64], schedule: Option<Schedule>, checked: bool) -> Result<(G::Loaded, Vec<Site>)> {
         let func = self.parsed()?;
         let Schedule { num_warps, num_stages } = schedule.unwrap_or(Schedule { num_warps: self.num_warps, num_stages: NUM_STAGES });
-        let target = Target::ALL.into_iter().rev().find(|target| runs_on(*target, gpu.cuda));
-        let capability = gpu.cuda.compute_capability;
-        let target = target.ok_or(Error::TooOld { kernel: self.name, device: gpu.device, capability })?;
+        let target = Target::ALL.into_iter().rev().find(|target| runs_on(*target, gpu));
+        let capability = gpu.compute_capability();
+        let target = target.ok_or(Error::TooOld { kernel: self.name, device: gpu.device(), capability })?;
         let options = Options { num_warps, num_stages, checked, ..Options::new(bindings(func, key), target) };
         let compiled =
             kernel_lang::compile(func, &options).map_err(|diagnostics| self.compile_error(key, diagnostics.render(&func.files)))?;
-        let image = module::Image {
+        let image = Image {
             kernel: self.name,
             entry: &compiled.entry,
             ptx: &compiled.ptx,
             num_warps: compiled.num_warps,
             shared_bytes: compiled.shared_bytes,
         };
-        Ok((module::load(gpu, &image)?, compiled.sites))
+        Ok((gpu.load(&image)?, compiled.sites))
     }
 
     /// The program that the CPU runs for this key.
@@ -271,10 +288,10 @@ impl Kernel {
     }
 }
 
-impl Table {
+impl<L: Clone> Table<L> {
     /// What was compiled for this key; the lock is free again when this returns.
-    fn compiled(&self, key: &[u64], schedule: Option<Schedule>) -> Option<Loaded> {
-        read(&self.compiled).get(&schedule)?.get(key).copied()
+    fn compiled(&self, key: &[u64], schedule: Option<Schedule>) -> Option<L> {
+        read(&self.compiled).get(&schedule)?.get(key).cloned()
     }
 }
 
@@ -304,8 +321,8 @@ fn bindings(func: &ir::Function, key: &[u64]) -> Bindings {
     bindings
 }
 
-fn runs_on(target: Target, cuda: &Cuda) -> bool {
-    let (major, minor) = cuda.compute_capability;
+fn runs_on(target: Target, gpu: impl Gpu) -> bool {
+    let (major, minor) = gpu.compute_capability();
     target.runs_on(major, minor)
 }
 

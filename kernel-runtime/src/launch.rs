@@ -1,18 +1,11 @@
 //! Launches: arguments and a grid, checked, and run on the device where the arguments live.
 
-use std::ffi::c_void;
-use std::sync::Arc;
-
-use cudarc::driver::CudaStream;
-use cudarc::driver::sys::{self, CUresult};
-
 use crate::args::Args;
-use crate::device::Gpu;
-use crate::driver::launch_error;
+use crate::device::Backend;
 use crate::grid::{Grid, IntoGrid};
-use crate::kernel::Schedule;
-use crate::module::Loaded;
-use crate::{Result, Stream, checked, cpu};
+use crate::module::CudaGpu;
+use crate::sim::SimGpu;
+use crate::{Result, Stream, cpu, gpu};
 
 /// A launch that has no grid yet.
 #[derive(Clone, Copy, Debug)]
@@ -21,7 +14,7 @@ pub struct NoGrid;
 /// A call of a kernel, not run yet: `kernel(arguments)` makes it, [`Launch::grid`] says how many programs there are, and
 /// [`Launch::launch`] runs it.
 ///
-/// On a GPU the launch is queued, and the call returns at once; on the CPU it is done when the call returns.
+/// On a GPU the launch is queued, and the call returns at once; on the CPU and on a simulated GPU it is done when the call returns.
 #[must_use = "a launch does nothing until `.grid(..).launch()`"]
 pub struct Launch<'a, const WORDS: usize, const KEY: usize, G = NoGrid> {
     args: Args<'a, WORDS>,
@@ -77,7 +70,8 @@ impl<const WORDS: usize, const KEY: usize> Launch<'_, WORDS, KEY, Grid> {
     ///
     /// # Errors
     /// [`Error::DeviceMismatch`], [`Error::GridTooLarge`], [`Error::ScalarTooLarge`], [`Error::Compile`] for types and constants
-    /// that do not compile, [`Error::Jit`], [`Error::OutOfBounds`] of a `.checked()` launch, or what the driver says.
+    /// that do not compile, [`Error::Jit`], [`Error::OutOfBounds`] of a `.checked()` launch, or what the driver says; on a simulated GPU
+    /// every mistake that it sees, as an `Error::Fault`.
     ///
     /// [`Error::DeviceMismatch`]: crate::Error::DeviceMismatch
     /// [`Error::GridTooLarge`]: crate::Error::GridTooLarge
@@ -94,8 +88,8 @@ impl<const WORDS: usize, const KEY: usize> Launch<'_, WORDS, KEY, Grid> {
         }
         match place {
             Place::Cpu => run_on_cpu(&self.args, &self.key, grid, self.checked),
-            Place::Cuda(gpu, stream) if self.checked => checked::run(&self.args, &self.key, grid, gpu, stream),
-            Place::Cuda(gpu, stream) => run_on_cuda(&self.args, &self.key, None, grid, gpu, stream),
+            Place::Cuda(cuda) => gpu::run(cuda, &self.args, &self.key, None, grid, self.checked),
+            Place::Sim(sim) => gpu::run(sim, &self.args, &self.key, None, grid, self.checked),
         }
     }
 }
@@ -104,7 +98,8 @@ impl<const WORDS: usize, const KEY: usize> Launch<'_, WORDS, KEY, Grid> {
 #[derive(Clone, Copy)]
 pub(crate) enum Place<'a> {
     Cpu,
-    Cuda(Gpu, &'a Arc<CudaStream>),
+    Cuda(CudaGpu<'a>),
+    Sim(SimGpu),
 }
 
 impl<'a> Place<'a> {
@@ -117,9 +112,10 @@ impl<'a> Place<'a> {
             None => args.home()?,
         };
         args.check_device(device, on.is_some())?;
-        Ok(match (device.cuda_info(), stream) {
-            (Some(cuda), Some(stream)) => Place::Cuda(Gpu { device, cuda }, stream),
-            _ => Place::Cpu,
+        Ok(match (device.backend(), stream) {
+            (Backend::Cuda(cuda), Some(stream)) => Place::Cuda(CudaGpu { device, cuda, stream }),
+            (Backend::Sim(sim), _) => Place::Sim(SimGpu { device, sim }),
+            (Backend::Cuda(_) | Backend::Cpu, _) => Place::Cpu,
         })
     }
 }
@@ -128,45 +124,4 @@ impl<'a> Place<'a> {
 pub(crate) fn run_on_cpu<const WORDS: usize>(args: &Args<'_, WORDS>, key: &[u64], grid: [u32; 3], checked: bool) -> Result<()> {
     let program = args.kernel().on_cpu(key)?;
     cpu::run(args.kernel().name(), &program, args.words(), grid, checked)
-}
-
-/// Queues the launch; a schedule is named by tuning only.
-#[inline]
-pub(crate) fn run_on_cuda<const WORDS: usize>(
-    args: &Args<'_, WORDS>,
-    key: &[u64],
-    schedule: Option<Schedule>,
-    grid: [u32; 3],
-    gpu: Gpu,
-    stream: &Arc<CudaStream>,
-) -> Result<()> {
-    gpu.cuda.bind()?;
-    let loaded = args.kernel().on_cuda(gpu, key, schedule)?;
-    // SAFETY: the function takes these words.
-    unsafe { enqueue(args, loaded, grid, stream, &mut args.cuda_params()) }
-}
-
-/// Queues a launch on a stream, and orders it with every other use of its arguments. The device's context is current.
-///
-/// # Safety
-/// The function takes these parameters, each no wider than a word, and pointers that are not in `args` are good until it ends.
-#[inline]
-pub(crate) unsafe fn enqueue<const WORDS: usize>(
-    args: &Args<'_, WORDS>,
-    loaded: Loaded,
-    [x, y, z]: [u32; 3],
-    stream: &Arc<CudaStream>,
-    params: &mut [*mut c_void],
-) -> Result<()> {
-    let guards = args.before(stream)?;
-    let Loaded { function, threads, shared_bytes } = loaded;
-    let (raw, params, extra) = (stream.cu_stream(), params.as_mut_ptr(), std::ptr::null_mut());
-    // SAFETY: the function is loaded in the current context, and takes the parameters; what the pointers in `args` point to is
-    // borrowed until the launch is ordered before every later use.
-    let code = unsafe { sys::cuLaunchKernel(function, x, y, z, threads, 1, 1, shared_bytes, raw, params, extra) };
-    drop(guards);
-    if code != CUresult::CUDA_SUCCESS {
-        return Err(launch_error(code, args.kernel().name(), threads, shared_bytes));
-    }
-    args.after(stream)
 }

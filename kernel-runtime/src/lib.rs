@@ -3,6 +3,7 @@
 //! A program opens a [`Device`], puts data into [`Tensor`]s, and calls kernels, which `#[kernel]` made into functions that return
 //! a [`Launch`]. On a GPU work is queued on a [`Stream`] and ordered by the tensors it uses; on the CPU it is done at once.
 //! Without an NVIDIA driver everything runs on the CPU; nothing panics.
+//! With the feature `sim` a GPU can be simulated, see [`sim`].
 
 #![deny(missing_docs)]
 
@@ -15,6 +16,7 @@ mod driver;
 mod element;
 mod error;
 mod event;
+mod gpu;
 mod grid;
 mod kernel;
 mod launch;
@@ -24,6 +26,7 @@ pub mod prelude;
 #[doc(hidden)]
 pub mod private;
 mod shape;
+pub mod sim;
 mod slice;
 mod stream;
 mod tensor;
@@ -40,6 +43,8 @@ pub use event::Event;
 pub use grid::{Grid, GridDim, IntoGrid, cdiv};
 /// The type of an element inside a kernel.
 pub use kernel_lang::dtype::Dtype;
+/// What PTX is made for: an architecture of GPUs.
+pub use kernel_lang::target::Target;
 pub use launch::{Launch, NoGrid};
 pub use shape::{IntoShape, MAX_RANK, Shape};
 pub use stream::Stream;

@@ -1,28 +1,32 @@
-//! PTX into functions, through the driver's own loader, whose log says what it disliked.
+//! PTX on a CUDA GPU: loaded by the driver, whose log says what it disliked, and launched on a stream.
 
-use std::ffi::CString;
+use std::ffi::{CString, c_void};
+use std::sync::Arc;
 
+use cudarc::driver::CudaStream;
 use cudarc::driver::sys::{self, CUjit_option as Option_, CUresult};
 
-use crate::device::Gpu;
-use crate::driver::{check, code_name};
-use crate::{Error, Result};
+use crate::args::Args;
+use crate::device::Cuda;
+use crate::driver::{check, code_name, launch_error};
+use crate::gpu::{Gpu, Image};
+use crate::kernel::{Kernel, Tables};
+use crate::{Device, Error, Result, Stream};
 
-/// PTX and what is needed to run it.
-pub(crate) struct Image<'a> {
-    pub(crate) kernel: &'static str,
-    pub(crate) entry: &'a str,
-    pub(crate) ptx: &'a str,
-    pub(crate) num_warps: u32,
-    pub(crate) shared_bytes: u32,
+/// A CUDA GPU, and the stream that a launch goes to.
+#[derive(Clone, Copy)]
+pub(crate) struct CudaGpu<'a> {
+    pub(crate) device: Device,
+    pub(crate) cuda: &'static Cuda,
+    pub(crate) stream: &'a Arc<CudaStream>,
 }
 
 /// A function that a GPU can run. It is never unloaded: the static kernel that holds it lives as long as the process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Loaded {
-    pub(crate) function: sys::CUfunction,
-    pub(crate) threads: u32,
-    pub(crate) shared_bytes: u32,
+    function: sys::CUfunction,
+    threads: u32,
+    shared_bytes: u32,
 }
 
 // SAFETY: a function handle is a name that the driver understands on every thread.
@@ -33,11 +37,62 @@ unsafe impl Sync for Loaded {}
 /// Dynamic shared memory that a function has without asking.
 const SHARED_BYTES_UNASKED: u32 = 48 << 10;
 
-/// Threads of a warp, on every GPU so far.
-const WARP: u32 = 32;
+impl Gpu for CudaGpu<'_> {
+    type Loaded = Loaded;
+
+    #[inline]
+    fn device(self) -> Device {
+        self.device
+    }
+
+    #[inline]
+    fn number(self) -> usize {
+        self.cuda.ordinal
+    }
+
+    fn count() -> usize {
+        Device::cuda_count()
+    }
+
+    fn compute_capability(self) -> (i32, i32) {
+        self.cuda.compute_capability
+    }
+
+    fn stream(self) -> Stream {
+        Stream::from_launch(self.device, self.stream)
+    }
+
+    #[inline]
+    fn tables(self, kernel: &Kernel) -> &Tables<Loaded> {
+        kernel.cuda_tables()
+    }
+
+    #[cold]
+    fn load(self, image: &Image<'_>) -> Result<Loaded> {
+        load(self.device, self.cuda, image)
+    }
+
+    #[inline]
+    unsafe fn start<const WORDS: usize>(self, args: &Args<'_, WORDS>, loaded: Loaded, [x, y, z]: [u32; 3], params: &[&u64]) -> Result<()> {
+        self.cuda.bind()?;
+        let guards = args.before(self.stream)?;
+        let Loaded { function, threads, shared_bytes } = loaded;
+        // The driver takes the address of each word, of which it reads as many low bytes as the parameter has; it writes nothing.
+        let params: *mut *mut c_void = params.as_ptr().cast_mut().cast();
+        let (raw, extra) = (self.stream.cu_stream(), std::ptr::null_mut());
+        // SAFETY: the function is loaded in the current context, and takes the parameters; what the pointers in `args` point to is
+        // borrowed until the launch is ordered before every later use.
+        let code = unsafe { sys::cuLaunchKernel(function, x, y, z, threads, 1, 1, shared_bytes, raw, params, extra) };
+        drop(guards);
+        if code != CUresult::CUDA_SUCCESS {
+            return Err(launch_error(code, args.kernel().name(), threads, shared_bytes));
+        }
+        args.after(self.stream)
+    }
+}
 
 /// Loads the PTX into the device's context.
-pub(crate) fn load(Gpu { device, cuda }: Gpu, image: &Image<'_>) -> Result<Loaded> {
+fn load(device: Device, cuda: &Cuda, image: &Image<'_>) -> Result<Loaded> {
     if image.shared_bytes > cuda.shared_bytes {
         return Err(Error::SharedMemory { kernel: image.kernel, device, requested: image.shared_bytes, limit: cuda.shared_bytes });
     }
@@ -72,7 +127,7 @@ pub(crate) fn load(Gpu { device, cuda }: Gpu, image: &Image<'_>) -> Result<Loade
         // SAFETY: the function is loaded.
         check(unsafe { sys::cuFuncSetAttribute(function, attribute, image.shared_bytes as i32) }, "reserve shared memory")?;
     }
-    Ok(Loaded { function, threads: WARP * image.num_warps, shared_bytes: image.shared_bytes })
+    Ok(Loaded { function, threads: image.threads(), shared_bytes: image.shared_bytes })
 }
 
 /// The text before the first zero byte.

@@ -11,7 +11,7 @@ use crate::{Device, Error, Event, Result};
 /// A queue of work on a device. Work on one stream runs in order; streams run beside each other.
 ///
 /// Tensors keep the order that safe code expects, whatever streams it uses: a launch waits for the earlier writes of
-/// what it reads, and for the earlier uses of what it writes. A stream of the CPU is always idle.
+/// what it reads, and for the earlier uses of what it writes. A stream of the CPU, or of a simulated GPU, is always idle.
 ///
 /// Cloning gives another name for the same stream.
 #[derive(Clone)]
@@ -47,7 +47,7 @@ impl Stream {
         self.device
     }
 
-    /// cudarc's stream. None on the CPU.
+    /// cudarc's stream. None on the CPU and on a simulated GPU.
     #[inline]
     pub fn cuda_stream(&self) -> Option<&Arc<CudaStream>> {
         self.cuda.as_ref()

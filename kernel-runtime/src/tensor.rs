@@ -72,7 +72,7 @@ impl Device {
     }
 
     /// A tensor to be written: its elements are any values. On a GPU they are whatever the memory held, of `bool` and on the
-    /// CPU zeros.
+    /// CPU zeros. A simulated GPU finds kernels that read them.
     ///
     /// # Errors
     /// [`Error::ShapeTooLarge`], [`Error::OutOfMemory`], or what the driver says.
@@ -146,8 +146,8 @@ impl<T: Element> Tensor<T> {
             return Err(Error::WrongDevice { what: "this stream", device: stream.device(), expected: self.device() });
         }
         match &mut self.memory {
-            Memory::Host(_) => Ok(()),
             Memory::Cuda(buffer) => buffer.set_home(stream),
+            Memory::Host(_) | Memory::Sim(_) => Ok(()),
         }
     }
 
@@ -258,7 +258,7 @@ impl<T: Element> Tensor<T> {
     /// Gives the memory to a slice of cudarc's, on the tensor's home stream. Copies nothing.
     ///
     /// # Errors
-    /// [`Error::NotCuda`] for a tensor on the CPU, or what the driver says.
+    /// [`Error::NotCuda`] for a tensor that is not on a CUDA GPU, or what the driver says.
     pub fn into_cuda_slice(self) -> Result<CudaSlice<T>> {
         let len = self.len();
         let Memory::Cuda(buffer) = self.memory else { return Err(Error::NotCuda { what: "this tensor" }) };

@@ -213,6 +213,7 @@ impl<'a, T: Element> TensorViewMut<'a, T> {
             }
             // SAFETY: the elements are inside, aligned and borrowed mutably.
             Memory::Cuda(buffer) => unsafe { buffer.fill(self.offset * size_of::<T>(), self.len(), size_of::<T>(), value.bits()) },
+            Memory::Sim(buffer) => buffer.fill(self.offset * size_of::<T>(), self.len(), size_of::<T>(), value.bits()),
         }
     }
 }

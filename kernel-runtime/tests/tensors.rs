@@ -1,15 +1,26 @@
-//! Tensors on the CPU, and on the GPU where there is one: the same test on each.
+//! Tensors on the CPU, on simulated GPUs where they are built in, and on the GPU where there is one: the same test on each.
 
 use kernel_runtime::prelude::*;
 use kernel_runtime::{Dtype, IntoShape};
 
-/// The CPU and every GPU.
+/// The CPU and every GPU, simulated or not.
 fn devices() -> Vec<Device> {
     if Device::cuda_count() == 0 {
         println!("skipped on CUDA: no GPU");
     }
     let gpus = (0..Device::cuda_count()).map(|ordinal| Device::cuda(ordinal).expect("the GPU opens"));
-    std::iter::once(Device::cpu()).chain(gpus).collect()
+    std::iter::once(Device::cpu()).chain(simulated()).chain(gpus).collect()
+}
+
+#[cfg(feature = "sim")]
+fn simulated() -> Vec<Device> {
+    [kernel_runtime::Target::SM_80, kernel_runtime::Target::SM_90A].map(|target| Device::sim(target).expect("it is simulated")).to_vec()
+}
+
+#[cfg(not(feature = "sim"))]
+fn simulated() -> Vec<Device> {
+    println!("skipped on simulated GPUs: built without the feature `sim`");
+    Vec::new()
 }
 
 fn on_every_device(check: impl FnMut(Device)) {

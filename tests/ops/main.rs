@@ -1,9 +1,11 @@
-//! Every elementwise op on every element type that it takes, and every cast, as a kernel of its own: on the CPU, and on a GPU where
-//! there is one, against the op's meaning on one element. Math functions are held to their bounds in ulp against `f64`. Where there is
+//! Every elementwise op on every element type that it takes, and every cast, as a kernel of its own: on the CPU, on a simulated GPU,
+//! and on a GPU where there is one, against the op's meaning on one element. Math functions are held to their bounds in ulp against `f64`. Where there is
 //! an assembler, the PTX of each goes through it.
 
 mod accuracy;
 mod assemble;
+#[path = "../devices/mod.rs"]
+mod devices;
 mod element;
 
 use galatea::prelude::*;
@@ -139,25 +141,21 @@ fn check(case: &Case, device: &Device) -> Result<(), Failed> {
 
 fn main() {
     let arguments = Arguments::from_args();
-    let gpu = Device::cuda(0);
+    let columns = devices::columns();
     let mut trials = Vec::new();
     for case in cases() {
         let case = std::sync::Arc::new(case);
-        let (on_cpu, as_ptx) = (case.clone(), case.clone());
-        trials.push(Trial::test(format!("cpu::{}", case.name), move || check(&on_cpu, &Device::cpu())));
+        let as_ptx = case.clone();
         trials.push(match assemble::assembler() {
             Some(assembler) => {
                 Trial::test(format!("ptxas::{}", case.name), move || assemble::check(&as_ptx.name, &text(&as_ptx), &assembler))
             }
             None => skipped(format!("ptxas::{}", case.name), "skipped: no assembler"),
         });
-        trials.push(match &gpu {
-            Ok(device) => {
-                let device = *device;
-                Trial::test(format!("cuda::{}", case.name), move || check(&case, &device))
-            }
-            Err(_) => skipped(format!("cuda::{}", case.name), "skipped: no GPU"),
-        });
+        trials.extend(columns.iter().map(|column| {
+            let on_device = case.clone();
+            column.trial(&case.name, move |device| check(&on_device, &device))
+        }));
     }
     libtest_mimic::run(&arguments, trials).exit();
 }

@@ -1,12 +1,15 @@
-//! Kernels as a user writes them, run on the CPU and on the first GPU, against references that know nothing of the compiler.
+//! Kernels as a user writes them, run on the CPU, on a simulated GPU and on the first GPU, against references that know nothing of the
+//! compiler.
 //!
-//! Every test is one trial a device: `cpu::masks::scalar_mask`, `cuda::masks::scalar_mask`. Inputs are fresh in every run; a failure
+//! Every test is one trial a device: `cpu::masks::scalar_mask`, `sim::masks::scalar_mask`, `cuda::masks::scalar_mask`. Inputs are fresh in every run; a failure
 //! prints its seed, and `GALATEA_SEED` sets it.
 
 mod addressing;
 mod casts;
 mod checked;
 mod constants;
+#[path = "../devices/mod.rs"]
+mod devices;
 mod elementwise;
 mod grids;
 mod integers;
@@ -24,7 +27,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use galatea::prelude::*;
 use lab::Lab;
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::{Arguments, Failed};
 
 /// A test's name, and what it does on the device of its lab.
 pub(crate) type Test = (&'static str, fn(&mut Lab));
@@ -52,21 +55,15 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
 fn main() {
     let arguments = Arguments::from_args();
     let seed = seed();
-    let gpu = match Device::cuda(0) {
-        Ok(device) => Some(device),
-        Err(Error::NoDriver | Error::NoDevice { .. }) => None,
-        Err(error) => panic!("{error}"),
-    };
+    let columns = devices::columns();
     let mut trials = Vec::new();
     for (module, tests) in modules() {
         for (name, test) in tests {
             let name = format!("{module}::{name}");
-            let on_gpu = name.clone();
-            trials.push(Trial::test(format!("cpu::{name}"), move || run(test, Device::cpu(), &name, seed)));
-            trials.push(match gpu {
-                Some(device) => Trial::test(format!("cuda::{on_gpu}"), move || run(test, device, &on_gpu, seed)),
-                None => Trial::test(format!("cuda::{on_gpu}"), || Ok(())).with_ignored_flag(true).with_kind("skipped: no GPU"),
-            });
+            trials.extend(columns.iter().map(|column| {
+                let test_name = name.clone();
+                column.trial(&name, move |device| run(test, device, &test_name, seed))
+            }));
         }
     }
     libtest_mimic::run(&arguments, trials).exit();

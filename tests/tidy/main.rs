@@ -54,8 +54,13 @@ fn file_name(source: &Source) -> Vec<Finding> {
     vec![source.finding(1, "the name says nothing: move each item to the room whose idea it is")]
 }
 
-/// Which rooms of kernel-lang each room may import, besides itself.
-const ROOMS: &[(&str, &[&str])] = &[
+/// Which rooms of its crate each room may import, besides itself.
+type Rooms = &'static [(&'static str, &'static [&'static str])];
+
+/// The crates that have rooms.
+const CRATES: &[(&str, Rooms)] = &[("kernel-lang/src/", COMPILER), ("kernel-sim/src/", SIMULATOR)];
+
+const COMPILER: Rooms = &[
     ("diagnostic", &["location"]),
     ("dtype", &["diagnostic", "location"]),
     ("location", &["diagnostic"]),
@@ -74,6 +79,21 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("frontend", &["compile", "diagnostic", "dsl", "dtype", "ir", "location", "target"]),
 ];
 
+const SIMULATOR: Rooms = &[
+    // The text knows nothing of what runs it.
+    ("ptx", &[]),
+    ("lanes", &[]),
+    ("numerics", &[]),
+    ("tensor_map", &[]),
+    ("fault", &["lanes", "ptx"]),
+    ("counters", &["fault", "lanes", "ptx"]),
+    ("memory", &["counters", "fault", "lanes", "ptx"]),
+    // An instruction sees the machine through its context, and the machine holds what instructions keep in it.
+    ("instructions", &["counters", "fault", "lanes", "machine", "memory", "numerics", "program", "ptx", "tensor_map"]),
+    ("program", &["fault", "instructions", "lanes", "ptx"]),
+    ("machine", &["counters", "fault", "instructions", "lanes", "memory", "program", "ptx", "tensor_map"]),
+];
+
 #[test]
 fn imports_between_rooms_run_one_way() {
     enforce(
@@ -85,29 +105,32 @@ fn imports_between_rooms_run_one_way() {
             ("kernel-lang/src/analysis/uses.rs", "use super::super::backend::ptx;"),
             ("kernel-lang/src/backend/cpu/run.rs", "use crate::backend::ptx;"),
             ("kernel-lang/src/pantry.rs", "fn f() {}"),
+            ("kernel-sim/src/ptx/parser.rs", "use crate::instructions::Form;"),
+            ("kernel-sim/src/memory/global.rs", "use crate::{lanes::Lanes, program::Program};"),
         ],
     );
 }
 
 fn room_imports(source: &Source) -> Vec<Finding> {
-    let Some(inside) = source.path.strip_prefix("kernel-lang/src/") else { return Vec::new() };
+    let of_crate = CRATES.iter().find_map(|(folder, rooms)| Some((source.path.strip_prefix(folder)?, rooms)));
+    let Some((inside, rooms)) = of_crate else { return Vec::new() };
     let module: Vec<&str> = inside.trim_end_matches(".rs").trim_end_matches("/mod").split('/').collect();
     let room = module[0];
     if room == "lib" {
         return Vec::new();
     }
-    let Some((_, allowed)) = ROOMS.iter().find(|(name, _)| *name == room) else {
-        return vec![source.finding(1, format!("the room `{room}` is new: say in ROOMS of tests/tidy.rs what it may import"))];
+    let Some((_, allowed)) = rooms.iter().find(|(name, _)| *name == room) else {
+        return vec![source.finding(1, format!("the room `{room}` is new: say in tests/tidy/main.rs what it may import"))];
     };
     let mut findings = Vec::new();
     let from_root = ["crate::".to_owned(), "super::".repeat(module.len())];
     for (line, path) in from_root.iter().flat_map(|prefix| paths_after(&source.code, prefix)) {
         let mut parts = path.split("::");
         let other = parts.next().unwrap_or_default();
-        let known = ROOMS.iter().any(|(name, _)| *name == other);
+        let known = rooms.iter().any(|(name, _)| *name == other);
         if known && other != room && !allowed.contains(&other) {
-            let rooms = allowed.join(", ");
-            findings.push(source.finding(line, format!("`{room}` may not use `{other}` (it may use {rooms}): move what both need")));
+            let allowed = allowed.join(", ");
+            findings.push(source.finding(line, format!("`{room}` may not use `{other}` (it may use {allowed}): move what both need")));
         }
         // The two backends do not know each other: what both mean belongs to the IR.
         if let (["backend", mine, ..], "backend", Some(theirs)) = (module.as_slice(), other, parts.next())
@@ -152,6 +175,23 @@ fn driver_crate(source: &Source) -> Vec<Finding> {
     }
     let mend = "only kernel-runtime names cudarc: use or add what the runtime offers";
     lines_with(source, &source.code, &["cudarc"], mend)
+}
+
+#[test]
+fn only_the_runtime_knows_the_simulator() {
+    enforce(
+        simulator_crate,
+        &[("examples/a.rs", "use kernel_sim::Machine;"), ("kernel-lang/Cargo.toml", "[dependencies]\nkernel-sim = \"1\"\n")],
+    );
+}
+
+fn simulator_crate(source: &Source) -> Vec<Finding> {
+    // The manifest of the workspace lists its members.
+    if ["kernel-runtime/", "kernel-sim/"].iter().any(|own| source.path.starts_with(own)) || source.path == "Cargo.toml" {
+        return Vec::new();
+    }
+    let mend = "only kernel-runtime names the simulator: use or add what the runtime offers";
+    lines_with(source, &source.code, &["kernel_sim", "kernel-sim"], mend)
 }
 
 #[test]

@@ -25,7 +25,7 @@ const STEPS: &[Step] = &[
     Step { name: "fmt", what: "the sources are formatted", run: fmt },
     Step { name: "clippy", what: "no lint fires", run: clippy },
     Step { name: "test", what: "the tests pass: cargo test --workspace", run: test },
-    Step { name: "examples", what: "every example checks itself on the CPU", run: examples },
+    Step { name: "examples", what: "every example checks itself on the CPU and on a simulated GPU", run: examples },
     Step { name: "ptxas", what: "all PTX assembles without warning, spill or local memory", run: ptx },
     Step { name: "docs", what: "the documentation builds without warning", run: docs },
     Step { name: "alone", what: "each crate builds alone and with each of its features", run: alone },
@@ -104,13 +104,15 @@ fn examples(_: &mut Tests) -> Result<()> {
     process::run(&mut process::command("cargo build --release --examples --quiet"))?;
     let mut failed = Vec::new();
     for name in names {
-        println!("--- {name}");
-        let mut command = process::command("cargo run --release --quiet --example");
-        if process::run(command.arg(&name).args(["--", "--device", "cpu"])).is_err() {
-            failed.push(name);
+        for arguments in [&["--device", "cpu"][..], &["--device", "sim", "--len", "10007"]] {
+            println!("--- {name} {}", arguments.join(" "));
+            let mut command = process::command("cargo run --release --quiet --example");
+            if process::run(command.arg(&name).arg("--").args(arguments)).is_err() {
+                failed.push(format!("{name} on {}", arguments[1]));
+            }
         }
     }
-    ensure!(failed.is_empty(), "examples failed on the CPU: {}", failed.join(", "));
+    ensure!(failed.is_empty(), "examples failed: {}", failed.join(", "));
     Ok(())
 }
 
@@ -144,6 +146,8 @@ fn alone(_: &mut Tests) -> Result<()> {
         "kernel-lang --no-default-features --features frontend",
         "kernel-lang --no-default-features --features codegen",
         "kernel-runtime",
+        "kernel-runtime --features sim",
+        "kernel-sim",
         "kernel-macros",
     ] {
         // Clippy is `cargo check` that can refuse warnings (dead code under one feature, above all)

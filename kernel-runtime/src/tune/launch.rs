@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
-use cudarc::driver::CudaStream;
-
 use super::race::{median, race, winner};
 use super::{Outcome, Report, Trial, TuneConfig, Tuner, alone, with_key};
 use crate::args::Args;
 use crate::bench::Timer;
-use crate::device::{Cuda, Gpu};
+use crate::gpu::{self, Gpu};
 use crate::grid::IntoGrid;
 use crate::kernel::Schedule;
-use crate::launch::{NoGrid, Place, run_on_cpu, run_on_cuda};
-use crate::{Device, Error, Result, Stream, checked};
+use crate::launch::{NoGrid, Place, run_on_cpu};
+use crate::module::CudaGpu;
+use crate::{Device, Error, Result, Stream};
 
 /// A call of an autotuned kernel, not run yet. Like a [`Launch`](crate::Launch), but [`AutotunedLaunch::grid`] takes a
 /// function of the configuration.
@@ -79,28 +78,21 @@ where
                 let grid = self.grid_of(first)?;
                 if grid.contains(&0) { Ok(()) } else { run_on_cpu(&self.args, &self.key_of(first), grid, self.checked) }
             }
-            // Looking for a mistake needs no tuning.
-            Place::Cuda(gpu, stream) if self.checked => {
-                let first = self.first(gpu.device)?;
-                let grid = self.grid_of(first)?;
-                if grid.contains(&0) { Ok(()) } else { checked::run(&self.args, &self.key_of(first), grid, gpu, stream) }
-            }
-            // One configuration has no rivals.
-            Place::Cuda(gpu, stream) if self.tuner.configs().len() == 1 => {
-                let only = self.first(gpu.device)?;
-                self.run(only, self.grid_of(only)?, gpu, stream)
-            }
-            Place::Cuda(gpu, stream) => {
-                let first = self.first(gpu.device)?;
-                let report = self.with_tuning_key(gpu.cuda, |key| match self.tuner.find(key) {
+            // How long a simulation takes says nothing about a GPU.
+            Place::Sim(sim) => self.run_first(sim),
+            // Looking for a mistake needs no tuning, and one configuration has no rivals.
+            Place::Cuda(cuda) if self.checked || self.tuner.configs().len() == 1 => self.run_first(cuda),
+            Place::Cuda(cuda) => {
+                let first = self.first(cuda.device)?;
+                let report = self.with_tuning_key(cuda, |key| match self.tuner.find(key) {
                     Some(report) => Ok(Some(report)),
                     // Nothing to do is nothing to tune.
                     None if self.grid_of(first)?.contains(&0) => Ok(None),
-                    None => self.tune(key, gpu, stream).map(Some),
+                    None => self.tune(key, cuda).map(Some),
                 })?;
                 let Some(report) = report else { return Ok(()) };
                 let config = report.chosen().map_or(first, |trial| trial.config);
-                self.run(config, self.grid_of(config)?, gpu, stream)
+                self.run(config, self.grid_of(config)?, cuda)
             }
         }
     }
@@ -111,13 +103,12 @@ where
     /// As [`AutotunedLaunch::launch`].
     pub fn report(mut self) -> Result<Arc<Report<C>>> {
         match Place::of(&mut self.args, self.stream)? {
-            Place::Cuda(gpu, stream) if self.tuner.configs().len() > 1 => {
-                self.with_tuning_key(gpu.cuda, |key| match self.tuner.find(key) {
-                    Some(report) => Ok(report),
-                    None => self.tune(key, gpu, stream),
-                })
-            }
-            Place::Cuda(gpu, _) => Ok(Arc::new(self.untimed(gpu.device))),
+            Place::Cuda(cuda) if self.tuner.configs().len() > 1 => self.with_tuning_key(cuda, |key| match self.tuner.find(key) {
+                Some(report) => Ok(report),
+                None => self.tune(key, cuda),
+            }),
+            Place::Cuda(cuda) => Ok(Arc::new(self.untimed(cuda.device))),
+            Place::Sim(sim) => Ok(Arc::new(self.untimed(sim.device()))),
             Place::Cpu => Ok(Arc::new(self.untimed(Device::cpu()))),
         }
     }
@@ -144,17 +135,23 @@ where
         (self.grid)(config).into_grid().check(self.args.kernel().name())
     }
 
-    fn run(&self, config: C, grid: [u32; 3], gpu: Gpu, stream: &Arc<CudaStream>) -> Result<()> {
+    /// Runs the first configuration.
+    fn run_first(&self, gpu: impl Gpu) -> Result<()> {
+        let first = self.first(gpu.device())?;
+        self.run(first, self.grid_of(first)?, gpu)
+    }
+
+    fn run(&self, config: C, grid: [u32; 3], gpu: impl Gpu) -> Result<()> {
         if grid.contains(&0) {
             return Ok(());
         }
         let schedule = Schedule { num_warps: config.num_warps(), num_stages: config.num_stages() };
-        run_on_cuda(&self.args, &self.key_of(config), Some(schedule), grid, gpu, stream)
+        gpu::run(gpu, &self.args, &self.key_of(config), Some(schedule), grid, self.checked)
     }
 
     /// The tuning key: the device, the key arguments, and the kernel's key without the tuned constants.
     #[inline]
-    fn with_tuning_key<R>(&self, cuda: &Cuda, look: impl FnOnce(&[u64]) -> R) -> R {
+    fn with_tuning_key<R>(&self, gpu: CudaGpu<'_>, look: impl FnOnce(&[u64]) -> R) -> R {
         let mut words = [0; WORDS];
         let mut count = 0;
         for &word in self.tuner.key_words {
@@ -163,16 +160,16 @@ where
                 count += 1;
             }
         }
-        with_key(&[&[cuda.ordinal as u64], &words[..count], &self.key], look)
+        with_key(&[&[gpu.cuda.ordinal as u64], &words[..count], &self.key], look)
     }
 
     #[cold]
-    fn tune(&self, key: &[u64], gpu: Gpu, stream: &Arc<CudaStream>) -> Result<Arc<Report<C>>> {
+    fn tune(&self, key: &[u64], gpu: CudaGpu<'_>) -> Result<Arc<Report<C>>> {
         let configs = self.tuner.configs();
         let kernel = self.args.kernel().name();
         // The user's function is asked first: it may do anything, tuning another kernel included.
         let grids: Vec<_> = configs.iter().map(|&config| self.grid_of(config)).collect();
-        let run = |i: usize, grid: [u32; 3]| self.run(configs[i], grid, gpu, stream);
+        let run = |i: usize, grid: [u32; 3]| self.run(configs[i], grid, gpu);
         let _guard = alone();
         if let Some(report) = self.tuner.find(key) {
             return Ok(report);
@@ -181,17 +178,17 @@ where
         // other can outlive, so that ends the tuning.
         let outcomes = grids.into_iter().enumerate().map(|(i, grid)| grid.and_then(|grid| run(i, grid).map(|()| grid)));
         let outcomes: Vec<_> = outcomes.collect();
-        crate::stream::synchronize(stream)?;
+        crate::stream::synchronize(gpu.stream)?;
         let able: Vec<_> = outcomes.iter().enumerate().filter_map(|(i, outcome)| Some((i, *outcome.as_ref().ok()?))).collect();
 
         // Twice the cache, so that nothing of it is left.
-        let mut timer = Timer::new(&Stream::from_launch(gpu.device, stream), 2 * gpu.cuda.l2_bytes)?;
+        let mut timer = Timer::new(&gpu.stream(), 2 * gpu.cuda.l2_bytes)?;
         let times = race(able.len(), |alive| {
             for (n, &candidate) in alive.iter().enumerate() {
                 let (i, grid) = able[candidate];
                 timer.run(n, &mut || run(i, grid))?;
             }
-            crate::stream::synchronize(stream)?;
+            crate::stream::synchronize(gpu.stream)?;
             (0..alive.len()).map(|n| timer.elapsed_us(n)).collect()
         })?;
 

@@ -3,7 +3,7 @@
 //! A *key* is the device, the key arguments' values, and the types. While a key is tuned the kernel runs many times on the
 //! launch's own arguments, so what it leaves in memory is right if it does not read what it writes (a kernel that adds
 //! to its output adds many times). A configuration that does not compile, load or launch is a record with its reason.
-//! On the CPU the first configuration runs, untimed; so does one that has no rivals.
+//! On the CPU and on a simulated GPU the first configuration runs, untimed; so does one that has no rivals.
 
 mod launch;
 mod race;

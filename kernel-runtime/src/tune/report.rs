@@ -39,7 +39,7 @@ pub enum Outcome {
     },
     /// It does not compile, load or launch.
     Failed(String),
-    /// It was not timed: it has no rivals, or runs on the CPU, where the first configuration is taken.
+    /// It was not timed: it has no rivals, or runs on the CPU or a simulated GPU, where the first configuration is taken.
     Untimed,
 }
 

@@ -160,3 +160,64 @@ impl PartialEq for Counters {
         self.lines().eq(other.lines())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(line: u32) -> SourceLine {
+        SourceLine { file: 1, line, column: 5 }
+    }
+
+    /// What one warp does for 32 elements of a vector addition.
+    fn add() -> Counters {
+        let mut counters = Counters::default();
+        let addresses = std::array::from_fn(|lane| 4 * lane as u64);
+        for array in 0..2 {
+            counters.instruction(line(7 + array), Class::Memory, Lanes::ALL);
+            counters.at(line(7 + array)).global.record_load(Lanes::ALL, &addresses, 4);
+        }
+        counters.instruction(line(9), Class::Float, Lanes::ALL);
+        counters.instruction(line(9), Class::Memory, Lanes::ALL);
+        counters.at(line(9)).global.record_store(Lanes::ALL, &addresses, 4);
+        counters
+    }
+
+    #[test]
+    fn the_sum_does_not_depend_on_the_order() {
+        let mut other = Counters::default();
+        other.instruction(line(3), Class::Integer, Lanes::first(5));
+        other.matrix(line(9), 4096);
+        other.asynchronous(line(2), 128);
+        let (mut left, mut right) = (add(), other.clone());
+        left.merge(&other);
+        right.merge(&add());
+        assert_eq!(left, right);
+        assert_ne!(left, add());
+        assert_eq!(left.lines().map(|(line, _)| line.line).collect::<Vec<_>>(), [2, 3, 7, 8, 9]);
+        let total = left.total();
+        assert_eq!((total.warp_instructions(), total.thread_instructions), (5, 4 * 32 + 5));
+        assert_eq!((total.of(Class::Memory), total.of(Class::Float), total.of(Class::Barrier)), (3, 1, 0));
+        assert_eq!((total.global.load_bytes, total.global.store_bytes), (32 * 8, 32 * 4));
+        assert_eq!((total.matrix_flops, total.async_bytes), (4096, 128));
+    }
+
+    #[test]
+    fn the_report_has_a_row_for_each_line() {
+        let mut counters = add();
+        counters.instruction(line(12), Class::Shared, Lanes::ALL);
+        counters.at(line(12)).shared.record_store(Lanes::ALL, &std::array::from_fn(|lane| 8 * lane as u64), 4);
+        counters.instruction(SourceLine { column: 9, ..line(12) }, Class::Barrier, Lanes::ALL);
+        counters.instruction(SourceLine::default(), Class::Control, Lanes::ALL);
+        let expected = "\
+line           instructions  global bytes  sectors/request  efficiency  shared bytes  bank conflicts  matrix flops
+(no line)                 1
+src/add.rs:7              1           128              4.0        100%
+src/add.rs:8              1           128              4.0        100%
+src/add.rs:9              2           128              4.0        100%
+src/add.rs:12             2                                                      128               1
+total                     7           384              4.0        100%           128               1
+";
+        assert_eq!(counters.to_table(&[(1, "src/add.rs".to_owned())]), expected);
+    }
+}

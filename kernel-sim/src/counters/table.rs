@@ -1,5 +1,7 @@
 //! The report of the counters: a row for each source line, and the total.
 
+use std::collections::BTreeMap;
+
 use super::{Counters, LineCounters};
 use crate::ptx::SourceLine;
 
@@ -8,7 +10,12 @@ const HEADINGS: [&str; 8] =
 
 pub(super) fn render(counters: &Counters, files: &[(u32, String)]) -> String {
     let mut rows = vec![HEADINGS.map(str::to_owned)];
-    rows.extend(counters.lines().map(|(line, counters)| row(place(line, files), counters)));
+    // One row for all columns of a line.
+    let mut lines: BTreeMap<(u32, u32), LineCounters> = BTreeMap::new();
+    for (SourceLine { file, line, .. }, counters) in counters.lines() {
+        lines.entry((file, line)).or_default().merge(counters);
+    }
+    rows.extend(lines.iter().map(|(&(file, line), counters)| row(place(file, line, files), counters)));
     rows.push(row("total".to_owned(), &counters.total()));
     let widths: [usize; HEADINGS.len()] =
         std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
@@ -24,12 +31,12 @@ pub(super) fn render(counters: &Counters, files: &[(u32, String)]) -> String {
     text
 }
 
-fn place(line: SourceLine, files: &[(u32, String)]) -> String {
-    if line.file == 0 {
+fn place(file: u32, line: u32, files: &[(u32, String)]) -> String {
+    if file == 0 {
         return "(no line)".to_owned();
     }
-    let name = files.iter().find(|(number, _)| *number == line.file).map_or("?", |(_, name)| name);
-    format!("{name}:{}:{}", line.line, line.column)
+    let name = files.iter().find(|(number, _)| *number == file).map_or("?", |(_, name)| name);
+    format!("{name}:{line}")
 }
 
 /// The cells of a row; what did not happen is left empty.

@@ -195,3 +195,77 @@ fn wavefronts(addresses: impl Iterator<Item = u64>, bytes: u32) -> u64 {
     }
     of_bank.into_iter().max().unwrap_or(0).max(1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(address: impl Fn(u64) -> u64) -> Row {
+        std::array::from_fn(|lane| address(lane as u64))
+    }
+
+    /// Sectors and efficiency of one load of the whole warp.
+    fn load(bytes: u32, address: impl Fn(u64) -> u64) -> (u64, f64) {
+        let mut traffic = Traffic::default();
+        traffic.record_load(Lanes::ALL, &row(address), bytes);
+        assert_eq!(traffic.load_bytes, 32 * u64::from(bytes));
+        (traffic.load_sectors, traffic.efficiency())
+    }
+
+    #[test]
+    fn sectors_of_well_known_patterns() {
+        assert_eq!(load(4, |lane| 4096 + 4 * lane), (4, 1.0), "stride 1");
+        assert_eq!(load(4, |lane| 4096 + 8 * lane), (8, 0.5), "stride 2");
+        assert_eq!(load(4, |lane| 4096 + 128 * lane), (32, 0.125), "stride 32");
+        assert_eq!(load(16, |lane| 4096 + 16 * lane), (16, 1.0), "four at once");
+        assert_eq!(load(4, |lane| 4096 + 4 * (31 - lane)), (4, 1.0), "backwards");
+        assert_eq!(load(4, |_| 4096), (1, 0.125), "all the same");
+        assert_eq!(load(4, |lane| 4096 + 16 + 4 * lane), (5, 0.8), "in the middle of a sector");
+        assert_eq!(load(2, |lane| 4096 + 2 * lane), (2, 1.0), "half precision");
+        assert_eq!(load(16, |lane| 4096 + 16 + 32 * lane), (32, 0.5), "half of each sector");
+    }
+
+    #[test]
+    fn lanes_that_do_not_take_part_move_nothing() {
+        let mut traffic = Traffic::default();
+        traffic.record_store(Lanes::first(8), &row(|lane| 4 * lane), 4);
+        traffic.record_update(Lanes::of(3), &row(|_| 64), 4);
+        let expected = Traffic { load_bytes: 4, store_bytes: 36, load_sectors: 1, store_sectors: 2, used_bytes: 40, requests: 2 };
+        assert_eq!(traffic, expected);
+    }
+
+    /// Passes and lost passes of one load of the whole warp.
+    fn shared(bytes: u32, address: impl Fn(u64) -> u64) -> (u64, u64) {
+        let mut traffic = SharedTraffic::default();
+        traffic.record_load(Lanes::ALL, &row(address), bytes);
+        (traffic.wavefronts, traffic.bank_conflicts())
+    }
+
+    #[test]
+    fn banks_of_well_known_patterns() {
+        assert_eq!(shared(4, |lane| 4 * lane), (1, 0), "stride 1");
+        assert_eq!(shared(4, |lane| 8 * lane), (2, 1), "stride 2");
+        assert_eq!(shared(4, |lane| 12 * lane), (1, 0), "stride 3");
+        assert_eq!(shared(4, |lane| 128 * lane), (32, 31), "a column of 32 words a row");
+        assert_eq!(shared(4, |lane| 132 * lane), (1, 0), "a column of 33 words a row");
+        assert_eq!(shared(4, |_| 64), (1, 0), "all the same");
+        assert_eq!(shared(2, |lane| 2 * lane), (1, 0), "two lanes a word");
+        assert_eq!(shared(1, |lane| 128 * (lane % 2) + lane), (2, 1), "bytes of two rows");
+        assert_eq!(shared(8, |lane| 8 * lane), (2, 0), "8 bytes");
+        assert_eq!(shared(8, |lane| 16 * lane), (4, 2), "8 bytes, stride 2");
+        assert_eq!(shared(16, |lane| 16 * lane), (4, 0), "16 bytes");
+        assert_eq!(shared(16, |lane| 128 * lane), (32, 28), "16 bytes of 32 rows");
+    }
+
+    #[test]
+    fn a_matrix_of_eight_rows_is_one_pass_if_its_rows_are_swizzled() {
+        let mut traffic = SharedTraffic::default();
+        let plain: [u64; 8] = std::array::from_fn(|row| 128 * row as u64);
+        traffic.record_together(false, &plain, 16);
+        assert_eq!((traffic.wavefronts, traffic.bank_conflicts()), (8, 7));
+        let swizzled: [u64; 8] = std::array::from_fn(|row| 128 * row as u64 + 16 * row as u64);
+        traffic.record_together(true, &swizzled, 16);
+        assert_eq!((traffic.wavefronts, traffic.bank_conflicts()), (9, 7));
+        assert_eq!((traffic.load_bytes, traffic.store_bytes), (128, 128));
+    }
+}

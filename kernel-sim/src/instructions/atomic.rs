@@ -16,7 +16,7 @@ struct Atomic {
     access: Access,
     semantics: Semantics,
     address: Address,
-    operation: Operation,
+    operation: Reduction,
     ty: Type,
     destinations: Vec<Option<Register>>,
     /// The operand `b`, an element each.
@@ -28,7 +28,7 @@ struct Atomic {
 
 /// What is done to the value in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Operation {
+pub(crate) enum Reduction {
     And,
     Or,
     Xor,
@@ -41,17 +41,17 @@ pub(super) enum Operation {
     Max,
 }
 
-pub(super) const OPERATIONS: [(&str, Operation); 10] = [
-    ("and", Operation::And),
-    ("or", Operation::Or),
-    ("xor", Operation::Xor),
-    ("exch", Operation::Exchange),
-    ("cas", Operation::CompareAndSwap),
-    ("add", Operation::Add),
-    ("inc", Operation::Increment),
-    ("dec", Operation::Decrement),
-    ("min", Operation::Min),
-    ("max", Operation::Max),
+pub(crate) const REDUCTIONS: [(&str, Reduction); 10] = [
+    ("and", Reduction::And),
+    ("or", Reduction::Or),
+    ("xor", Reduction::Xor),
+    ("exch", Reduction::Exchange),
+    ("cas", Reduction::CompareAndSwap),
+    ("add", Reduction::Add),
+    ("inc", Reduction::Increment),
+    ("dec", Reduction::Decrement),
+    ("min", Reduction::Min),
+    ("max", Reduction::Max),
 ];
 
 /// Decodes `atom`.
@@ -79,8 +79,8 @@ fn decode(form: &mut Form<'_>, semantics: Semantics, has_result: bool) -> Result
         return Err(form.error(format!("`{opcode}` is for global and shared memory, not for {space} memory")));
     }
     let hints = hints::take(form, space, Allowed { operators: &[], level1: false, prefetch: false })?;
-    let operation = form.one_of(&OPERATIONS).ok_or_else(|| form.error(format!("`{opcode}` needs an operation, such as `.add`")))?;
-    if !has_result && matches!(operation, Operation::Exchange | Operation::CompareAndSwap) {
+    let operation = form.one_of(&REDUCTIONS).ok_or_else(|| form.error(format!("`{opcode}` needs an operation, such as `.add`")))?;
+    if !has_result && matches!(operation, Reduction::Exchange | Reduction::CompareAndSwap) {
         return Err(form.error("`red` has no `.exch` and no `.cas`: use `atom`"));
     }
     let count = form.one_of(&[("v2", 2), ("v4", 4), ("v8", 8)]);
@@ -100,16 +100,16 @@ fn decode(form: &mut Form<'_>, semantics: Semantics, has_result: bool) -> Result
     let destinations = if has_result { form.destinations(elements, ty)? } else { Vec::new() };
     let address = form.address(space)?;
     let operands = form.sources(elements, ty)?;
-    let replacement = if operation == Operation::CompareAndSwap { Some(form.source(ty)?) } else { None };
+    let replacement = if operation == Reduction::CompareAndSwap { Some(form.source(ty)?) } else { None };
     let policy = hints.policy(form)?;
     let access = Access { strong: true, ..Access::plain("atomic", address.space, elements as u32 * ty.bytes()) };
     Ok(Box::new(Atomic { access, semantics, address, operation, ty, destinations, operands, replacement, policy }))
 }
 
 /// Which types an operation has. A vector is for `.add` of `.f32`, and for `.add`, `.min` and `.max` of halves.
-fn check_type(form: &Form<'_>, operation: Operation, ty: Type, count: Option<usize>) -> Result<(), Unsupported> {
-    use Operation::*;
-    let name = OPERATIONS.iter().find(|(_, known)| *known == operation).map_or("", |(name, _)| name);
+fn check_type(form: &Form<'_>, operation: Reduction, ty: Type, count: Option<usize>) -> Result<(), Unsupported> {
+    use Reduction::*;
+    let name = REDUCTIONS.iter().find(|(_, known)| *known == operation).map_or("", |(name, _)| name);
     let is_legal = match (count, ty) {
         (None, Type::B32 | Type::B64) => matches!(operation, And | Or | Xor | Exchange | CompareAndSwap),
         (None, Type::B16) => operation == CompareAndSwap,
@@ -191,24 +191,24 @@ fn read_wide(cx: &Cx<'_>, value: Value, bits: u32) -> Result<WideRow, Trap> {
 ///
 /// An `.f32` addition in global memory takes and gives no subnormals (they become zeros of their sign), and one in shared memory does
 /// (PTX ISA, 9.7.13.5, "current implementation"); `flushes` says which it is.
-pub(super) fn apply(operation: Operation, ty: Type, old: u128, operand: u128, replacement: u128, flushes: bool) -> u128 {
+pub(crate) fn apply(operation: Reduction, ty: Type, old: u128, operand: u128, replacement: u128, flushes: bool) -> u128 {
     let (a, b) = (old as u64, operand as u64);
     match operation {
-        Operation::And => old & operand,
-        Operation::Or => old | operand,
-        Operation::Xor => old ^ operand,
-        Operation::Exchange => operand,
-        Operation::CompareAndSwap => {
+        Reduction::And => old & operand,
+        Reduction::Or => old | operand,
+        Reduction::Xor => old ^ operand,
+        Reduction::Exchange => operand,
+        Reduction::CompareAndSwap => {
             if old == operand {
                 replacement
             } else {
                 old
             }
         }
-        Operation::Increment => u128::from(if a >= b { 0 } else { a + 1 }),
-        Operation::Decrement => u128::from(if a == 0 || a > b { b } else { a - 1 }),
-        Operation::Add => u128::from(add(ty, a, b, flushes)),
-        Operation::Min | Operation::Max => u128::from(choose(operation == Operation::Max, ty, a, b)),
+        Reduction::Increment => u128::from(if a >= b { 0 } else { a + 1 }),
+        Reduction::Decrement => u128::from(if a == 0 || a > b { b } else { a - 1 }),
+        Reduction::Add => u128::from(add(ty, a, b, flushes)),
+        Reduction::Min | Reduction::Max => u128::from(choose(operation == Reduction::Max, ty, a, b)),
     }
 }
 
@@ -288,25 +288,25 @@ fn halves(ty: Type, a: u64, b: u64, each: impl Fn(Type, u16, u16) -> u16) -> u64
 mod tests {
     use super::*;
 
-    fn of(operation: Operation, ty: Type, old: u64, operand: u64) -> u64 {
+    fn of(operation: Reduction, ty: Type, old: u64, operand: u64) -> u64 {
         apply(operation, ty, u128::from(old), u128::from(operand), 0, true) as u64
     }
 
     #[test]
     fn counters_wrap_at_their_bound() {
-        let inc = |old, bound| of(Operation::Increment, Type::U32, old, bound);
+        let inc = |old, bound| of(Reduction::Increment, Type::U32, old, bound);
         assert_eq!([inc(0, 3), inc(2, 3), inc(3, 3), inc(9, 3)], [1, 3, 0, 0]);
-        let dec = |old, bound| of(Operation::Decrement, Type::U32, old, bound);
+        let dec = |old, bound| of(Reduction::Decrement, Type::U32, old, bound);
         assert_eq!([dec(0, 3), dec(1, 3), dec(3, 3), dec(9, 3)], [3, 0, 2, 3]);
     }
 
     #[test]
     fn integers_compare_with_their_sign() {
-        assert_eq!(of(Operation::Min, Type::U32, 0xffff_ffff, 1), 1);
-        assert_eq!(of(Operation::Min, Type::S32, 0xffff_ffff, 1), 0xffff_ffff);
-        assert_eq!(of(Operation::Max, Type::S64, u64::MAX, 1), 1);
-        assert_eq!(of(Operation::Max, Type::U64, u64::MAX, 1), u64::MAX);
-        assert_eq!(of(Operation::Add, Type::U32, 0xffff_ffff, 2), 1);
+        assert_eq!(of(Reduction::Min, Type::U32, 0xffff_ffff, 1), 1);
+        assert_eq!(of(Reduction::Min, Type::S32, 0xffff_ffff, 1), 0xffff_ffff);
+        assert_eq!(of(Reduction::Max, Type::S64, u64::MAX, 1), 1);
+        assert_eq!(of(Reduction::Max, Type::U64, u64::MAX, 1), u64::MAX);
+        assert_eq!(of(Reduction::Add, Type::U32, 0xffff_ffff, 2), 1);
     }
 
     #[test]
@@ -323,12 +323,12 @@ mod tests {
 
     #[test]
     fn halves_keep_subnormals_and_prefer_numbers() {
-        assert_eq!(of(Operation::Add, Type::F16, 1, 1), 2);
-        assert_eq!(of(Operation::Add, Type::Bf16, 1, 1), 2);
+        assert_eq!(of(Reduction::Add, Type::F16, 1, 1), 2);
+        assert_eq!(of(Reduction::Add, Type::Bf16, 1, 1), 2);
         // 2048 + 1 is halfway, and 2048 is even; 2050 + 1 goes up.
-        assert_eq!(of(Operation::Add, Type::F16x2, 0x6800_6801, 0x3c00_3c00), 0x6800_6802);
-        assert_eq!(of(Operation::Min, Type::F16x2, 0x7e00_0000, 0x3c00_8000), 0x3c00_8000);
-        assert_eq!(of(Operation::Max, Type::Bf16, 0x8000, 0x0000), 0);
-        assert_eq!(of(Operation::Max, Type::Bf16, 0x7fc0, 0xffc1), 0x7fff);
+        assert_eq!(of(Reduction::Add, Type::F16x2, 0x6800_6801, 0x3c00_3c00), 0x6800_6802);
+        assert_eq!(of(Reduction::Min, Type::F16x2, 0x7e00_0000, 0x3c00_8000), 0x3c00_8000);
+        assert_eq!(of(Reduction::Max, Type::Bf16, 0x8000, 0x0000), 0);
+        assert_eq!(of(Reduction::Max, Type::Bf16, 0x7fc0, 0xffc1), 0x7fff);
     }
 }

@@ -9,7 +9,7 @@ pub(super) use groups::join as join_group;
 pub(super) use transfer::{Combine, Load, Piece, Source, Store};
 
 use super::async_access::{self, Held, Place};
-use super::atomic::{self, Operation as Reduction};
+use super::atomic::{self, Reduction};
 use super::{Address, Form, Instruction, Progress, Unsupported, Value, bulk_tensor, mbarrier};
 use crate::counters::Class;
 use crate::fault::{FaultKind, Trap};

@@ -3,7 +3,7 @@
 
 use super::async_access::{self, Place};
 use super::bulk::{self, Combine, Mbarriers, Parts, Piece, Source};
-use super::atomic::Operation as Reduction;
+use super::atomic::Reduction;
 use super::{Address, Form, Instruction, Progress, Unsupported, Value};
 use crate::counters::Class;
 use crate::fault::{FaultKind, Trap};

@@ -24,6 +24,7 @@ mod hints;
 mod integer;
 pub(crate) mod lanewise;
 mod logic;
+mod matrix;
 mod ordering;
 mod shuffle;
 
@@ -136,6 +137,10 @@ const TABLE: &[(&str, Decode)] = &[
     ("applypriority", cache::decode_line),
     ("atom", atomic::decode_atomic),
     ("red", atomic::decode_reduction),
+    ("mma", matrix::decode_mma),
+    ("ldmatrix", matrix::decode_ldmatrix),
+    ("stmatrix", matrix::decode_stmatrix),
+    ("movmatrix", matrix::decode_movmatrix),
     ("shfl", shuffle::decode_shuffle),
     ("vote", shuffle::decode_vote),
     ("match", shuffle::decode_match),

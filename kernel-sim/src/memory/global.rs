@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::fault::FaultKind;
+use crate::memory::POISON;
 use crate::ptx::Space;
 
 /// The first address that is given away. What lies below is for shared, local and parameter memory.
@@ -15,8 +16,6 @@ const FIRST: u64 = 0x10_0000_0000;
 const ALIGNMENT: u64 = 256;
 /// What lies between two allocations at least.
 const GAP: u64 = 64 << 10;
-/// Every byte that nobody wrote. In each floating-point format it makes a NaN, and a negative integer.
-const POISON: u8 = 0xff;
 
 /// Why the host could not do what it wanted with the memory of the simulated GPU.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -185,6 +184,7 @@ impl GlobalMemory {
         }
         let view = self.view();
         let (allocation, offset) = view.range(address, (pattern.len() as u64).saturating_mul(count as u64))?;
+        // Not all at once, so that a large fill needs little memory of the host.
         let chunk = pattern.repeat(count.min(4096));
         let total = pattern.len() * count;
         for start in (0..total).step_by(chunk.len().max(1)) {
@@ -224,19 +224,21 @@ impl GlobalView {
         if address < GAP {
             return Some("a null pointer".to_owned());
         }
-        let before = self
-            .before(address)
-            .map(|allocation| (address - allocation.address - allocation.bytes.min(address - allocation.address), allocation));
         let after = self.live.get(self.live.partition_point(|allocation| allocation.address <= address));
-        let after = after.map(|allocation| (allocation.address - address, &**allocation));
-        match (before, after) {
-            (Some((0, allocation)), _) => Some(format!("it reaches beyond the end of {}", allocation.describe())),
-            (Some((past, allocation)), after) if after.is_none_or(|(ahead, _)| past <= ahead) => {
-                Some(format!("{past} bytes past the end of {}", allocation.describe()))
+        let ahead = after.map(|allocation| (allocation.address - address, allocation.describe()));
+        if let Some(allocation) = self.before(address) {
+            let name = allocation.describe();
+            let end = allocation.address + allocation.bytes;
+            match address.checked_sub(end) {
+                None => return Some(format!("it reaches beyond the end of {name}")),
+                Some(0) => return Some(format!("it begins at the end of {name}")),
+                Some(past) if ahead.as_ref().is_none_or(|(ahead, _)| past <= *ahead) => {
+                    return Some(format!("{past} bytes past the end of {name}"));
+                }
+                Some(_) => {}
             }
-            (_, Some((ahead, allocation))) => Some(format!("{ahead} bytes before {}", allocation.describe())),
-            _ => None,
         }
+        ahead.map(|(ahead, name)| format!("{ahead} bytes before {name}"))
     }
 
     fn range(&self, address: u64, bytes: u64) -> Result<(&Allocation, u64), MemoryError> {
@@ -377,4 +379,145 @@ impl Allocation {
 
 fn low_bytes(bytes: u32) -> u64 {
     u64::MAX >> (64 - 8 * bytes.min(8))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn allocations_lie_apart_and_are_never_reused() {
+        let memory = GlobalMemory::new(1 << 20);
+        let mut last = FIRST - GAP;
+        for bytes in [0, 1, 256, 257, 70_000] {
+            let address = memory.allocate(bytes).unwrap();
+            assert!(address.is_multiple_of(ALIGNMENT) && address >= last + GAP, "{address:#x} after {last:#x}");
+            last = address + bytes as u64;
+            memory.free(address).unwrap();
+        }
+        assert!(memory.allocate(1 << 20).unwrap() > last, "all is free again, at new addresses");
+        let error = memory.allocate(1).unwrap_err();
+        assert_eq!(error.to_string(), "out of memory: 1 bytes are wanted, and 0 of 1048576 bytes are free");
+    }
+
+    #[test]
+    fn mistakes_of_the_host_are_errors() {
+        let memory = GlobalMemory::new(1 << 20);
+        let address = memory.allocate(10).unwrap();
+        memory.write(address, &[1; 10]).unwrap();
+        let error = memory.write(address + 8, &[1; 3]).unwrap_err();
+        assert_eq!(error.to_string(), format!("3 bytes at address {:#x} reach beyond the 10-byte allocation at {address:#x}", address + 8));
+        assert_eq!(memory.read(address + 11, &mut []).unwrap_err(), MemoryError::UnknownAddress { address: address + 11 });
+        assert_eq!(memory.free(address + 1).unwrap_err(), MemoryError::UnknownAddress { address: address + 1 });
+        assert_eq!(memory.fill(address, &[0; 3], 1).unwrap_err(), MemoryError::Pattern { bytes: 3 });
+        memory.free(address).unwrap();
+        assert_eq!(memory.free(address).unwrap_err(), MemoryError::Freed { address });
+        assert_eq!(memory.read(address, &mut [0]).unwrap_err(), MemoryError::Freed { address });
+    }
+
+    #[test]
+    fn an_access_outside_says_what_is_near() {
+        let memory = GlobalMemory::new(1 << 30);
+        let first = memory.allocate(4096).unwrap();
+        let second = memory.place("table", &[0; 64], true).unwrap();
+        let gone = memory.allocate(64).unwrap();
+        memory.free(gone).unwrap();
+        let view = memory.view();
+        let text = |address| view.find(address, 4).map(|_| ()).unwrap_err().to_string();
+        let outside = |address: u64, near: &str| {
+            format!("access of 4 bytes at global address {address:#x}, which is outside every allocation ({near})")
+        };
+        let end = first + 4096;
+        assert_eq!(text(end + 4), outside(end + 4, &format!("4 bytes past the end of a 4096-byte allocation at {first:#x}")));
+        assert_eq!(text(end), outside(end, &format!("it begins at the end of a 4096-byte allocation at {first:#x}")));
+        assert_eq!(text(end - 2), outside(end - 2, &format!("it reaches beyond the end of a 4096-byte allocation at {first:#x}")));
+        assert_eq!(text(second - 8), outside(second - 8, &format!("8 bytes before the 64-byte variable `table` at {second:#x}")));
+        assert_eq!(text(16), outside(16, "a null pointer"));
+        assert_eq!(text(gone + 60), format!("access of 4 bytes at address {:#x}, in memory that was freed", gone + 60));
+    }
+
+    #[test]
+    fn a_fill_and_a_copy_cover_exactly_their_bytes() {
+        let memory = GlobalMemory::new(1 << 20);
+        let address = memory.allocate(40_000).unwrap();
+        memory.fill(address + 4, &[1, 2, 3, 4], 9_000).unwrap();
+        let mut bytes = vec![0; 40_000];
+        memory.read(address, &mut bytes).unwrap();
+        assert!(bytes[..4].iter().chain(&bytes[36_004..]).all(|&byte| byte == POISON));
+        assert!(bytes[4..36_004].chunks(4).all(|chunk| chunk == [1, 2, 3, 4]));
+        memory.copy(address + 3, address, 4).unwrap();
+        memory.read(address, &mut bytes[..5]).unwrap();
+        assert_eq!(bytes[..5], [POISON, 1, 2, 3, 1]);
+    }
+
+    #[test]
+    fn updates_of_every_size_are_indivisible() {
+        let memory = GlobalMemory::new(1 << 20);
+        let address = memory.allocate(64).unwrap();
+        memory.write(address, &[0; 64]).unwrap();
+        let view = memory.view();
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for (offset, bytes) in [(0, 1), (1, 1), (2, 2), (4, 4), (8, 8), (16, 16)] {
+                        let (allocation, offset) = view.find(address + offset, bytes).unwrap();
+                        (0..1000).for_each(|_| {
+                            allocation.update(offset, bytes, |old| old + 1);
+                        });
+                    }
+                });
+            }
+        });
+        let mut bytes = [0; 32];
+        memory.read(address, &mut bytes).unwrap();
+        assert_eq!(bytes[..2], [(2000 % 256) as u8; 2]);
+        assert_eq!(u16::from_le_bytes([bytes[2], bytes[3]]), 2000);
+        assert_eq!(bytes[4..8], 2000u32.to_le_bytes());
+        assert_eq!(bytes[8..16], 2000u64.to_le_bytes());
+        assert_eq!(bytes[16..], 2000u128.to_le_bytes());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_stored_is_loaded(stores in prop::collection::vec((0u32..5, 0u64..96, any::<u128>()), 1..40)) {
+            let memory = GlobalMemory::new(1 << 20);
+            let address = memory.allocate(96).unwrap();
+            let view = memory.view();
+            let mut model = [None; 96];
+            for (log, place, value) in stores {
+                let bytes = 1 << log;
+                let offset = place / u64::from(bytes) * u64::from(bytes);
+                let (allocation, _) = view.find(address, 1).unwrap();
+                allocation.store(offset, bytes, value);
+                for (cell, byte) in model[offset as usize..].iter_mut().zip(&value.to_le_bytes()[..bytes as usize]) {
+                    *cell = Some(*byte);
+                }
+                for log in 0..5 {
+                    let offset = place >> log << log;
+                    let cells = &model[offset as usize..offset as usize + (1 << log)];
+                    let unwritten = cells.iter().position(Option::is_none).map(|position| offset + position as u64);
+                    prop_assert_eq!(allocation.first_unwritten(offset, 1 << log), unwritten);
+                    let expected = cells.iter().rev().fold(0, |value, cell| value << 8 | u128::from(cell.unwrap_or(POISON)));
+                    prop_assert_eq!(allocation.load(offset, 1 << log), expected);
+                }
+            }
+            let mut bytes = [0; 96];
+            memory.read(address, &mut bytes).unwrap();
+            prop_assert_eq!(bytes, model.map(|cell| cell.unwrap_or(POISON)));
+        }
+
+        #[test]
+        fn the_host_reads_what_it_wrote(offset in 0usize..40, bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let memory = GlobalMemory::new(1 << 20);
+            let address = memory.allocate(240).unwrap();
+            memory.write(address + offset as u64, &bytes).unwrap();
+            let mut all = [0; 240];
+            memory.read(address, &mut all).unwrap();
+            let mut expected = [POISON; 240];
+            expected[offset..offset + bytes.len()].copy_from_slice(&bytes);
+            prop_assert_eq!(all, expected);
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::fault::FaultKind;
 use crate::lanes::WARP;
+use crate::memory::POISON;
 use crate::ptx::Space;
 
 /// Local memory of the lanes of a warp.
@@ -29,14 +30,14 @@ impl LocalMemory {
         if let (Some(place), false) = (unwritten, allow_uninitialised) {
             return Err(FaultKind::UninitialisedMemory { space: Space::Local, address: offset + place as u64 });
         }
-        let bytes = self.bytes.get(first..first + bytes as usize).unwrap_or_default();
-        Ok(bytes.iter().rev().fold(0, |value, &byte| value << 8 | u128::from(byte)))
+        let place = |place: usize| u128::from(self.bytes.get(first + place).copied().unwrap_or(POISON));
+        Ok((0..bytes as usize).rev().fold(0, |value, byte| value << 8 | place(byte)))
     }
 
     /// Stores 1 to 16 bytes of a lane.
     pub(crate) fn store(&mut self, lane: usize, offset: u64, bytes: u32, value: u128) -> Result<(), FaultKind> {
         let first = self.check(lane, offset, bytes)?;
-        self.bytes.resize(self.bytes_of_a_lane * WARP, 0xff);
+        self.bytes.resize(self.bytes_of_a_lane * WARP, POISON);
         self.written.resize(self.bytes_of_a_lane * WARP, false);
         for place in 0..bytes as usize {
             self.bytes[first + place] = (value >> (8 * place)) as u8;
@@ -52,5 +53,34 @@ impl LocalMemory {
             return Err(FaultKind::OutOfBounds { space: Space::Local, address: offset, bytes, nearest });
         }
         Ok(lane * self.bytes_of_a_lane + offset as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_have_their_own_bytes() {
+        let mut local = LocalMemory::new(24);
+        local.store(3, 8, 4, 0x1234_5678).unwrap();
+        assert_eq!(local.load(3, 8, 2, false), Ok(0x5678));
+        assert_eq!(local.load(3, 8, 4, false), Ok(0x1234_5678));
+        let unwritten = |address| Err(FaultKind::UninitialisedMemory { space: Space::Local, address });
+        assert_eq!(local.load(3, 8, 8, false), unwritten(12));
+        assert_eq!(local.load(4, 8, 4, false), unwritten(8));
+        assert_eq!(local.load(4, 8, 4, true), Ok(0xffff_ffff));
+        let fault = local.store(31, 20, 8, 0).unwrap_err();
+        assert_eq!(
+            fault.to_string(),
+            "access of 8 bytes at local address 0x14, which is outside every allocation (a thread of this kernel has 24 bytes)"
+        );
+    }
+
+    #[test]
+    fn nothing_is_there_before_the_first_store() {
+        assert_eq!(LocalMemory::new(8).load(0, 0, 4, true), Ok(0xffff_ffff));
+        assert!(LocalMemory::new(8).load(0, 0, 4, false).is_err());
+        assert!(LocalMemory::new(0).load(0, 0, 1, true).is_err());
     }
 }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::fault::FaultKind;
 use crate::machine::Issuer;
+use crate::memory::POISON;
 use crate::memory::clocks::{Agent, Clocks};
 use crate::memory::shadow::{Shadow, Touch};
 use crate::ptx::Space;
@@ -37,7 +38,7 @@ impl SharedMemory {
     /// That many bytes, which nobody wrote.
     pub(crate) fn new(bytes: usize, allow_uninitialised: bool) -> SharedMemory {
         SharedMemory {
-            bytes: vec![0xff; bytes],
+            bytes: vec![POISON; bytes],
             written: vec![0; bytes.div_ceil(64)],
             allow_uninitialised,
             shadow: Shadow::default(),
@@ -234,4 +235,57 @@ impl SharedMemory {
 /// The pieces that a range touches.
 fn pieces(range: &Range<usize>) -> Range<usize> {
     if range.is_empty() { 0..0 } else { range.start / PIECE..(range.end - 1) / PIECE + 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_stored_is_loaded(stores in prop::collection::vec((1usize..17, 0u64..140, any::<u128>()), 1..40)) {
+            let mut shared = SharedMemory::new(140, false);
+            let clocks = Clocks::new(1, [32, 1, 1]);
+            let agent = Agent::Thread { warp: 0, lane: 0 };
+            let touch = Touch::plain("access", 1);
+            let mut model = [None; 140];
+            for (bytes, offset, value) in stores {
+                let cells = model.get_mut(offset as usize..offset as usize + bytes);
+                let stored = shared.store(agent, &clocks, offset, bytes as u32, value, touch);
+                let Some(cells) = cells else {
+                    let is_outside = matches!(stored, Err(FaultKind::OutOfBounds { address, .. }) if address == offset);
+                    prop_assert!(is_outside);
+                    continue;
+                };
+                prop_assert_eq!(stored, Ok(()));
+                cells.iter_mut().zip(value.to_le_bytes()).for_each(|(cell, byte)| *cell = Some(byte));
+                let start = offset as usize / 2;
+                let cells = &model[start..start + bytes];
+                let loaded = shared.load(agent, &clocks, start as u64, bytes as u32, touch);
+                match cells.iter().position(Option::is_none) {
+                    None => prop_assert_eq!(loaded, Ok(cells.iter().rev().fold(0, |value, cell| value << 8 | u128::from(cell.unwrap_or(0))))),
+                    Some(place) => {
+                        let address = (start + place) as u64;
+                        prop_assert_eq!(loaded, Err(FaultKind::UninitialisedMemory { space: Space::Shared, address }));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_update_gives_what_was_there() {
+        let mut shared = SharedMemory::new(16, false);
+        let clocks = Clocks::new(1, [32, 1, 1]);
+        let agent = Agent::Thread { warp: 0, lane: 0 };
+        let touch = Touch { name: "atomic", line: 1, strong: true };
+        assert!(shared.update(agent, &clocks, 4, 4, touch, |old| old).is_err(), "nobody wrote it");
+        shared.poke(4, 4, 41).unwrap();
+        assert_eq!(shared.update(agent, &clocks, 4, 4, touch, |old| old + 1), Ok(41));
+        assert_eq!(shared.peek(4, 4), Ok(42));
+        assert_eq!(shared.peek(8, 1), Ok(0xff));
+        assert!(shared.peek(13, 4).is_err());
+    }
 }

@@ -202,7 +202,7 @@ enum Class {
 
 impl Factor {
     fn new(format: Format, bits: u64) -> Factor {
-        let fraction_bits = format.fraction_bits();
+        let fraction_bits = format.fraction_bits() as i32;
         let special = |class, significand| Factor { significand, exponent: ZERO_EXPONENT, fraction_bits, class };
         match format.unpack(bits) {
             Unpacked::Nan => special(Class::Nan, 0),
@@ -258,7 +258,7 @@ impl Sum {
         match result {
             Type::F32 => {
                 let cleared = if kept < 23 { (1 << (23 - kept)) - 1 } else { 0 };
-                Some(Sum { format: Format::F32, rounding: Rounding::Truncate, kept, cleared, nan: 0x7fff_ffff })
+                Some(Sum { format: Format::F32, rounding: Rounding::Zero, kept, cleared, nan: 0x7fff_ffff })
             }
             Type::F16 => Some(Sum { format: Format::F16, rounding: Rounding::NearestEven, kept, cleared: 0, nan: 0x7fff }),
             _ => None,
@@ -280,8 +280,8 @@ impl Sum {
         }
         let unit = highest - self.kept;
         let sum = products.map(|product| product.in_units(unit)).sum::<i64>() + c.in_units(unit);
-        let bits = self.format.pack(sum < 0, sum.unsigned_abs().into(), unit, self.rounding) & !self.cleared;
-        if bits == self.format.negative_zero() { 0 } else { bits }
+        let bits = self.format.pack_or_infinity(sum < 0, sum.unsigned_abs().into(), unit, self.rounding) & !self.cleared;
+        if bits == self.format.sign_bit() { 0 } else { bits }
     }
 
     /// A sum with infinities or NaNs in it.
@@ -295,7 +295,8 @@ impl Sum {
                 Class::Infinite => below = true,
             }
         }
-        if above && below { self.nan } else { self.format.infinite(below) }
+        let sign = if below { self.format.sign_bit() } else { 0 };
+        if above && below { self.nan } else { sign | self.format.infinity() }
     }
 
     /// The ordinary sum of two numbers, rounded to the nearest.

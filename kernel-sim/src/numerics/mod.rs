@@ -1,4 +1,7 @@
 //! Arithmetic to the bit: rounding modes, small floats, sums of products. Pure functions of bits.
 
+pub(crate) mod approximate;
+pub(crate) mod float;
+pub(crate) mod integer_float;
 pub(crate) mod matrix;
 pub(crate) mod small_float;

@@ -28,10 +28,58 @@ pub(crate) enum Unpacked {
 /// How a value between two numbers of a format is rounded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Rounding {
-    /// To the nearest, in a tie to the even one.
+    /// To the nearest, in a tie to the even one: `.rn`.
     NearestEven,
-    /// Towards zero, but too large a value becomes an infinity, as in a tensor core.
-    Truncate,
+    /// To the nearest, in a tie to the larger magnitude: `.rna`.
+    NearestAway,
+    /// Towards zero: `.rz`.
+    Zero,
+    /// Towards negative infinity: `.rm`.
+    Down,
+    /// Towards positive infinity: `.rp`.
+    Up,
+}
+
+impl Rounding {
+    /// Is the magnitude made larger, if the bits that are dropped are so much?
+    pub(crate) fn grows(self, negative: bool, is_odd: bool, dropped: Dropped) -> bool {
+        match self {
+            Rounding::NearestEven => dropped == Dropped::MoreThanHalf || dropped == Dropped::Half && is_odd,
+            Rounding::NearestAway => dropped >= Dropped::Half,
+            Rounding::Zero => false,
+            Rounding::Down => negative && dropped > Dropped::Nothing,
+            Rounding::Up => !negative && dropped > Dropped::Nothing,
+        }
+    }
+}
+
+/// How much lies below the last bit that is kept.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Dropped {
+    Nothing,
+    LessThanHalf,
+    Half,
+    MoreThanHalf,
+}
+
+impl Dropped {
+    /// The low `shift` bits of the magnitude, compared with half of the bit above them.
+    pub(crate) fn of(magnitude: u128, shift: u32) -> Dropped {
+        if shift == 0 || magnitude == 0 {
+            return Dropped::Nothing;
+        }
+        if shift > 128 {
+            return Dropped::LessThanHalf;
+        }
+        let half = 1u128 << (shift - 1);
+        let rest = if shift == 128 { magnitude } else { magnitude & ((1 << shift) - 1) };
+        match rest.cmp(&half) {
+            _ if rest == 0 => Dropped::Nothing,
+            std::cmp::Ordering::Less => Dropped::LessThanHalf,
+            std::cmp::Ordering::Equal => Dropped::Half,
+            std::cmp::Ordering::Greater => Dropped::MoreThanHalf,
+        }
+    }
 }
 
 impl Format {
@@ -47,28 +95,18 @@ impl Format {
         Format { exponent_bits, fraction_bits, ignored_bits: 0, has_infinity: true }
     }
 
-    /// Bits of the fraction.
-    pub(crate) fn fraction_bits(self) -> i32 {
-        self.fraction_bits as i32
-    }
-
-    /// The bits of a number with this sign that is an infinity.
-    pub(crate) fn infinite(self, negative: bool) -> u64 {
-        self.pack(negative, 1, i32::from(i16::MAX), Rounding::NearestEven)
-    }
-
-    /// The bits of -0.
-    pub(crate) fn negative_zero(self) -> u64 {
-        self.sign_bit() << self.ignored_bits
-    }
-
     /// The exponent of the last bit of a subnormal number.
     pub(crate) fn lowest_exponent(self) -> i32 {
         2 - (1 << (self.exponent_bits - 1)) - self.fraction_bits as i32
     }
 
-    fn sign_bit(self) -> u64 {
+    pub(crate) fn sign_bit(self) -> u64 {
         1 << (self.exponent_bits + self.fraction_bits)
+    }
+
+    /// Bits of the fraction.
+    pub(crate) fn fraction_bits(self) -> u32 {
+        self.fraction_bits
     }
 
     fn exponent_ones(self) -> u64 {
@@ -76,13 +114,19 @@ impl Format {
     }
 
     /// The bits of positive infinity; of the NaN where there is no infinity.
-    fn infinity(self) -> u64 {
+    pub(crate) fn infinity(self) -> u64 {
         if self.has_infinity { self.exponent_ones() << self.fraction_bits } else { self.sign_bit() - 1 }
     }
 
     /// The bits of the highest finite number.
-    fn highest(self) -> u64 {
+    pub(crate) fn highest(self) -> u64 {
         self.infinity() - 1
+    }
+
+    /// Is it neither zero nor at least the lowest number with a full significand?
+    pub(crate) fn is_subnormal(self, bits: u64) -> bool {
+        let magnitude = (bits >> self.ignored_bits) & (self.sign_bit() - 1);
+        magnitude != 0 && magnitude >> self.fraction_bits == 0
     }
 
     /// What the bits stand for.
@@ -99,20 +143,29 @@ impl Format {
         Unpacked::Finite { negative, significand: hidden | fraction, exponent: self.lowest_exponent() + stored.max(1) - 1 }
     }
 
-    /// The bits of `magnitude * 2^exponent`, rounded. Too large a value becomes the infinity (the NaN of `e4m3`).
+    /// The bits of `magnitude * 2^exponent`, rounded. Too large a value becomes the infinity (the NaN of `e4m3`), or with rounding
+    /// in the direction of zero the highest number.
     pub(crate) fn pack(self, negative: bool, magnitude: u128, exponent: i32, rounding: Rounding) -> u64 {
         let sign = if negative { self.sign_bit() } else { 0 };
-        (sign | self.round(magnitude, exponent, rounding).unwrap_or(self.infinity())) << self.ignored_bits
+        let finite = self.round(negative, magnitude, exponent, rounding);
+        let largest = if rounding.grows(negative, true, Dropped::MoreThanHalf) { self.infinity() } else { self.highest() };
+        (sign | finite.unwrap_or(largest)) << self.ignored_bits
+    }
+
+    /// As [`Format::pack`], but too large a value becomes the infinity with any rounding, as in a tensor core.
+    pub(crate) fn pack_or_infinity(self, negative: bool, magnitude: u128, exponent: i32, rounding: Rounding) -> u64 {
+        let sign = if negative { self.sign_bit() } else { 0 };
+        (sign | self.round(negative, magnitude, exponent, rounding).unwrap_or(self.infinity())) << self.ignored_bits
     }
 
     /// As [`Format::pack`], rounded to nearest, but too large a value becomes the highest number: `.satfinite`.
     pub(crate) fn pack_saturating(self, negative: bool, magnitude: u128, exponent: i32) -> u64 {
         let sign = if negative { self.sign_bit() } else { 0 };
-        (sign | self.round(magnitude, exponent, Rounding::NearestEven).unwrap_or(self.highest())) << self.ignored_bits
+        (sign | self.round(negative, magnitude, exponent, Rounding::NearestEven).unwrap_or(self.highest())) << self.ignored_bits
     }
 
     /// The bits of a finite result without its sign.
-    fn round(self, magnitude: u128, exponent: i32, rounding: Rounding) -> Option<u64> {
+    fn round(self, negative: bool, magnitude: u128, exponent: i32, rounding: Rounding) -> Option<u64> {
         if magnitude == 0 {
             return Some(0);
         }
@@ -122,14 +175,9 @@ impl Format {
         let shift = last - exponent;
         let significand = if shift <= 0 {
             (magnitude as u64) << -shift
-        } else if shift > 127 {
-            // Less than half of the last bit, as `magnitude` has at most 128 bits and `shift` is more than its length.
-            u64::from(shift == 128 && rounding == Rounding::NearestEven && magnitude > 1 << 127)
         } else {
-            let kept = (magnitude >> shift) as u64;
-            let rest = magnitude & ((1 << shift) - 1);
-            let half = 1u128 << (shift - 1);
-            kept + u64::from(rounding == Rounding::NearestEven && (rest > half || rest == half && kept & 1 == 1))
+            let kept = magnitude.checked_shr(shift as u32).unwrap_or(0) as u64;
+            kept + u64::from(rounding.grows(negative, kept & 1 == 1, Dropped::of(magnitude, shift as u32)))
         };
         // A carry out of the fraction steps the exponent, as the two stand side by side.
         let stored = (last - self.lowest_exponent()) as u64;
@@ -176,7 +224,7 @@ fn saturating_from_f32(format: Format, x: f32, relu: bool) -> u8 {
 fn exact_to_f16(format: Format, bits: u8) -> u16 {
     match format.unpack(bits.into()) {
         Unpacked::Nan => NAN_F16,
-        Unpacked::Infinite { negative } => Format::F16.infinite(negative) as u16,
+        Unpacked::Infinite { negative } => Format::F16.pack(negative, 1, i32::from(i16::MAX), Rounding::NearestEven) as u16,
         Unpacked::Finite { negative, significand, exponent } => {
             Format::F16.pack(negative, significand.into(), exponent, Rounding::NearestEven) as u16
         }
@@ -288,12 +336,13 @@ mod tests {
     }
 
     #[test]
-    fn truncation_never_grows() {
-        assert_eq!(Format::F32.pack(false, u128::MAX, 0, Rounding::Truncate), 0x7f7f_ffff);
-        assert_eq!(Format::F32.pack(false, u128::MAX, 1, Rounding::Truncate), 0x7f80_0000, "but too large is too large");
-        assert_eq!(Format::F32.pack(true, u128::MAX, -127, Rounding::Truncate), 0xbfff_ffff);
+    fn rounding_towards_zero_never_grows() {
+        assert_eq!(Format::F32.pack(false, u128::MAX, 100, Rounding::Zero), 0x7f7f_ffff);
+        assert_eq!(Format::F32.pack(true, u128::MAX, -127, Rounding::Zero), 0xbfff_ffff);
+        assert_eq!(Format::F32.pack_or_infinity(true, u128::MAX, 0, Rounding::Zero), 0xff7f_ffff);
+        assert_eq!(Format::F32.pack_or_infinity(true, u128::MAX, 1, Rounding::Zero), 0xff80_0000);
         assert_eq!(Format::F32.pack(true, u128::MAX, -127, Rounding::NearestEven), 0xc000_0000);
-        assert_eq!(Format::F16.pack(false, u128::MAX, -152, Rounding::Truncate), 0);
+        assert_eq!(Format::F16.pack(false, u128::MAX, -152, Rounding::Zero), 0);
         assert_eq!(Format::F16.pack(false, u128::MAX, -152, Rounding::NearestEven), 1);
         assert_eq!(Format::F16.pack(false, u128::MAX, -153, Rounding::NearestEven), 0, "a little less than a tie");
     }

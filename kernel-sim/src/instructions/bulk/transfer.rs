@@ -3,7 +3,7 @@
 use std::any::Any;
 
 use super::super::async_access::{self, Held, Place};
-use super::super::atomic::{self, Operation as Reduction};
+use super::super::atomic::{self, Reduction};
 use super::super::mbarrier;
 use crate::fault::{FaultKind, Trap};
 use crate::machine::{AsyncOperation, Cluster, Grid, Issuer};

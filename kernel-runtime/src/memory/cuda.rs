@@ -1,6 +1,6 @@
-//! The memory behind a tensor, in bytes, and the order of its uses on several streams.
+//! Memory of a CUDA GPU, and the order of its uses on several streams.
 //!
-//! A GPU buffer has a *home* stream, on which it is made, copied and freed. The rules that keep safe code free of
+//! A buffer has a *home* stream, on which it is made, copied and freed. The rules that keep safe code free of
 //! races, whatever streams it launches on:
 //!
 //! | use on another stream | before it                                | after it                                      |
@@ -11,147 +11,17 @@
 //! So home is always behind every write, readers run beside each other, and work on the home stream alone, the usual
 //! case, costs nothing. Freeing is a write on the home stream.
 
-use std::alloc;
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::{CudaStream, result, sys};
 
+use super::Init;
 use crate::device::Cuda;
 use crate::driver::{check, check_cudarc};
 use crate::error::FreeBytes;
 use crate::stream::{self, Stream};
 use crate::{Device, Error, Result};
-
-/// What new memory holds.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Init {
-    Zeros,
-    /// Whatever was there. Only for types of which every bit pattern is a value. The CPU's is zeros all the same.
-    Anything,
-}
-
-/// Owned memory on one device.
-pub(crate) enum Memory {
-    Host(HostBuffer),
-    Cuda(CudaBuffer),
-}
-
-impl Memory {
-    pub(crate) fn new(stream: &Stream, bytes: usize, init: Init) -> Result<Memory> {
-        match (stream.device().cuda_info(), stream.cuda_stream()) {
-            (Some(cuda), Some(_)) => Ok(Memory::Cuda(CudaBuffer::new(cuda, stream.clone(), bytes, init)?)),
-            _ => Ok(Memory::Host(HostBuffer::zeros(bytes)?)),
-        }
-    }
-
-    pub(crate) fn device(&self) -> Device {
-        match self {
-            Memory::Host(_) => Device::cpu(),
-            Memory::Cuda(buffer) => buffer.device(),
-        }
-    }
-
-    /// Where it begins.
-    #[inline]
-    pub(crate) fn address(&self) -> u64 {
-        match self {
-            Memory::Host(buffer) => buffer.start.as_ptr() as u64,
-            Memory::Cuda(buffer) => buffer.address,
-        }
-    }
-
-    pub(crate) fn stream(&self) -> &Stream {
-        match self {
-            Memory::Host(_) => Device::cpu().stream(),
-            Memory::Cuda(buffer) => &buffer.stream,
-        }
-    }
-
-    /// Copies `source` to `offset..`.
-    ///
-    /// # Safety
-    /// The bytes are inside this memory, and nobody else uses them.
-    pub(crate) unsafe fn write(&self, offset: usize, source: &[u8]) -> Result<()> {
-        match self {
-            Memory::Host(buffer) => {
-                // SAFETY: as the caller promises.
-                unsafe { buffer.start.add(offset).copy_from_nonoverlapping(NonNull::from(source).cast(), source.len()) };
-                Ok(())
-            }
-            // SAFETY: as the caller promises.
-            Memory::Cuda(buffer) => unsafe { buffer.write(offset, source) },
-        }
-    }
-
-    /// Copies `offset..` to `target`, and waits for it.
-    ///
-    /// # Safety
-    /// The bytes are inside this memory, and nobody writes them.
-    pub(crate) unsafe fn read(&self, offset: usize, target: &mut [u8]) -> Result<()> {
-        match self {
-            Memory::Host(buffer) => {
-                // SAFETY: as the caller promises.
-                unsafe { buffer.start.add(offset).copy_to_nonoverlapping(NonNull::from(&mut *target).cast(), target.len()) };
-                Ok(())
-            }
-            // SAFETY: as the caller promises.
-            Memory::Cuda(buffer) => unsafe { buffer.read(offset, target) },
-        }
-    }
-
-    /// Copies `bytes` bytes from `offset` here to `target_offset` of other memory, on any device.
-    ///
-    /// # Safety
-    /// The bytes are inside both, nobody writes the source, and nobody else uses the target.
-    pub(crate) unsafe fn copy_to(&self, offset: usize, bytes: usize, target: &Memory, target_offset: usize) -> Result<()> {
-        match (self, target) {
-            (Memory::Host(source), target) => {
-                // SAFETY: as the caller promises.
-                unsafe { target.write(target_offset, std::slice::from_raw_parts(source.start.add(offset).as_ptr(), bytes)) }
-            }
-            (source, Memory::Host(target)) => {
-                // SAFETY: as the caller promises.
-                unsafe { source.read(offset, std::slice::from_raw_parts_mut(target.start.add(target_offset).as_ptr(), bytes)) }
-            }
-            // SAFETY: as the caller promises.
-            (Memory::Cuda(source), Memory::Cuda(target)) => unsafe { source.copy_to(offset, bytes, target, target_offset) },
-        }
-    }
-}
-
-/// Memory of the host, aligned for the widest vectors.
-pub(crate) struct HostBuffer {
-    start: NonNull<u8>,
-    layout: alloc::Layout,
-}
-
-// SAFETY: the buffer is plain owned memory.
-unsafe impl Send for HostBuffer {}
-// SAFETY: and it is written through `&mut` only.
-unsafe impl Sync for HostBuffer {}
-
-impl HostBuffer {
-    /// A cache line, and the alignment that vector instructions like best.
-    const ALIGN: usize = 64;
-
-    fn zeros(bytes: usize) -> Result<HostBuffer> {
-        let out_of_memory = || Error::OutOfMemory { device: Device::cpu(), requested: bytes, free: FreeBytes(None) };
-        // An empty tensor has an address too.
-        let layout = alloc::Layout::from_size_align(bytes.max(1), Self::ALIGN).map_err(|_| out_of_memory())?;
-        // SAFETY: the layout is not empty.
-        let start = NonNull::new(unsafe { alloc::alloc_zeroed(layout) }).ok_or_else(out_of_memory)?;
-        Ok(HostBuffer { start, layout })
-    }
-}
-
-impl Drop for HostBuffer {
-    fn drop(&mut self) {
-        // SAFETY: allocated with this layout, and nowhere freed.
-        unsafe { alloc::dealloc(self.start.as_ptr(), self.layout) };
-    }
-}
 
 /// Memory of a GPU.
 pub(crate) struct CudaBuffer {
@@ -170,7 +40,7 @@ struct Readers {
 }
 
 impl CudaBuffer {
-    fn new(cuda: &'static Cuda, stream: Stream, bytes: usize, init: Init) -> Result<CudaBuffer> {
+    pub(super) fn new(cuda: &'static Cuda, stream: Stream, bytes: usize, init: Init) -> Result<CudaBuffer> {
         cuda.bind()?;
         // The driver refuses to allocate nothing, and an empty tensor has an address too.
         let room = bytes.max(1);
@@ -218,6 +88,15 @@ impl CudaBuffer {
             self.stream = stream.clone();
         }
         Ok(())
+    }
+
+    #[inline]
+    pub(super) fn address(&self) -> u64 {
+        self.address
+    }
+
+    pub(super) fn stream(&self) -> &Stream {
+        &self.stream
     }
 
     #[inline]
@@ -273,8 +152,8 @@ impl CudaBuffer {
     }
 
     /// # Safety
-    /// As [`Memory::write`].
-    unsafe fn write(&self, offset: usize, source: &[u8]) -> Result<()> {
+    /// As [`Memory::write`](super::Memory::write).
+    pub(super) unsafe fn write(&self, offset: usize, source: &[u8]) -> Result<()> {
         if source.is_empty() {
             return Ok(());
         }
@@ -289,8 +168,8 @@ impl CudaBuffer {
     }
 
     /// # Safety
-    /// As [`Memory::read`].
-    unsafe fn read(&self, offset: usize, target: &mut [u8]) -> Result<()> {
+    /// As [`Memory::read`](super::Memory::read).
+    pub(super) unsafe fn read(&self, offset: usize, target: &mut [u8]) -> Result<()> {
         if target.is_empty() {
             return Ok(());
         }
@@ -303,8 +182,8 @@ impl CudaBuffer {
     }
 
     /// # Safety
-    /// As [`Memory::copy_to`].
-    unsafe fn copy_to(&self, offset: usize, bytes: usize, target: &CudaBuffer, target_offset: usize) -> Result<()> {
+    /// As [`Memory::copy_to`](super::Memory::copy_to).
+    pub(super) unsafe fn copy_to(&self, offset: usize, bytes: usize, target: &CudaBuffer, target_offset: usize) -> Result<()> {
         if bytes == 0 {
             return Ok(());
         }
@@ -409,28 +288,4 @@ fn is_page_locked(bytes: &[u8]) -> bool {
     // SAFETY: the answer is a u32; any address may be asked about, and one unknown to the driver is an error code.
     let code = unsafe { sys::cuPointerGetAttribute((&raw mut kind).cast(), attribute, bytes.as_ptr() as u64) };
     code == sys::CUresult::CUDA_SUCCESS && kind != 0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn host_memory_is_aligned_zeroed_and_never_null() {
-        for bytes in [0, 1, 63, 4096] {
-            let memory = Memory::new(Device::cpu().stream(), bytes, Init::Anything).unwrap();
-            assert_eq!(memory.address() % HostBuffer::ALIGN as u64, 0);
-            assert_ne!(memory.address(), 0);
-            let mut read = vec![7; bytes];
-            // SAFETY: the memory holds that many bytes.
-            unsafe { memory.read(0, &mut read) }.unwrap();
-            assert!(read.iter().all(|&byte| byte == 0));
-        }
-    }
-
-    #[test]
-    fn more_host_memory_than_there_can_be_is_an_error() {
-        let huge = Memory::new(Device::cpu().stream(), isize::MAX as usize - 4096, Init::Zeros);
-        assert!(matches!(huge.map(|_| ()), Err(Error::OutOfMemory { .. })));
-    }
 }

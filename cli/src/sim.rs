@@ -1,0 +1,160 @@
+//! `galatea sim`: PTX, or a whole program, on the simulator.
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+use clap::{Args, ValueEnum};
+use kernel_sim::{Gpu, Kernel, Launch, LaunchError, Machine, Options};
+
+use crate::argument::Argument;
+
+/// What to run, and how.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  galatea sim --report add.ptx --grid 8 --block 128 --arg f32:1024=random --arg f32:1024=iota --arg f32:1024=nothing --show 4
+  galatea sim --report -- cargo run --example vector_add
+
+A program runs on the simulator if it asks for no device of its own and was built with the feature `sim` of `galatea`.")]
+pub(crate) struct Sim {
+    /// A file of PTX
+    #[arg(required_unless_present = "program", conflicts_with = "program")]
+    ptx: Option<PathBuf>,
+    /// The kernel, if the file has more than one
+    #[arg(long)]
+    kernel: Option<String>,
+    /// CTAs: X, X,Y or X,Y,Z
+    #[arg(long, default_value = "1", value_parser = extents)]
+    grid: [u32; 3],
+    /// Threads of a CTA: X, X,Y or X,Y,Z
+    #[arg(long, default_value = "128", value_parser = extents)]
+    block: [u32; 3],
+    /// CTAs of a cluster: X, X,Y or X,Y,Z
+    #[arg(long, value_parser = extents)]
+    cluster: Option<[u32; 3]>,
+    /// Bytes of dynamic shared memory
+    #[arg(long, default_value_t = 0)]
+    shared: u32,
+    /// The next argument of the kernel: `TYPE=VALUE`, or memory as `TYPE:COUNT[=zeros|ones|iota|random|nothing|@FILE]`
+    #[arg(long = "arg", value_name = "ARG")]
+    arguments: Vec<Argument>,
+    /// Prints the first elements of each memory argument after the launch
+    #[arg(long, default_value_t = 0, value_name = "COUNT")]
+    show: usize,
+    /// Prints what was done, for each source line
+    #[arg(long)]
+    report: bool,
+    /// Which GPU is simulated
+    #[arg(long, value_enum, default_value_t = Model::H200)]
+    gpu: Model,
+    /// The order in which warps have their turns: another one for each number
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Reading memory that nobody wrote is no fault
+    #[arg(long)]
+    allow_uninitialised: bool,
+    /// A program to run, with its arguments
+    #[arg(last = true, value_name = "PROGRAM")]
+    program: Vec<String>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Model {
+    H200,
+    A100,
+}
+
+impl Sim {
+    pub(crate) fn run(&self) -> Result<ExitCode, String> {
+        match self.program.split_first() {
+            Some((program, arguments)) => self.run_program(program, arguments),
+            None => self.run_ptx(),
+        }
+    }
+
+    fn run_program(&self, program: &str, arguments: &[String]) -> Result<ExitCode, String> {
+        let device = match self.gpu {
+            Model::H200 => "sim:sm_90a",
+            Model::A100 => "sim:sm_80",
+        };
+        let mut command = Command::new(program);
+        command.args(arguments).env("GALATEA_DEVICE", device);
+        if self.report {
+            command.env("GALATEA_SIM_REPORT", "1");
+        }
+        let status = command.status().map_err(|error| format!("cannot run `{program}`: {error}"))?;
+        Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
+    }
+
+    fn run_ptx(&self) -> Result<ExitCode, String> {
+        let path = self.ptx.as_deref().unwrap_or(std::path::Path::new(""));
+        let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read `{}`: {error}", path.display()))?;
+        let machine = Machine::new(match self.gpu {
+            Model::H200 => Gpu::h200(),
+            Model::A100 => Gpu::a100(),
+        });
+        let module = machine.load(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+        let kernel = self.pick(&module)?;
+
+        let mut params = Vec::new();
+        let mut buffers = Vec::new();
+        for (place, argument) in self.arguments.iter().enumerate() {
+            match argument {
+                Argument::Scalar(bytes) => params.push(bytes.clone()),
+                Argument::Buffer { element, count, fill } => {
+                    let address = machine.allocate(count * element.bytes()).map_err(|error| error.to_string())?;
+                    if let Some(bytes) = fill.bytes(*element, *count)? {
+                        machine.write(address, &bytes).map_err(|error| error.to_string())?;
+                    }
+                    buffers.push((place, *element, *count, address));
+                    params.push(address.to_le_bytes().to_vec());
+                }
+            }
+        }
+        let sizes: Vec<u32> = kernel.params().collect();
+        if sizes.len() != params.len() {
+            return Err(format!("`{}` has {} parameters, of {sizes:?} bytes, and {} are given\nhelp: one `--arg` for each", kernel.name(), sizes.len(), params.len()));
+        }
+        let params: Vec<&[u8]> = params.iter().map(Vec::as_slice).collect();
+        let options = Options { seed: self.seed, allow_uninitialised: self.allow_uninitialised, ..Options::default() };
+        let Sim { grid, block, cluster, shared, .. } = *self;
+        let start = Instant::now();
+        let launch = Launch { grid, block, cluster, shared_bytes: shared, params: &params, options };
+        let counters = machine.launch(&kernel, &launch).map_err(|error: LaunchError| error.to_string())?;
+        println!("`{}` ran without a fault on a {}, in {:.3} s", kernel.name(), machine.gpu().name, start.elapsed().as_secs_f64());
+        for (place, element, count, address) in buffers {
+            let mut bytes = vec![0; count.min(self.show) * element.bytes()];
+            machine.read(address, &mut bytes).map_err(|error| error.to_string())?;
+            if !bytes.is_empty() {
+                println!("argument {place}: {}", element.show(&bytes));
+            }
+        }
+        if self.report {
+            print!("{}", counters.to_table(kernel.files()));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn pick(&self, module: &kernel_sim::Module) -> Result<Kernel, String> {
+        let mut names: Vec<&str> = module.kernels().collect();
+        names.sort_unstable();
+        let name = match (&self.kernel, names.as_slice()) {
+            (Some(name), _) => name,
+            (None, [only]) => *only,
+            (None, []) => return Err("the file has no kernel".to_owned()),
+            (None, _) => return Err(format!("the file has several kernels\nhelp: `--kernel` and one of {}", names.join(", "))),
+        };
+        module.kernel(name).ok_or_else(|| format!("the file has no kernel `{name}`\nhelp: there are {}", names.join(", ")))
+    }
+}
+
+/// `X`, `X,Y` or `X,Y,Z`.
+fn extents(text: &str) -> Result<[u32; 3], String> {
+    let parts: Vec<u32> = text.split(',').map(str::parse).collect::<Result<_, _>>().map_err(|_| "numbers are wanted: X, X,Y or X,Y,Z")?;
+    match parts[..] {
+        [x] => Ok([x, 1, 1]),
+        [x, y] => Ok([x, y, 1]),
+        [x, y, z] => Ok([x, y, z]),
+        _ => Err("there are at most three extents".to_owned()),
+    }
+}

@@ -1,0 +1,111 @@
+//! What is known of a CUDA GPU, and how it is opened.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
+use cudarc::driver::{CudaContext, CudaStream, DriverError, result};
+
+use super::{Backend, Device};
+use crate::driver::{self, check, check_cudarc};
+use crate::{Error, Result};
+
+/// What is known of an opened GPU.
+pub(crate) struct Cuda {
+    pub(crate) context: Arc<CudaContext>,
+    pub(crate) ordinal: usize,
+    pub(super) name: String,
+    /// Major and minor.
+    pub(crate) compute_capability: (i32, i32),
+    pub(super) multiprocessors: u32,
+    pub(crate) l2_bytes: usize,
+    /// The most shared memory that one program can ask for.
+    pub(crate) shared_bytes: u32,
+    pub(super) default_stream: Arc<CudaStream>,
+}
+
+/// The device with this number, opened at the first call.
+pub(super) fn device(ordinal: usize) -> Result<Device> {
+    static OPENED: OnceLock<Box<[OnceLock<Device>]>> = OnceLock::new();
+    static OPENING: Mutex<()> = Mutex::new(());
+
+    let count = driver::load()?.device_count;
+    let opened = OPENED.get_or_init(|| (0..count).map(|_| OnceLock::new()).collect());
+    let slot = opened.get(ordinal).ok_or(Error::NoDevice { ordinal, count })?;
+    if let Some(device) = slot.get() {
+        return Ok(*device);
+    }
+    let _guard = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(device) = slot.get() {
+        return Ok(*device);
+    }
+    let cuda = open(ordinal)?;
+    Ok(*slot.get_or_init(|| Device::leak(Backend::Cuda(cuda))))
+}
+
+impl Cuda {
+    /// Free and total bytes.
+    pub(super) fn memory(&self) -> Result<(usize, usize)> {
+        self.bind()?;
+        check_cudarc(result::mem_get_info(), "ask for free memory")
+    }
+
+    /// Waits for all work on all streams.
+    pub(super) fn synchronize(&self) -> Result<()> {
+        self.bind()?;
+        // SAFETY: the context is current.
+        check(unsafe { sys::cuCtxSynchronize() }, "wait for the device")
+    }
+
+    /// Makes the device's context the calling thread's. Cheap when it is already.
+    #[inline]
+    pub(crate) fn bind(&self) -> Result<()> {
+        let mut current = std::ptr::null_mut();
+        // SAFETY: `current` is a valid place for the answer.
+        check(unsafe { sys::cuCtxGetCurrent(&mut current) }, "ask for the current context")?;
+        if current != self.context.cu_ctx() {
+            // SAFETY: the context is retained as long as the process lives.
+            check(unsafe { sys::cuCtxSetCurrent(self.context.cu_ctx()) }, "make a context current")?;
+        }
+        Ok(())
+    }
+}
+
+fn open(ordinal: usize) -> Result<Cuda> {
+    let doing = "open the device";
+    let context = check_cudarc(CudaContext::new(ordinal), doing)?;
+    // SAFETY: nothing is allocated yet, and tensors order their streams themselves (see `memory`).
+    unsafe { context.disable_event_tracking() };
+    keep_freed_memory(&context, doing)?;
+    let read = |attribute| {
+        let value = check_cudarc(context.attribute(attribute), "read an attribute of the device")?;
+        Ok::<u32, Error>(u32::try_from(value).unwrap_or(0))
+    };
+    Ok(Cuda {
+        ordinal,
+        name: check_cudarc(context.name(), "read the name of the device")?,
+        compute_capability: check_cudarc(context.compute_capability(), "read the compute capability")?,
+        multiprocessors: read(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+        l2_bytes: read(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)? as usize,
+        shared_bytes: read(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
+        // A stream of our own rather than the null stream: it can be captured, and it waits for nobody unasked.
+        default_stream: check_cudarc(context.new_stream(), "make the default stream")?,
+        context,
+    })
+}
+
+/// The pool would give all freed memory back to the system at every synchronisation, and ask for it again.
+fn keep_freed_memory(context: &CudaContext, doing: &'static str) -> Result<()> {
+    if !context.has_async_alloc() {
+        return Ok(());
+    }
+    let set = || {
+        // SAFETY: the device is open; the attribute is a u64.
+        unsafe {
+            let pool = result::device::get_default_mem_pool(context.cu_device())?;
+            let mut bytes = u64::MAX;
+            let threshold = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+            result::mem_pool::set_attribute(pool, threshold, (&raw mut bytes).cast())
+        }
+    };
+    check_cudarc::<()>(set() as Result<(), DriverError>, doing)
+}

@@ -1,0 +1,74 @@
+//! What runs PTX: a GPU through the CUDA driver, or a simulated one. A launch is the same on both but for the last step.
+
+use crate::args::Args;
+use crate::kernel::{Kernel, Schedule, Tables};
+use crate::{Device, Result, Stream, checked};
+
+/// A device that runs PTX, and where on it a launch goes.
+pub(crate) trait Gpu: Copy {
+    /// A function that it can run; a name, cheap to copy.
+    type Loaded: Clone + Send + Sync + 'static;
+
+    /// The device.
+    fn device(self) -> Device;
+
+    /// Its number among the devices of its kind.
+    fn number(self) -> usize;
+
+    /// How many devices of its kind there are.
+    fn count() -> usize;
+
+    /// Major and minor.
+    fn compute_capability(self) -> (i32, i32);
+
+    /// The stream of the launch.
+    fn stream(self) -> Stream;
+
+    /// What devices of this kind have loaded of a kernel.
+    fn tables(self, kernel: &Kernel) -> &Tables<Self::Loaded>;
+
+    /// Loads PTX.
+    fn load(self, image: &Image<'_>) -> Result<Self::Loaded>;
+
+    /// Runs a function, or queues it, in order with every other use of the arguments.
+    ///
+    /// # Safety
+    /// The function takes these parameters, each no wider than a word, and pointers that are not in `args` are good until it ends.
+    unsafe fn start<const WORDS: usize>(self, args: &Args<'_, WORDS>, loaded: Self::Loaded, grid: [u32; 3], params: &[&u64]) -> Result<()>;
+}
+
+/// PTX and what is needed to run it.
+pub(crate) struct Image<'a> {
+    pub(crate) kernel: &'static str,
+    pub(crate) entry: &'a str,
+    pub(crate) ptx: &'a str,
+    pub(crate) num_warps: u32,
+    pub(crate) shared_bytes: u32,
+}
+
+impl Image<'_> {
+    /// Threads of one program.
+    pub(crate) fn threads(&self) -> u32 {
+        /// Threads of a warp, on every GPU so far.
+        const WARP: u32 = 32;
+        WARP * self.num_warps
+    }
+}
+
+/// Starts the launch; a schedule is named by tuning only.
+#[inline]
+pub(crate) fn run<G: Gpu, const WORDS: usize>(
+    gpu: G,
+    args: &Args<'_, WORDS>,
+    key: &[u64],
+    schedule: Option<Schedule>,
+    grid: [u32; 3],
+    checked: bool,
+) -> Result<()> {
+    if checked {
+        return checked::run(gpu, args, key, grid);
+    }
+    let loaded = args.kernel().on_gpu(gpu, key, schedule)?;
+    // SAFETY: the function takes these words.
+    unsafe { gpu.start(args, loaded, grid, &args.params()) }
+}

@@ -1,0 +1,120 @@
+//! What stands for the simulator in a program without it: types that have no values, so that every arm for them is dead code.
+
+use kernel_lang::target::Target;
+
+use crate::args::Args;
+use crate::gpu::{Gpu, Image};
+use crate::kernel::{Kernel, Tables};
+use crate::memory::Init;
+use crate::{Device, Error, Result, Stream};
+
+/// The targets that can be simulated.
+pub(crate) const TARGETS: &[Target] = &[];
+
+/// What `sim` without a target means.
+pub(crate) const DEFAULT_TARGET: Target = Target::ALL[Target::ALL.len() - 1];
+
+pub(crate) fn device(_: Target) -> Result<Device> {
+    Err(Error::NoSimulator)
+}
+
+pub(crate) enum Sim {}
+
+#[derive(Clone, Copy)]
+pub(crate) struct SimGpu {
+    pub(crate) device: Device,
+    pub(crate) sim: &'static Sim,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Loaded {}
+
+pub(crate) enum SimBuffer {}
+
+impl Sim {
+    pub(crate) fn name(&self) -> &str {
+        match *self {}
+    }
+
+    pub(crate) fn target(&self) -> Target {
+        match *self {}
+    }
+
+    pub(crate) fn compute_capability(&self) -> (i32, i32) {
+        match *self {}
+    }
+
+    pub(crate) fn multiprocessors(&self) -> usize {
+        match *self {}
+    }
+
+    pub(crate) fn memory(&self) -> (usize, usize) {
+        match *self {}
+    }
+}
+
+impl Gpu for SimGpu {
+    type Loaded = Loaded;
+
+    fn device(self) -> Device {
+        self.device
+    }
+
+    fn number(self) -> usize {
+        match *self.sim {}
+    }
+
+    fn count() -> usize {
+        0
+    }
+
+    fn compute_capability(self) -> (i32, i32) {
+        match *self.sim {}
+    }
+
+    fn stream(self) -> Stream {
+        match *self.sim {}
+    }
+
+    fn tables(self, _: &Kernel) -> &Tables<Loaded> {
+        match *self.sim {}
+    }
+
+    fn load(self, _: &Image<'_>) -> Result<Loaded> {
+        match *self.sim {}
+    }
+
+    unsafe fn start<const WORDS: usize>(self, _: &Args<'_, WORDS>, _: Loaded, _: [u32; 3], _: &[&u64]) -> Result<()> {
+        match *self.sim {}
+    }
+}
+
+impl SimBuffer {
+    pub(crate) fn new(sim: &'static Sim, _: Device, _: usize, _: Init) -> Result<SimBuffer> {
+        match *sim {}
+    }
+
+    pub(crate) fn device(&self) -> Device {
+        match *self {}
+    }
+
+    pub(crate) fn address(&self) -> u64 {
+        match *self {}
+    }
+
+    pub(crate) fn write(&self, _: usize, _: &[u8]) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn read(&self, _: usize, _: &mut [u8]) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn copy_to(&self, _: usize, _: usize, _: &SimBuffer, _: usize) -> Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn fill(&self, _: usize, _: usize, _: usize, _: u64) -> Result<()> {
+        match *self {}
+    }
+}

@@ -1,0 +1,89 @@
+//! PTX on a simulated GPU: loaded once, and run to its end by each launch.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use kernel_sim::{Kernel as Function, Launch, LaunchError, Options};
+
+use super::machine::Sim;
+use crate::args::Args;
+use crate::gpu::{Gpu, Image};
+use crate::kernel::{Kernel, Tables};
+use crate::{Device, Error, Result, Stream};
+
+/// A simulated GPU as the place of a launch.
+#[derive(Clone, Copy)]
+pub(crate) struct SimGpu {
+    pub(crate) device: Device,
+    pub(crate) sim: &'static Sim,
+}
+
+/// A function that a simulated GPU can run.
+#[derive(Clone)]
+pub(crate) struct Loaded {
+    function: Function,
+    threads: u32,
+    shared_bytes: u32,
+}
+
+impl Gpu for SimGpu {
+    type Loaded = Loaded;
+
+    fn device(self) -> Device {
+        self.device
+    }
+
+    fn number(self) -> usize {
+        self.sim.number
+    }
+
+    fn count() -> usize {
+        super::TARGETS.len()
+    }
+
+    fn compute_capability(self) -> (i32, i32) {
+        self.sim.compute_capability()
+    }
+
+    fn stream(self) -> Stream {
+        self.device.stream().clone()
+    }
+
+    fn tables(self, kernel: &Kernel) -> &Tables<Loaded> {
+        kernel.sim_tables()
+    }
+
+    fn load(self, image: &Image<'_>) -> Result<Loaded> {
+        let SimGpu { device, sim } = self;
+        let (kernel, requested, limit) = (image.kernel, image.shared_bytes, sim.shared_bytes);
+        if requested > limit {
+            return Err(Error::SharedMemory { kernel, device, requested, limit });
+        }
+        let refused = |log: String| Error::Jit { kernel, device, code: "INVALID_PTX".to_owned(), log };
+        let module = sim.machine.load(image.ptx).map_err(|error| refused(error.to_string()))?;
+        let function = module.kernel(image.entry).ok_or_else(|| refused(format!("the PTX has no entry `{}`", image.entry)))?;
+        Ok(Loaded { function, threads: image.threads(), shared_bytes: requested })
+    }
+
+    unsafe fn start<const WORDS: usize>(self, args: &Args<'_, WORDS>, loaded: Loaded, grid: [u32; 3], params: &[&u64]) -> Result<()> {
+        let Loaded { function, threads, shared_bytes } = loaded;
+        let kernel = args.kernel().name();
+        let words: Vec<[u8; 8]> = params.iter().map(|word| word.to_le_bytes()).collect();
+        // A parameter has the low bytes of its word.
+        let params: Vec<&[u8]> = words.iter().zip(function.params()).map(|(word, bytes)| &word[..word.len().min(bytes as usize)]).collect();
+        let options = Options { seed: self.sim.seed.load(Ordering::Relaxed), ..Options::default() };
+        let launch = Launch { grid, block: [threads, 1, 1], cluster: None, shared_bytes, params: &params, options };
+        let counters = self.sim.machine.launch(&function, &launch).map_err(|error| match error {
+            LaunchError::Fault(fault) => Error::Fault(fault),
+            error => {
+                let description = match error {
+                    LaunchError::Invalid { reason, .. } => reason,
+                    error => error.to_string(),
+                };
+                Error::LaunchRefused { kernel, threads, shared_bytes, code: "INVALID_LAUNCH".to_owned(), description }
+            }
+        })?;
+        self.sim.ledger.lock().unwrap_or_else(PoisonError::into_inner).add(kernel, function.files(), &counters);
+        Ok(())
+    }
+}

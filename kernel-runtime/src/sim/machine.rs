@@ -1,0 +1,134 @@
+//! Simulated GPUs: one for each target, opened once in a process.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use kernel_lang::target::Target;
+use kernel_sim::{Gpu as Model, Machine};
+
+use super::report::Ledger;
+use crate::device::Backend;
+use crate::{Device, Error, Result};
+
+/// The targets that can be simulated.
+pub(crate) const TARGETS: &[Target] = &Target::ALL;
+
+/// What `sim` without a target means: the best one.
+pub(crate) const DEFAULT_TARGET: Target = Target::ALL[Target::ALL.len() - 1];
+
+/// A simulated GPU, and what is known of it.
+pub(crate) struct Sim {
+    pub(super) machine: Machine,
+    /// The most shared memory that one program can ask for.
+    pub(super) shared_bytes: u32,
+    /// The order in which warps take turns.
+    pub(super) seed: AtomicU64,
+    pub(super) ledger: Mutex<Ledger>,
+    pub(super) number: usize,
+    target: Target,
+    name: String,
+    compute_capability: (i32, i32),
+    multiprocessors: usize,
+}
+
+impl Device {
+    /// A simulated GPU of this target, opened at the first call. With the feature `sim`.
+    ///
+    /// Kernels run as the same PTX as on such a GPU, thread by thread on all cores of the host, and every access is checked: see
+    /// [`sim`](crate::sim).
+    ///
+    /// ```
+    /// # use kernel_runtime::{Device, Result, Target};
+    /// # fn main() -> Result<()> {
+    /// let device = Device::sim(Target::SM_90A)?;
+    /// assert_eq!((device.to_string().as_str(), device.compute_capability()), ("sim:sm_90a", Some((9, 0))));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnknownDevice`] for a target that cannot be simulated.
+    pub fn sim(target: Target) -> Result<Device> {
+        device(target)
+    }
+
+    /// Makes the warps of launches from now on take turns in another order, which a wrong kernel may show by another result; the same
+    /// for the same seed. With 0, as at first, warps run in their own order. Does nothing on other devices. With the feature `sim`.
+    pub fn set_sim_seed(&self, seed: u64) {
+        if let Backend::Sim(sim) = self.backend() {
+            sim.seed.store(seed, Ordering::Relaxed);
+        }
+    }
+}
+
+pub(crate) fn device(target: Target) -> Result<Device> {
+    static OPENED: [OnceLock<Device>; TARGETS.len()] = [const { OnceLock::new() }; TARGETS.len()];
+    static OPENING: Mutex<()> = Mutex::new(());
+
+    let unknown = || Error::UnknownDevice {
+        name: format!("sim:{target}"),
+        variable: None,
+        known: TARGETS.iter().map(|target| format!("sim:{target}")).collect(),
+    };
+    let number = TARGETS.iter().position(|known| *known == target).ok_or_else(unknown)?;
+    let _guard = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(device) = OPENED[number].get() {
+        return Ok(*device);
+    }
+    let model = model(target).ok_or_else(unknown)?;
+    let sim = Sim::new(number, target, model);
+    Ok(*OPENED[number].get_or_init(|| Device::leak(Backend::Sim(sim))))
+}
+
+/// The GPU that is made for this target.
+fn model(target: Target) -> Option<Model> {
+    let best = |model: &Model| {
+        let (major, minor) = capability(model);
+        Target::best_for(major, minor)
+    };
+    [Model::a100(), Model::h200()].into_iter().find(|model| best(model) == Some(target))
+}
+
+fn capability(model: &Model) -> (i32, i32) {
+    let (major, minor) = model.compute_capability;
+    (major.cast_signed(), minor.cast_signed())
+}
+
+impl Sim {
+    fn new(number: usize, target: Target, model: Model) -> Sim {
+        Sim {
+            shared_bytes: model.shared_bytes,
+            seed: AtomicU64::new(0),
+            ledger: Mutex::default(),
+            number,
+            target,
+            name: format!("{} ({target})", model.name),
+            compute_capability: capability(&model),
+            multiprocessors: model.num_sms as usize,
+            machine: Machine::new(model),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn target(&self) -> Target {
+        self.target
+    }
+
+    pub(crate) fn compute_capability(&self) -> (i32, i32) {
+        self.compute_capability
+    }
+
+    pub(crate) fn multiprocessors(&self) -> usize {
+        self.multiprocessors
+    }
+
+    /// Free and total bytes.
+    pub(crate) fn memory(&self) -> (usize, usize) {
+        let (free, total) = self.machine.free_and_total();
+        let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        (bytes(free), bytes(total))
+    }
+}

@@ -1,0 +1,264 @@
+//! Launches on simulated GPUs: what every device does, and what only a simulation sees.
+
+mod axpy;
+
+use axpy::{AXPY, axpy};
+use kernel_runtime::Target;
+use kernel_runtime::prelude::*;
+use kernel_runtime::private::{Args, AutotunedLaunch, Kernel, Launch, Param, ParamKind, TuneConfig, Tuner, Variant};
+use kernel_runtime::sim::FaultKind;
+use kernel_runtime::tune::Outcome;
+
+fn simulated() -> [Device; 2] {
+    [Target::SM_80, Target::SM_90A].map(|target| Device::sim(target).unwrap())
+}
+
+#[test]
+fn a_simulated_gpu_is_a_device_like_any_other() {
+    let [a100, h200] = simulated();
+    assert_eq!((h200.to_string(), h200.name()), ("sim:sm_90a".to_owned(), "simulated H200 (sm_90a)"));
+    assert_eq!((a100.to_string(), a100.name()), ("sim:sm_80".to_owned(), "simulated A100 (sm_80)"));
+    assert_eq!((a100.compute_capability(), h200.compute_capability()), (Some((8, 0)), Some((9, 0))));
+    assert_eq!((a100.multiprocessors(), h200.multiprocessors()), (108, 132));
+    assert!(a100 != h200 && h200 == Device::sim(Target::SM_90A).unwrap() && h200 == "sim".parse().unwrap());
+    assert!(h200.is_sim() && !h200.is_cpu() && !h200.is_cuda() && h200.ordinal().is_none() && !Device::cpu().is_sim());
+
+    let (a, b) = (h200.stream(), h200.new_stream().unwrap());
+    a.wait_for(&b).unwrap();
+    let start = b.record().unwrap();
+    a.wait(&start).unwrap();
+    assert!(start.elapsed_ms(&a.record().unwrap()).unwrap() >= 0.0);
+    assert_eq!(format!("{a:?}"), "Stream(sim:sm_90a)");
+    h200.synchronize().unwrap();
+    assert!(h200.cuda_context().is_none() && h200.zeros::<f32>(1).unwrap().into_cuda_slice().is_err());
+}
+
+#[test]
+fn memory_is_counted_and_limited() {
+    // No other test uses that much.
+    let device = Device::sim(Target::SM_80).unwrap();
+    let (_, total) = device.memory().unwrap().unwrap();
+    match device.empty::<u8>(total + 1) {
+        Err(Error::OutOfMemory { device: place, requested, .. }) => assert_eq!((place, requested), (device, total + 1)),
+        other => panic!("{other:?}"),
+    }
+    let held = device.zeros::<u8>(1 << 26).unwrap();
+    let (free, _) = device.memory().unwrap().unwrap();
+    assert!(free <= total - (1 << 26), "{free} of {total}");
+    drop(held);
+}
+
+#[test]
+fn ragged_lengths_and_grids_are_right() {
+    for device in simulated() {
+        for n in [0, 1, 63, 64, 65, 1000, 30_000] {
+            let x = device.tensor(&(0..n).map(|i| i as f32).collect::<Vec<_>>()).unwrap();
+            let mut y = device.full(n, 0.5f32).unwrap();
+            axpy::<f32, 64>(2.0, &x, &mut y, n).grid(cdiv(n, 64)).launch().unwrap();
+            let expected = (0..n).map(|i| 2.0 * i as f32 + 0.5);
+            assert!(y.to_vec().unwrap().into_iter().eq(expected), "n = {n} on {device}");
+        }
+    }
+}
+
+#[test]
+fn types_and_slices_are_chosen_by_the_launch() {
+    fn check<T: Float, const BLOCK_SIZE: usize>(two: T, three: T, eight: T) {
+        let device = Device::sim(Target::SM_90A).unwrap();
+        let (x, mut y) = (device.full(100, three).unwrap(), device.full(100, two).unwrap());
+        axpy::<T, BLOCK_SIZE>(two, x.slice(..90).unwrap(), &mut y.slice_mut(7..90).unwrap(), 100).grid(cdiv(100, BLOCK_SIZE)).launch().unwrap();
+        let got = y.to_vec().unwrap();
+        assert!((0..100).all(|i| got[i] == if (7..90).contains(&i) { eight } else { two }), "{got:?}");
+    }
+    check::<f32, 16>(2.0, 3.0, 8.0);
+    check::<f64, 128>(2.0, 3.0, 8.0);
+    check::<f16, 32>(f16::from_f32(2.0), f16::from_f32(3.0), f16::from_f32(8.0));
+    check::<bf16, 32>(bf16::from_f32(2.0), bf16::from_f32(3.0), bf16::from_f32(8.0));
+}
+
+#[test]
+fn a_checked_launch_reports_an_access_outside() {
+    let device = Device::sim(Target::SM_90A).unwrap();
+    let (x, mut y) = (device.full(100, 1.0f32).unwrap(), device.zeros::<f32>(300).unwrap());
+    axpy::<f32, 64>(1.0, &x, &mut y, 100).grid(2).checked().launch().unwrap();
+    match axpy::<f32, 64>(1.0, &x, &mut y, 300).grid(2).checked().launch() {
+        Err(Error::OutOfBounds(found)) => {
+            assert_eq!((found.op, found.parameter.as_str(), found.line, found.column), ("load", "x", 5, 13));
+            assert!(found.program_id == [1, 0, 0] && (100..128).contains(&found.index) && found.length == 100, "{found}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn devices_are_not_mixed() {
+    let [a100, h200] = simulated();
+    let (x, mut y) = (a100.full(64, 1.0f32).unwrap(), h200.zeros::<f32>(64).unwrap());
+    let error = axpy::<f32, 64>(1.0, &x, &mut y, 64).grid(1).launch().unwrap_err();
+    assert!(matches!(error, Error::DeviceMismatch { argument: "x", device, expected, .. } if device == a100 && expected == h200));
+    let error = axpy::<f32, 64>(1.0, &x, &mut a100.zeros::<f32>(64).unwrap(), 64).on(h200.stream()).grid(1).launch().unwrap_err();
+    assert!(error.to_string().contains("the stream of the launch lives on `sim:sm_90a`"), "{error}");
+}
+
+/// Nobody wrote the elements that `empty` gives.
+#[test]
+fn elements_that_nobody_wrote_are_a_fault_with_its_line() {
+    let device = Device::sim(Target::SM_90A).unwrap();
+    let (x, mut y) = (device.empty::<f32>(64).unwrap(), device.zeros::<f32>(64).unwrap());
+    let mut copy = x.try_clone().unwrap();
+    for x in [&x, &copy] {
+        let error = axpy::<f32, 64>(1.0, x, &mut y, 64).grid(1).launch().unwrap_err();
+        let Error::Fault(fault) = &error else { panic!("{error}") };
+        assert!(matches!(fault.kind, FaultKind::UninitialisedMemory { .. }), "{fault}");
+        assert_eq!((fault.file.as_deref(), fault.line, fault.column, fault.cta), (Some("src/axpy.rs"), 5, 13, [0; 3]));
+        assert!(error.to_string().contains("\n  --> src/axpy.rs:5:13\n   = program id (0, 0, 0), thread ("), "{error}");
+        assert_eq!(std::error::Error::source(&error).unwrap().to_string(), fault.to_string());
+    }
+    // The device is as good as before.
+    copy.fill(2.0).unwrap();
+    axpy::<f32, 64>(1.0, &copy, &mut y, 64).grid(1).launch().unwrap();
+    assert_eq!(y.to_vec().unwrap(), [2.0; 64]);
+}
+
+macro_rules! ptx {
+    ($target:literal, $body:literal) => {
+        concat!(
+            ".version 8.0\n.target ",
+            $target,
+            "\n.address_size 64\n.file 1 \"src/bad.rs\"\n",
+            ".visible .entry bad(.param .u64 y, .param .u64 length) {\n",
+            ".reg .b32 %r<4>;\n.reg .b64 %rd<4>;\n",
+            $body,
+            "ret;\n}\n"
+        )
+    };
+}
+
+/// A launch of hand-written PTX that takes a tensor; the IR is not looked at.
+fn hand_written(kernel: &'static Kernel, y: &mut Tensor<u32>) -> Result<()> {
+    let mut args = Args::<2>::new(kernel);
+    args.pointer_mut("y", y);
+    Launch::<2, 0>::new(args, []).grid(3).launch()
+}
+
+const fn variant(ptx: &'static str) -> Variant {
+    Variant { key: &[], num_warps: 1, num_stages: 3, target: "sm_80", entry: "bad", shared_bytes: 0, ptx }
+}
+
+const PARAMS: &[Param] = &[Param { name: "y", kind: ParamKind::PointerMut }];
+
+#[test]
+fn a_store_outside_its_tensor_is_a_fault() {
+    // Thread 5 of program 2 stores behind the end.
+    static STORE: Kernel = Kernel::new("store", "", 1, PARAMS, &[variant(ptx!(
+        "sm_80",
+        "ld.param.u64 %rd0, [y];\ncvta.to.global.u64 %rd1, %rd0;\nmov.u32 %r0, %tid.x;\nmov.u32 %r1, %ctaid.x;\n\
+         mad.lo.s32 %r2, %r1, 32, %r0;\nmul.wide.u32 %rd2, %r2, 4;\nadd.s64 %rd3, %rd1, %rd2;\n.loc 1 7 9\nst.global.u32 [%rd3], %r2;\n"
+    ))]);
+    for device in simulated() {
+        let mut y = device.zeros::<u32>(96).unwrap();
+        hand_written(&STORE, &mut y).unwrap();
+        assert!(y.to_vec().unwrap().into_iter().eq(0..96));
+        let mut y = device.zeros::<u32>(69).unwrap();
+        let error = hand_written(&STORE, &mut y).unwrap_err();
+        let Error::Fault(fault) = &error else { panic!("{error}") };
+        assert!(matches!(fault.kind, FaultKind::OutOfBounds { bytes: 4, .. }), "{fault}");
+        assert_eq!((fault.line, fault.column, fault.cta, fault.thread), (7, 9, [2, 0, 0], [5, 0, 0]));
+        assert!(error.to_string().contains("src/bad.rs:7:9\n   = program id (2, 0, 0), thread (5, 0, 0)\n"), "{error}");
+    }
+}
+
+#[test]
+fn ptx_that_the_simulator_does_not_know_is_an_error_with_its_line() {
+    static UNKNOWN: Kernel = Kernel::new("unknown", "", 1, PARAMS, &[variant(ptx!("sm_80", "frobnicate.u32 %r0, %r1;\n"))]);
+    static NO_ENTRY: Kernel = Kernel::new("no_entry", "", 1, PARAMS, &[Variant { entry: "good", ..variant(ptx!("sm_80", "")) }]);
+    let mut y = Device::sim(Target::SM_80).unwrap().zeros::<u32>(8).unwrap();
+    let text = hand_written(&UNKNOWN, &mut y).unwrap_err().to_string();
+    assert!(text.starts_with("kernel `unknown`: `sim:sm_80` cannot load its PTX (`INVALID_PTX`)\n"), "{text}");
+    assert!(text.contains("frobnicate.u32 %r0, %r1"), "{text}");
+    let text = hand_written(&NO_ENTRY, &mut y).unwrap_err().to_string();
+    assert!(text.ends_with("the PTX has no entry `good`"), "{text}");
+}
+
+#[test]
+fn more_shared_memory_than_there_is_is_refused() {
+    static GREEDY: Kernel = Kernel::new("greedy", "", 1, PARAMS, &[Variant { shared_bytes: 200 << 10, ..variant(ptx!("sm_80", "")) }]);
+    let [a100, h200] = simulated();
+    hand_written(&GREEDY, &mut h200.zeros(8).unwrap()).unwrap();
+    match hand_written(&GREEDY, &mut a100.zeros(8).unwrap()) {
+        Err(Error::SharedMemory { requested, limit, .. }) => assert!(requested == 200 << 10 && limit < requested),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Config {
+    block_size: usize,
+    num_warps: u32,
+}
+
+impl TuneConfig for Config {
+    fn write_key(&self, key: &mut [u64]) {
+        key[1] = self.block_size as u64;
+    }
+
+    fn num_warps(&self) -> u32 {
+        self.num_warps
+    }
+
+    fn num_stages(&self) -> u32 {
+        3
+    }
+}
+
+#[test]
+fn the_first_configuration_runs() {
+    static TUNER: Tuner<Config> = Tuner::new(&[Config { block_size: 32, num_warps: 2 }, Config { block_size: 64, num_warps: 4 }], &[5]);
+    fn tuned<'a>(x: &'a Tensor<f32>, y: &'a mut Tensor<f32>) -> AutotunedLaunch<'a, 6, 2, Config> {
+        let n = x.len();
+        let mut args = Args::new(&AXPY);
+        args.scalar(1.0f32);
+        args.pointer("x", x);
+        args.pointer_mut("y", y);
+        args.scalar(n);
+        AutotunedLaunch::new(args, [f32::CODE, 0], &TUNER)
+    }
+    let device = Device::sim(Target::SM_90A).unwrap();
+    let (x, mut y) = (device.full(1000, 3.0f32).unwrap(), device.zeros::<f32>(1000).unwrap());
+    let grid = |config: Config| cdiv(1000, config.block_size);
+    tuned(&x, &mut y).grid(grid).launch().unwrap();
+    tuned(&x, &mut y).grid(grid).checked().launch().unwrap();
+    assert_eq!(y.to_vec().unwrap(), [6.0; 1000]);
+    let report = tuned(&x, &mut y).grid(grid).report().unwrap();
+    assert_eq!((report.device, report.chosen().unwrap().config.block_size), (device, 32));
+    assert!(report.trials.iter().all(|trial| trial.outcome == Outcome::Untimed));
+}
+
+#[test]
+fn another_order_of_warps_gives_the_same_result() {
+    let device = Device::sim(Target::SM_80).unwrap();
+    for seed in [0, 1, 7] {
+        device.set_sim_seed(seed);
+        let (x, mut y) = (device.full(5000, 3.0f32).unwrap(), device.full(5000, 1.0f32).unwrap());
+        axpy::<f32, 256>(2.0, &x, &mut y, 5000).grid(cdiv(5000, 256)).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [7.0; 5000]);
+    }
+    device.set_sim_seed(0);
+}
+
+#[test]
+fn threads_launch_and_free_beside_each_other() {
+    let device = Device::sim(Target::SM_90A).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            scope.spawn(move || {
+                for turn in 0..10 {
+                    let value = (10 * thread + turn) as f32;
+                    let (x, mut y) = (device.full(300, value).unwrap(), device.full(300, 1.0f32).unwrap());
+                    axpy::<f32, 64>(2.0, &x, &mut y, 300).grid(5).launch().unwrap();
+                    assert_eq!(y.to_vec().unwrap(), [2.0 * value + 1.0; 300]);
+                }
+            });
+        }
+    });
+}

@@ -1,0 +1,9 @@
+//! Matrix instructions of a warp: which element each lane holds, `mma.sync`, and the moves that go with it (`ldmatrix`, `stmatrix`,
+//! `movmatrix`). The arithmetic is in [`crate::numerics::matrix`].
+
+pub(crate) mod fragment;
+mod mma;
+mod transfer;
+
+pub(crate) use mma::decode as decode_mma;
+pub(crate) use transfer::{decode_load as decode_ldmatrix, decode_move as decode_movmatrix, decode_store as decode_stmatrix};

@@ -1,0 +1,169 @@
+//! Moves of 8×8 matrices of 16-bit elements: `ldmatrix`, `stmatrix`, `movmatrix` (PTX ISA, 9.7.14.5.15 to 9.7.14.5.17).
+//!
+//! A matrix in shared memory is eight rows of 16 bytes, wherever each may lie: lane `8 * j + r` gives the address of row `r` of matrix
+//! `j`. In registers, lane `l` holds the elements of row `l / 4`, columns `l % 4 * 2` and the next, or with `.trans` those of the
+//! transposed matrix.
+
+use crate::counters;
+use crate::fault::Trap;
+use crate::instructions::{Address, Convergence, Form, Instruction, Progress, Register, Unsupported, Value};
+use crate::lanes::{Lanes, Row, WARP, WideRow};
+use crate::machine::{Access, Cx};
+use crate::ptx::{Space, Type};
+
+/// Rows of 16-bit elements.
+type Matrix = [[u16; 8]; 8];
+
+struct Load {
+    address: Address,
+    transpose: bool,
+    destinations: Vec<Option<Register>>,
+}
+
+struct Store {
+    address: Address,
+    transpose: bool,
+    sources: Vec<Value>,
+}
+
+struct Move {
+    destination: Option<Register>,
+    source: Value,
+}
+
+/// Decodes `ldmatrix`.
+pub(crate) fn decode_load(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
+    let (count, transpose, space) = modifiers(form)?;
+    let destinations = form.destinations(count, Type::B32)?;
+    Ok(Box::new(Load { destinations, transpose, address: form.address(space)? }))
+}
+
+/// Decodes `stmatrix`.
+pub(crate) fn decode_store(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
+    let (count, transpose, space) = modifiers(form)?;
+    let address = form.address(space)?;
+    Ok(Box::new(Store { address, transpose, sources: form.sources(count, Type::B32)? }))
+}
+
+/// Decodes `movmatrix`.
+pub(crate) fn decode_move(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
+    matrix_of_16_bits(form)?;
+    if !form.flag("trans") {
+        return Err(form.error("`movmatrix` transposes: it needs `.trans`"));
+    }
+    Ok(Box::new(Move { destination: form.destination(Type::B32)?, source: form.source(Type::B32)? }))
+}
+
+fn modifiers(form: &mut Form<'_>) -> Result<(usize, bool, Space), Unsupported> {
+    matrix_of_16_bits(form)?;
+    let opcode = form.opcode();
+    let counts = [("x1", 1), ("x2", 2), ("x4", 4)];
+    let count = form.one_of(&counts).ok_or_else(|| form.error(format!("`{opcode}` needs a count: `.x1`, `.x2` or `.x4`")))?;
+    let transpose = form.flag("trans");
+    match form.space() {
+        space @ (Space::Shared | Space::Generic) => Ok((count, transpose, space)),
+        space => Err(form.error(format!("`{opcode}` accesses shared memory of its own CTA, not {space} memory"))),
+    }
+}
+
+fn matrix_of_16_bits(form: &mut Form<'_>) -> Result<(), Unsupported> {
+    let opcode = form.opcode();
+    if !(form.flag("sync") && form.flag("aligned")) {
+        return Err(form.error(format!("`{opcode}` needs `.sync.aligned`")));
+    }
+    if form.flag("m8n8") && form.maybe_ty() == Some(Type::B16) {
+        return Ok(());
+    }
+    Err(form.error(format!("`{opcode}` moves matrices `.m8n8` of `.b16`; the other shapes do not exist before `sm_100a`")))
+}
+
+/// The two elements of a lane.
+fn word(matrix: &Matrix, lane: usize) -> u64 {
+    let row = &matrix[lane / 4];
+    u64::from(row[lane % 4 * 2]) | u64::from(row[lane % 4 * 2 + 1]) << 16
+}
+
+/// The matrix whose elements the lanes hold.
+fn gather(words: &Row) -> Matrix {
+    std::array::from_fn(|row| std::array::from_fn(|column| (words[row * 4 + column / 2] >> (column % 2 * 16)) as u16))
+}
+
+fn transposed(matrix: &Matrix) -> Matrix {
+    std::array::from_fn(|row| std::array::from_fn(|column| matrix[column][row]))
+}
+
+/// Lets only the lanes execute that give the addresses of that many matrices.
+fn with_address_lanes<T>(cx: &mut Cx<'_>, count: usize, access: impl FnOnce(&mut Cx<'_>) -> Result<T, Trap>) -> Result<T, Trap> {
+    let lanes = cx.lanes;
+    cx.lanes = lanes.and(Lanes::first(8 * count));
+    let result = access(cx);
+    cx.lanes = lanes;
+    result
+}
+
+impl Instruction for Load {
+    fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
+        let access = Access::plain("ldmatrix", self.address.space, 16);
+        let rows = with_address_lanes(cx, self.destinations.len(), |cx| {
+            let addresses = cx.addresses(self.address)?;
+            cx.load(access, &addresses)
+        })?;
+        for (number, &destination) in self.destinations.iter().enumerate() {
+            let stored: Matrix = std::array::from_fn(|row| std::array::from_fn(|column| (rows[number * 8 + row] >> (column * 16)) as u16));
+            let matrix = if self.transpose { transposed(&stored) } else { stored };
+            cx.write(destination, &std::array::from_fn(|lane| word(&matrix, lane)));
+        }
+        Ok(Progress::Done)
+    }
+
+    fn convergence(&self) -> Convergence {
+        Convergence::Aligned
+    }
+
+    fn class(&self) -> counters::Class {
+        counters::Class::Shared
+    }
+}
+
+impl Instruction for Store {
+    fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
+        let mut rows: WideRow = [0; WARP];
+        for (number, &source) in self.sources.iter().enumerate() {
+            let held = gather(&cx.read(source)?);
+            let matrix = if self.transpose { transposed(&held) } else { held };
+            for (row, elements) in matrix.iter().enumerate() {
+                rows[number * 8 + row] = elements.iter().rev().fold(0, |bytes, &element| bytes << 16 | u128::from(element));
+            }
+        }
+        let access = Access::plain("stmatrix", self.address.space, 16);
+        with_address_lanes(cx, self.sources.len(), |cx| {
+            let addresses = cx.addresses(self.address)?;
+            cx.store(access, &addresses, &rows)
+        })?;
+        Ok(Progress::Done)
+    }
+
+    fn convergence(&self) -> Convergence {
+        Convergence::Aligned
+    }
+
+    fn class(&self) -> counters::Class {
+        counters::Class::Shared
+    }
+}
+
+impl Instruction for Move {
+    fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
+        let matrix = transposed(&gather(&cx.read(self.source)?));
+        cx.write(self.destination, &std::array::from_fn(|lane| word(&matrix, lane)));
+        Ok(Progress::Done)
+    }
+
+    fn convergence(&self) -> Convergence {
+        Convergence::Aligned
+    }
+
+    fn class(&self) -> counters::Class {
+        counters::Class::Warp
+    }
+}

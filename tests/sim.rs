@@ -1,0 +1,64 @@
+//! What only a simulated GPU can show of a kernel that the macro compiled: how many bytes it moves, how well, and where it is wrong.
+
+use std::time::{Duration, Instant};
+
+use galatea::prelude::*;
+use galatea::{Error, Target};
+
+#[kernel(BLOCK_SIZE = 1024)]
+fn add<const BLOCK_SIZE: usize>(x: Ptr<f32>, y: Ptr<f32>, out: PtrMut<f32>, n: usize) {
+    let offsets = program_id(0) * BLOCK_SIZE + arange(0, BLOCK_SIZE);
+    let mask = offsets < n;
+    let sum = load(x + offsets, mask = mask) + load(y + offsets, mask = mask);
+    store(out + offsets, sum, mask = mask);
+}
+
+/// What a laptop without a GPU can afford. It takes far less on a machine that is not busy.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+#[test]
+fn a_million_sums_move_twelve_bytes_each() {
+    let device = Device::sim(Target::SM_90A).unwrap();
+    let n = 1 << 20;
+    let x = device.tensor(&(0..n).map(|i| i as f32).collect::<Vec<_>>()).unwrap();
+    let y = device.full(n, 0.5f32).unwrap();
+    let mut out = device.empty_like(&x).unwrap();
+    let start = Instant::now();
+    add::<1024>(&x, &y, &mut out, n).grid(cdiv(n, 1024)).launch().unwrap();
+    let took = start.elapsed();
+    assert!(out.to_vec().unwrap().into_iter().enumerate().all(|(i, sum)| sum == i as f32 + 0.5));
+
+    let report = device.sim_report().unwrap();
+    let moved = report.kernel("add").unwrap();
+    let total = moved.total();
+    let n = n as u64;
+    assert_eq!((moved.launches, total.global.load_bytes, total.global.store_bytes), (1, 8 * n, 4 * n), "{report}");
+    assert_eq!(total.global.efficiency(), 1.0, "{report}");
+    assert_eq!(total.shared.requests, 0, "{report}");
+    // Of a request, each thread has 16 bytes.
+    assert_eq!(total.global.requests, 12 * n / (32 * 16), "{report}");
+    assert!(report.to_string().contains("tests/sim.rs"), "{report}");
+    println!("{took:?}\n{report}");
+    assert!(took < PATIENCE, "{took:?}");
+}
+
+#[kernel(B = 64)]
+fn halve<const B: usize>(x: Ptr<f32>, y: PtrMut<f32>, n: usize) {
+    let at = program_id(0) * B + arange(0, B);
+    let v = load(x + at, mask = at < n); // the read
+    store(y + at, v * 0.5, mask = at < n);
+}
+
+#[test]
+fn elements_that_nobody_wrote_are_found_on_their_line() {
+    for target in [Target::SM_80, Target::SM_90A] {
+        let device = Device::sim(target).unwrap();
+        let (x, mut y) = (device.empty::<f32>(100).unwrap(), device.zeros::<f32>(100).unwrap());
+        let error = halve::<64>(&x, &mut y, 100).grid(2).launch().unwrap_err();
+        let Error::Fault(fault) = &error else { panic!("{error}") };
+        let line = include_str!("sim.rs").lines().position(|line| line.ends_with("// the read")).unwrap() as u32 + 1;
+        assert!(fault.file.as_deref().is_some_and(|file| file.ends_with("tests/sim.rs")), "{error}");
+        assert_eq!((fault.line, fault.cta, fault.thread[0] / 32), (line, [0; 3], 0), "{error}");
+        assert!(error.to_string().contains("is read before it is written\n  --> "), "{error}");
+    }
+}
