@@ -12,7 +12,6 @@ use crate::ptx::{Operand, Space, Type};
 /// `ld`
 struct Load {
     access: Access,
-    semantics: Semantics,
     address: Address,
     /// The type of an element.
     ty: Type,
@@ -23,7 +22,6 @@ struct Load {
 /// `st`
 struct Store {
     access: Access,
-    semantics: Semantics,
     address: Address,
     ty: Type,
     sources: Vec<Value>,
@@ -53,7 +51,7 @@ pub(crate) fn decode_load(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, U
     let address = form.address(space)?;
     let policy = hints.policy(form)?;
     let access = access("load", address.space, count, ty, semantics);
-    Ok(Box::new(Load { access, semantics, address, ty, destinations, policy }))
+    Ok(Box::new(Load { access, address, ty, destinations, policy }))
 }
 
 /// Decodes `ldu`: a load of global memory that is the same in all threads, which is advice and no promise.
@@ -66,7 +64,7 @@ pub(crate) fn decode_uniform_load(form: &mut Form<'_>) -> Result<Box<dyn Instruc
     let destinations = destinations(form, count, ty)?;
     let address = form.address(space)?;
     let access = access("load", address.space, count, ty, Semantics::Weak);
-    Ok(Box::new(Load { access, semantics: Semantics::Weak, address, ty, destinations, policy: None }))
+    Ok(Box::new(Load { access, address, ty, destinations, policy: None }))
 }
 
 /// Decodes `st`.
@@ -86,7 +84,7 @@ pub(crate) fn decode_store(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, 
     let sources = form.sources(count, ty)?;
     let policy = hints.policy(form)?;
     let access = access("store", address.space, count, ty, semantics);
-    Ok(Box::new(Store { access, semantics, address, ty, sources, policy }))
+    Ok(Box::new(Store { access, address, ty, sources, policy }))
 }
 
 fn access(name: &'static str, space: Space, count: usize, ty: Type, semantics: Semantics) -> Access {
@@ -146,6 +144,11 @@ fn check_kind(form: &Form<'_>, own: Type, ty: Type) -> Result<(), Unsupported> {
     Ok(())
 }
 
+/// A strong access of memory that CTAs share is there to see what others do.
+fn crosses_ctas(access: Access) -> bool {
+    access.strong && matches!(access.space, Space::Global | Space::Generic)
+}
+
 fn class(space: Space) -> Class {
     if matches!(space, Space::Shared | Space::SharedCluster) { Class::Shared } else { Class::Memory }
 }
@@ -176,8 +179,11 @@ impl Instruction for Load {
                 cx.write(destination.register.map(Register::high), &high);
             }
         }
-        let _ = self.semantics.acquires();
         Ok(Progress::Done)
+    }
+
+    fn crosses_ctas(&self) -> bool {
+        crosses_ctas(self.access)
     }
 
     fn class(&self) -> Class {
@@ -203,8 +209,11 @@ impl Instruction for Store {
             }
         }
         cx.store(self.access, &addresses, &values)?;
-        let _ = self.semantics.releases();
         Ok(Progress::Done)
+    }
+
+    fn crosses_ctas(&self) -> bool {
+        crosses_ctas(self.access)
     }
 
     fn class(&self) -> Class {

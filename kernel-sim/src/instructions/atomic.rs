@@ -14,7 +14,6 @@ use crate::ptx::{Space, Type};
 /// `atom`, and `red` without destinations.
 struct Atomic {
     access: Access,
-    semantics: Semantics,
     address: Address,
     operation: Reduction,
     ty: Type,
@@ -62,17 +61,17 @@ pub(crate) fn decode_atomic(form: &mut Form<'_>) -> Result<Box<dyn Instruction>,
         ("release", Semantics::Release),
         ("acq_rel", Semantics::AcquireRelease),
     ];
-    let semantics = ordering::take_atomic(form, &choices);
-    decode(form, semantics, true)
+    ordering::take_atomic(form, &choices);
+    decode(form, true)
 }
 
 /// Decodes `red`: an `atom` that gives nothing back, and so can not acquire.
 pub(crate) fn decode_reduction(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
-    let semantics = ordering::take_atomic(form, &[("relaxed", Semantics::Relaxed), ("release", Semantics::Release)]);
-    decode(form, semantics, false)
+    ordering::take_atomic(form, &[("relaxed", Semantics::Relaxed), ("release", Semantics::Release)]);
+    decode(form, false)
 }
 
-fn decode(form: &mut Form<'_>, semantics: Semantics, has_result: bool) -> Result<Box<dyn Instruction>, Unsupported> {
+fn decode(form: &mut Form<'_>, has_result: bool) -> Result<Box<dyn Instruction>, Unsupported> {
     let opcode = form.opcode();
     let space = form.space();
     if !matches!(space, Space::Global | Space::Shared | Space::SharedCluster | Space::Generic) {
@@ -103,7 +102,7 @@ fn decode(form: &mut Form<'_>, semantics: Semantics, has_result: bool) -> Result
     let replacement = if operation == Reduction::CompareAndSwap { Some(form.source(ty)?) } else { None };
     let policy = hints.policy(form)?;
     let access = Access { strong: true, ..Access::plain("atomic", address.space, elements as u32 * ty.bytes()) };
-    Ok(Box::new(Atomic { access, semantics, address, operation, ty, destinations, operands, replacement, policy }))
+    Ok(Box::new(Atomic { access, address, operation, ty, destinations, operands, replacement, policy }))
 }
 
 /// Which types an operation has. A vector is for `.add` of `.f32`, and for `.add`, `.min` and `.max` of halves.
@@ -153,6 +152,17 @@ impl Instruction for Atomic {
             }
         }
         Ok(Progress::Done)
+    }
+
+    fn crosses_ctas(&self) -> bool {
+        // Sums of integers, bounds and logic end the same in any order, so without a result nobody sees which came first.
+        let is_order_free = match self.operation {
+            Reduction::And | Reduction::Or | Reduction::Xor | Reduction::Min | Reduction::Max => true,
+            Reduction::Add => !self.ty.is_float(),
+            Reduction::Exchange | Reduction::CompareAndSwap | Reduction::Increment | Reduction::Decrement => false,
+        };
+        let has_result = self.destinations.iter().any(Option::is_some);
+        (has_result || !is_order_free) && matches!(self.access.space, Space::Global | Space::Generic)
     }
 
     fn class(&self) -> Class {

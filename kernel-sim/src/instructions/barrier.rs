@@ -3,7 +3,7 @@
 use crate::counters::Class;
 use crate::fault::{FaultKind, Trap};
 use crate::instructions::barrier_state::{Arrival, Reduction, Threads};
-use crate::instructions::{Convergence, Form, Instruction, Progress, Register, Unsupported, Value};
+use crate::instructions::{Convergence, Form, Instruction, Progress, Register, Unsupported, Value, shuffle};
 use crate::lanes::WARP;
 use crate::machine::Cx;
 use crate::ptx::{Operand, Type};
@@ -200,7 +200,9 @@ fn settle(cx: &mut Cx<'_>, number: usize, threads: Threads) {
 impl Instruction for WarpBarrier {
     fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
         let warp = cx.cluster.clocks.warp(cx.rank, cx.warp.index);
-        cx.cluster.clocks.barrier(&[(warp, cx.lanes)]);
+        for lanes in shuffle::member_sets(cx, self.members)? {
+            cx.cluster.clocks.barrier(&[(warp, lanes)]);
+        }
         Ok(Progress::Done)
     }
 

@@ -143,6 +143,11 @@ impl<'a> Form<'a> {
         &self.written.opcode
     }
 
+    /// Is the modifier there?
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.modifiers.contains(&name)
+    }
+
     /// Takes the modifier, if it is there.
     pub(crate) fn flag(&mut self, name: &str) -> bool {
         let found = self.modifiers.iter().position(|&modifier| modifier == name);

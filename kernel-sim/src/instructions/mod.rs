@@ -12,10 +12,14 @@ mod mbarrier;
 mod set_registers;
 mod wgmma;
 mod arithmetic;
+mod async_copy;
 mod atomic;
+mod barrier;
+mod barrier_state;
 mod bits;
 mod cache;
 mod extended;
+mod fence;
 mod float;
 mod form;
 #[cfg(test)]
@@ -26,12 +30,15 @@ pub(crate) mod lanewise;
 mod logic;
 mod matrix;
 mod ordering;
+mod pause;
 mod shuffle;
 
 pub(crate) use bulk::BulkGroups;
 pub(crate) use mbarrier::Mbarriers;
 pub(crate) use wgmma::{Matrices, Warpgroups};
 
+pub(crate) use async_copy::Copies;
+pub(crate) use barrier_state::{Barriers, ClusterBarrier, exited};
 pub(crate) use form::{Address, Form, Register, Special, Unsupported, Value};
 
 use crate::counters::Class;
@@ -127,6 +134,7 @@ const TABLE: &[(&str, Decode)] = &[
     ("shl", logic::shl),
     ("shr", logic::shr),
     ("prmt", logic::prmt),
+    // Memory.
     ("ld", access::decode_load),
     ("ldu", access::decode_uniform_load),
     ("st", access::decode_store),
@@ -137,6 +145,8 @@ const TABLE: &[(&str, Decode)] = &[
     ("applypriority", cache::decode_line),
     ("atom", atomic::decode_atomic),
     ("red", atomic::decode_reduction),
+    ("cp", bulk::decode_copy),
+    // Lanes of a warp.
     ("mma", matrix::decode_mma),
     ("ldmatrix", matrix::decode_ldmatrix),
     ("stmatrix", matrix::decode_stmatrix),
@@ -154,6 +164,16 @@ const TABLE: &[(&str, Decode)] = &[
     ("setmaxnreg", set_registers::decode),
     ("mapa", cluster_address::decode_map),
     ("getctarank", cluster_address::decode_rank),
+    // Barriers, fences and pauses.
+    ("bar", barrier::decode),
+    ("barrier", barrier::decode),
+    ("membar", fence::decode_membar),
+    ("fence", fence::decode_fence),
+    ("nanosleep", pause::decode_sleep),
+    ("trap", pause::decode_stop),
+    ("brkpt", pause::decode_stop),
+    ("pmevent", pause::decode_event),
+    ("griddepcontrol", pause::decode_dependency),
 ];
 
 /// Decodes an instruction of the table.
@@ -181,14 +201,4 @@ pub(crate) fn failed_assertion() -> Box<dyn Instruction> {
         }
     }
     Box::new(FailedAssertion)
-}
-
-/// The barriers of a CTA.
-#[derive(Default)]
-pub(crate) struct Barriers;
-
-impl Barriers {
-    pub(crate) fn waiting(&self) -> Option<String> {
-        None
-    }
 }

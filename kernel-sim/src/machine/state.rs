@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use crate::counters::Counters;
 use crate::fault::Trap;
-use crate::instructions::{BulkGroups, Matrices, Mbarriers, Warpgroups, Barriers, Register, Special};
+use crate::instructions::{self, Barriers, BulkGroups, ClusterBarrier, Copies, Matrices, Mbarriers, Register, Special, Warpgroups};
 use crate::lanes::{Lanes, Row, WARP};
 use crate::memory::{Clocks, GlobalView, LocalMemory, SharedMemory};
 
@@ -47,6 +47,8 @@ pub(crate) struct Warp {
     pub(crate) tickets: [u64; WARP],
     /// Registers of matrix instructions in flight, and the lanes for which they may not be touched.
     pub(crate) pending: HashMap<Register, Lanes>,
+    /// Copies of `cp.async` that were not waited for.
+    pub(crate) copies: Copies,
     /// Instructions executed.
     pub(crate) executed: u64,
     /// The limit of registers a `setmaxnreg` left it.
@@ -76,6 +78,8 @@ pub(crate) struct Cluster {
     pub(crate) id: [u32; 3],
     /// By rank.
     pub(crate) ctas: Vec<Cta>,
+    /// The barrier of `barrier.cluster`.
+    pub(crate) barrier: ClusterBarrier,
     /// Asynchronous operations in flight, oldest first. The scheduler completes them at a time of its choice, and so may an
     /// instruction that waits for one.
     pub(crate) in_flight: VecDeque<InFlight>,
@@ -131,6 +135,7 @@ impl Warp {
             tickets: [0; WARP],
             pending: HashMap::new(),
             carry: Lanes::NONE,
+            copies: Copies::default(),
             executed: 0,
             max_registers: 0,
             matrices: Matrices::default(),
@@ -156,12 +161,22 @@ impl Cluster {
     /// A cluster of these CTAs, each of that many threads.
     pub(crate) fn new(id: [u32; 3], ctas: Vec<Cta>, block: [u32; 3]) -> Cluster {
         let clocks = Clocks::new(ctas.len(), block);
-        Cluster { id, ctas, in_flight: VecDeque::new(), bulk_groups: BulkGroups::default(), events: 0, clocks, counters: Counters::default() }
+        Cluster {
+            id,
+            ctas,
+            barrier: ClusterBarrier::default(),
+            in_flight: VecDeque::new(),
+            bulk_groups: BulkGroups::default(),
+            events: 0,
+            clocks,
+            counters: Counters::default(),
+        }
     }
 
     /// Lanes of a warp exited: barriers no longer wait for them.
-    pub(crate) fn ended(&mut self, rank: usize, _warp: usize, lanes: Lanes) {
+    pub(crate) fn ended(&mut self, rank: usize, warp: usize, lanes: Lanes) {
         self.ctas[rank].live_threads -= lanes.count();
+        instructions::exited(self, rank, warp, lanes);
         self.happened();
     }
 
