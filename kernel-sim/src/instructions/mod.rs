@@ -4,6 +4,13 @@
 //! Nothing is skipped: a modifier or an operand that nobody asked for is an error.
 
 mod access;
+mod async_access;
+mod bulk;
+mod bulk_tensor;
+mod cluster_address;
+mod mbarrier;
+mod set_registers;
+mod wgmma;
 mod arithmetic;
 mod async_copy;
 mod atomic;
@@ -27,6 +34,10 @@ mod matrix;
 mod ordering;
 mod pause;
 mod shuffle;
+
+pub(crate) use bulk::BulkGroups;
+pub(crate) use mbarrier::Mbarriers;
+pub(crate) use wgmma::{Matrices, Warpgroups};
 
 pub(crate) use async_copy::Copies;
 pub(crate) use barrier_state::{Barriers, ClusterBarrier, exited};
@@ -136,7 +147,7 @@ const TABLE: &[(&str, Decode)] = &[
     ("applypriority", cache::decode_line),
     ("atom", atomic::decode_atomic),
     ("red", atomic::decode_reduction),
-    ("cp", async_copy::decode),
+    ("cp", bulk::decode_copy),
     // Lanes of a warp.
     ("mma", matrix::decode_mma),
     ("ldmatrix", matrix::decode_ldmatrix),
@@ -148,6 +159,13 @@ const TABLE: &[(&str, Decode)] = &[
     ("redux", shuffle::decode_reduce),
     ("elect", shuffle::decode_elect),
     ("activemask", shuffle::decode_active_mask),
+    // Asynchronous copies, warpgroups and clusters.
+    ("mbarrier", mbarrier::decode),
+    ("tensormap", bulk_tensor::decode_replace),
+    ("wgmma", wgmma::decode),
+    ("setmaxnreg", set_registers::decode),
+    ("mapa", cluster_address::decode_map),
+    ("getctarank", cluster_address::decode_rank),
     // Barriers, fences and pauses.
     ("bar", barrier::decode),
     ("barrier", barrier::decode),

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use crate::counters::Counters;
 use crate::fault::Trap;
-use crate::instructions::{self, Barriers, ClusterBarrier, Copies, Register, Special};
+use crate::instructions::{self, Barriers, BulkGroups, ClusterBarrier, Copies, Matrices, Mbarriers, Register, Special, Warpgroups};
 use crate::lanes::{Lanes, Row, WARP};
 use crate::memory::{Clocks, GlobalView, LocalMemory, SharedMemory};
 
@@ -53,6 +53,8 @@ pub(crate) struct Warp {
     pub(crate) executed: u64,
     /// The limit of registers a `setmaxnreg` left it.
     pub(crate) max_registers: u32,
+    /// Matrix products in flight.
+    pub(crate) matrices: Matrices,
 }
 
 /// A CTA: what its threads share.
@@ -62,6 +64,10 @@ pub(crate) struct Cta {
     pub(crate) shared: SharedMemory,
     /// The 16 barriers of `bar`; the family that executes them says what is in it.
     pub(crate) barriers: Barriers,
+    /// The mbarrier objects in its shared memory.
+    pub(crate) mbarriers: Mbarriers,
+    /// What its warpgroups do together.
+    pub(crate) warpgroups: Warpgroups,
     /// Threads that did not exit.
     pub(crate) live_threads: u32,
 }
@@ -77,6 +83,8 @@ pub(crate) struct Cluster {
     /// Asynchronous operations in flight, oldest first. The scheduler completes them at a time of its choice, and so may an
     /// instruction that waits for one.
     pub(crate) in_flight: VecDeque<InFlight>,
+    /// The bulk groups of its threads.
+    pub(crate) bulk_groups: BulkGroups,
     /// Counts what may set a waiting lane free.
     pub(crate) events: u64,
     /// Who knows of whom, for races in shared memory.
@@ -130,6 +138,7 @@ impl Warp {
             copies: Copies::default(),
             executed: 0,
             max_registers: 0,
+            matrices: Matrices::default(),
         }
     }
 }
@@ -141,6 +150,8 @@ impl Cta {
             id,
             shared: SharedMemory::new(grid.total_shared_bytes as usize, grid.allow_uninitialised),
             barriers: Barriers::default(),
+            mbarriers: Mbarriers::default(),
+            warpgroups: Warpgroups::default(),
             live_threads: threads,
         }
     }
@@ -155,6 +166,7 @@ impl Cluster {
             ctas,
             barrier: ClusterBarrier::default(),
             in_flight: VecDeque::new(),
+            bulk_groups: BulkGroups::default(),
             events: 0,
             clocks,
             counters: Counters::default(),
