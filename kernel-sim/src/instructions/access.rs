@@ -37,7 +37,7 @@ struct Destination {
 
 /// Decodes `ld`.
 pub(crate) fn decode_load(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
-    let is_mmio = form.has("mmio");
+    let is_mmio = form.has(&["mmio"]);
     let semantics = ordering::take_access(form, ("acquire", Semantics::Acquire))?;
     let space = form.space();
     let is_read_only = form.flag("nc");
@@ -70,7 +70,7 @@ pub(crate) fn decode_uniform_load(form: &mut Form<'_>) -> Result<Box<dyn Instruc
 
 /// Decodes `st`.
 pub(crate) fn decode_store(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
-    let is_mmio = form.has("mmio");
+    let is_mmio = form.has(&["mmio"]);
     let semantics = ordering::take_access(form, ("release", Semantics::Release))?;
     let space = form.space();
     if space == Space::Const {

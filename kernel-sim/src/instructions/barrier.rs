@@ -351,6 +351,9 @@ mod tests {
         assert_eq!(as_warp(&mut harness, 0, &mut tickets, "bar.red.popc.u32 %count, 0, %p;"), Progress::Wait);
         assert_eq!(as_warp(&mut harness, 1, &mut tickets, "bar.red.popc.u32 %count, 0, 64, !%p;"), Progress::Done);
         assert_eq!(harness.value("%count"), [32; 32]);
+        harness.define("%count", Type::U32, |_| 0);
+        assert_eq!(as_warp(&mut harness, 0, &mut tickets, "bar.red.popc.u32 %count, 0, %p;"), Progress::Done);
+        assert_eq!(harness.value("%count"), [32; 32]);
         harness.define("%p", Type::Pred, |_| 1);
         assert_eq!(as_warp(&mut harness, 1, &mut tickets, "barrier.red.and.pred %all, 5, %p;"), Progress::Wait);
         assert_eq!(as_warp(&mut harness, 0, &mut tickets, "bar.red.and.pred %all, 5, %p;"), Progress::Done);
