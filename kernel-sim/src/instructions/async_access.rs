@@ -214,11 +214,7 @@ pub(super) fn load_generic(cx: &Cx<'_>, address: u64, bytes: &mut [u8]) -> Resul
 }
 
 /// Splits a range into parts of 1 to 16 bytes at multiples of their size.
-fn each_part(
-    address: u64,
-    bytes: usize,
-    mut visit: impl FnMut(Range<usize>, u64) -> Result<(), FaultKind>,
-) -> Result<(), FaultKind> {
+fn each_part(address: u64, bytes: usize, mut visit: impl FnMut(Range<usize>, u64) -> Result<(), FaultKind>) -> Result<(), FaultKind> {
     let mut place = 0;
     while place < bytes {
         let at = address + place as u64;

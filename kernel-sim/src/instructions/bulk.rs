@@ -52,11 +52,7 @@ fn decode(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
         (Some("shared::cluster"), Some("shared::cta")) => load(form, Space::SharedCluster, Space::Shared, is_reduction),
         (Some("shared::cluster"), Some("global")) if !is_reduction => load(form, Space::SharedCluster, Space::Global, false),
         (Some("shared::cta"), Some("global")) if !is_reduction => load(form, Space::Shared, Space::Global, false),
-        _ => Err(form.error(format!(
-            "a bulk copy can not go to `.{}` from `.{}`",
-            target.unwrap_or_default(),
-            source.unwrap_or_default()
-        ))),
+        _ => Err(form.error(format!("a bulk copy can not go to `.{}` from `.{}`", target.unwrap_or_default(), source.unwrap_or_default()))),
     }
 }
 
@@ -180,8 +176,7 @@ pub(super) fn issue_load(
     };
     let Parts { transaction_bytes, pieces, fill, flushes, .. } = parts;
     let mbarrier = mbarrier.offset;
-    let load =
-        Load { source, targets, mbarrier, transaction_bytes, pieces, fill, flushes, combine, held, held_source, operation, line };
+    let load = Load { source, targets, mbarrier, transaction_bytes, pieces, fill, flushes, combine, held, held_source, operation, line };
     cx.cluster.in_flight.push_back(InFlight { issuer: owner, operation: Box::new(load) });
     Ok(())
 }

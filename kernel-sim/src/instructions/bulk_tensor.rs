@@ -2,8 +2,8 @@
 //! Conversion Instructions: Tensor copy").
 
 use super::async_access::{self, Place};
-use super::bulk::{self, Combine, Mbarriers, Parts, Piece, Source};
 use super::atomic::Reduction;
+use super::bulk::{self, Combine, Mbarriers, Parts, Piece, Source};
 use super::{Address, Form, Instruction, Progress, Unsupported, Value};
 use crate::counters::Class;
 use crate::fault::{FaultKind, Trap};
@@ -237,10 +237,7 @@ struct TensorPrefetch {
 
 fn prefetch(form: &mut Form<'_>, rank: usize) -> Result<Box<dyn Instruction>, Unsupported> {
     let has_policy = form.flag("L2::cache_hint");
-    Ok(Box::new(TensorPrefetch {
-        tensor: tensor(form, rank)?,
-        policy: if has_policy { Some(form.source(Type::B64)?) } else { None },
-    }))
+    Ok(Box::new(TensorPrefetch { tensor: tensor(form, rank)?, policy: if has_policy { Some(form.source(Type::B64)?) } else { None } }))
 }
 
 impl Instruction for TensorPrefetch {
@@ -290,7 +287,10 @@ pub(super) fn decode_replace(form: &mut Form<'_>) -> Result<Box<dyn Instruction>
     let dimension = if matches!(name, "box_dim" | "global_dim" | "global_stride" | "element_stride") {
         let ordinal = form.immediate()?;
         let limit = if name == "global_stride" { 4 } else { 5 };
-        usize::try_from(ordinal).ok().filter(|&ordinal| ordinal < limit).ok_or_else(|| form.error(format!("there is no dimension {ordinal}")))?
+        usize::try_from(ordinal)
+            .ok()
+            .filter(|&ordinal| ordinal < limit)
+            .ok_or_else(|| form.error(format!("there is no dimension {ordinal}")))?
     } else {
         0
     };

@@ -88,5 +88,6 @@ fn shared(cx: &Cx<'_>, lane: usize, address: u64, is_shared: bool) -> Result<u64
     if is_shared {
         return Ok(address);
     }
-    async_access::shared_of_generic(address).ok_or_else(|| cx.illegal(lane, format!("the generic address {address:#x} is not in shared memory")))
+    async_access::shared_of_generic(address)
+        .ok_or_else(|| cx.illegal(lane, format!("the generic address {address:#x} is not in shared memory")))
 }

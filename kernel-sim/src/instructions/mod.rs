@@ -4,20 +4,17 @@
 //! Nothing is skipped: a modifier or an operand that nobody asked for is an error.
 
 mod access;
-mod async_access;
-mod bulk;
-mod bulk_tensor;
-mod cluster_address;
-mod mbarrier;
-mod set_registers;
-mod wgmma;
 mod arithmetic;
+mod async_access;
 mod async_copy;
 mod atomic;
 mod barrier;
 mod barrier_state;
 mod bits;
+mod bulk;
+mod bulk_tensor;
 mod cache;
+mod cluster_address;
 mod extended;
 mod fence;
 mod float;
@@ -29,9 +26,12 @@ mod integer;
 pub(crate) mod lanewise;
 mod logic;
 mod matrix;
+mod mbarrier;
 mod ordering;
 mod pause;
+mod set_registers;
 mod shuffle;
+mod wgmma;
 
 pub(crate) use bulk::BulkGroups;
 pub(crate) use mbarrier::Mbarriers;

@@ -6,9 +6,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use super::super::Register;
 use super::descriptor::Descriptor;
 use super::product::Shape;
-use super::super::Register;
 use crate::memory::Operation;
 
 /// Warps of a warpgroup.

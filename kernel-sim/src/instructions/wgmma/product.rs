@@ -57,7 +57,8 @@ pub(super) fn decode(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupp
     if saturate && result != Type::S32 {
         return Err(form.error("`.satfinite` is for integers"));
     }
-    let kind = Kind::wgmma(a, b, result, saturate).ok_or_else(|| form.error(format!("`wgmma` can not make `{result}` of `{a}` and `{b}`")))?;
+    let kind =
+        Kind::wgmma(a, b, result, saturate).ok_or_else(|| form.error(format!("`wgmma` can not make `{result}` of `{a}` and `{b}`")))?;
     let accumulators = registers(form, n * result.bits() as usize / 64)?;
     let left = match form.peek() {
         Some(Operand::Vector(_)) => Left::Registers(registers(form, 4)?),
@@ -65,18 +66,7 @@ pub(super) fn decode(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupp
     };
     let right = form.source(Type::B64)?;
     let adds = form.source(Type::Pred)?;
-    let mut shape = Shape {
-        n,
-        k,
-        a,
-        b,
-        result,
-        a_major: Major::K,
-        b_major: Major::K,
-        negates_a: false,
-        negates_b: false,
-        kind,
-    };
+    let mut shape = Shape { n, k, a, b, result, a_major: Major::K, b_major: Major::K, negates_a: false, negates_b: false, kind };
     if result != Type::S32 {
         shape.negates_a = sign(form)?;
         shape.negates_b = sign(form)?;
@@ -206,7 +196,8 @@ impl Multiply {
         for own in &matrices.products {
             // A product may go on with the accumulators of the one before it, all of them.
             let is_used = |register: &Register| own.accumulators.contains(register);
-            let conflict = if own.accumulators == self.accumulators { None } else { self.accumulators.iter().find(|register| is_used(register)) };
+            let conflict =
+                if own.accumulators == self.accumulators { None } else { self.accumulators.iter().find(|register| is_used(register)) };
             let conflict = conflict.or_else(|| a.iter().find(|register| is_used(register)));
             let conflict = conflict.or_else(|| self.accumulators.iter().find(|register| own.a.contains(register)));
             if let Some(&register) = conflict {
@@ -224,7 +215,15 @@ impl Multiply {
     }
 
     /// The product of the warpgroup, of which this warp does its part.
-    fn join(&self, cx: &mut Cx<'_>, group: usize, ordinal: u64, a: Option<Descriptor>, b: Descriptor, operation: Operation) -> Result<(), Trap> {
+    fn join(
+        &self,
+        cx: &mut Cx<'_>,
+        group: usize,
+        ordinal: u64,
+        a: Option<Descriptor>,
+        b: Descriptor,
+        operation: Operation,
+    ) -> Result<(), Trap> {
         let step = cx.step;
         let line = cx.line.line;
         let shape = self.shape;
