@@ -4,12 +4,9 @@ use std::ops::Range;
 
 use super::Value;
 use crate::fault::{FaultKind, Trap};
-use crate::machine::{self, Cluster, Cx, Grid, Issuer};
+use crate::machine::{self, Cluster, Cx, Grid, Issuer, window};
 use crate::memory::{Agent, Operation, Proxy, Queue, Stamp, Touch};
 use crate::ptx::Space;
-
-/// Generic addresses of shared memory.
-const SHARED_WINDOW: Range<u64> = 0x1_0000_0000..0x2_0000_0000;
 
 /// A place in the shared memory of a CTA of the cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,12 +54,12 @@ pub(super) fn rank_of(shared: u64) -> Option<u64> {
 
 /// A generic address of shared memory as a shared address, if it is one.
 pub(super) fn shared_of_generic(address: u64) -> Option<u64> {
-    SHARED_WINDOW.contains(&address).then(|| address - SHARED_WINDOW.start)
+    window::SHARED.contains(&address).then(|| address - window::SHARED.start)
 }
 
 /// The generic address of a shared address.
 pub(super) fn generic_of_shared(address: u64) -> u64 {
-    SHARED_WINDOW.start + address
+    window::SHARED.start + address
 }
 
 /// What a thread lets others know.

@@ -24,7 +24,7 @@ const UNIT: u32 = 16;
 
 /// Decodes `cp`: bulk copies here, and those of a thread by themselves.
 pub(super) fn decode_copy(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
-    if form.has("bulk") { decode(form) } else { async_copy::decode(form) }
+    if form.has(&["bulk"]) { decode(form) } else { async_copy::decode(form) }
 }
 
 /// Decodes `cp.async.bulk` and `cp.reduce.async.bulk`.

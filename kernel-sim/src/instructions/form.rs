@@ -143,9 +143,9 @@ impl<'a> Form<'a> {
         &self.written.opcode
     }
 
-    /// Is the modifier there?
-    pub(crate) fn has(&self, name: &str) -> bool {
-        self.modifiers.contains(&name)
+    /// Is one of these modifiers there? None is taken.
+    pub(crate) fn has(&self, names: &[&str]) -> bool {
+        self.modifiers.iter().any(|modifier| names.contains(modifier))
     }
 
     /// Takes the modifier, if it is there.

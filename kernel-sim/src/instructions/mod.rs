@@ -4,6 +4,8 @@
 //! Nothing is skipped: a modifier or an operand that nobody asked for is an error.
 
 mod access;
+mod address_space;
+mod approximate;
 mod arithmetic;
 mod async_access;
 mod async_copy;
@@ -15,6 +17,9 @@ mod bulk;
 mod bulk_tensor;
 mod cache;
 mod cluster_address;
+mod compare;
+mod convert;
+mod convert_packed;
 mod extended;
 mod fence;
 mod float;
@@ -27,6 +32,7 @@ pub(crate) mod lanewise;
 mod logic;
 mod matrix;
 mod mbarrier;
+mod mov;
 mod ordering;
 mod pause;
 mod set_registers;
@@ -105,6 +111,17 @@ const TABLE: &[(&str, Decode)] = &[
     ("neg", arithmetic::neg),
     ("min", arithmetic::min),
     ("max", arithmetic::max),
+    ("fma", float::fma),
+    ("rcp", float::rcp),
+    ("sqrt", float::sqrt),
+    ("rsqrt", approximate::rsqrt),
+    ("ex2", approximate::ex2),
+    ("lg2", approximate::lg2),
+    ("sin", approximate::sin),
+    ("cos", approximate::cos),
+    ("tanh", approximate::tanh),
+    ("testp", approximate::testp),
+    ("copysign", approximate::copysign),
     ("mul24", integer::mul24),
     ("mad24", integer::mad24),
     ("sad", integer::sad),
@@ -174,6 +191,15 @@ const TABLE: &[(&str, Decode)] = &[
     ("brkpt", pause::decode_stop),
     ("pmevent", pause::decode_event),
     ("griddepcontrol", pause::decode_dependency),
+    // Comparison, selection, conversion, moves.
+    ("setp", compare::setp),
+    ("set", compare::set),
+    ("selp", compare::selp),
+    ("slct", compare::slct),
+    ("cvt", convert::cvt),
+    ("mov", mov::mov),
+    ("cvta", address_space::cvta),
+    ("isspacep", address_space::isspacep),
 ];
 
 /// Decodes an instruction of the table.
