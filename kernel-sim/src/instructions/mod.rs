@@ -40,9 +40,6 @@ mod pause;
 mod set_registers;
 mod shuffle;
 mod wgmma;
-mod mov;
-mod ordering;
-mod shuffle;
 
 pub(crate) use bulk::BulkGroups;
 pub(crate) use mbarrier::Mbarriers;
