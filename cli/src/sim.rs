@@ -113,7 +113,12 @@ impl Sim {
         }
         let sizes: Vec<u32> = kernel.params().collect();
         if sizes.len() != params.len() {
-            return Err(format!("`{}` has {} parameters, of {sizes:?} bytes, and {} are given\nhelp: one `--arg` for each", kernel.name(), sizes.len(), params.len()));
+            return Err(format!(
+                "`{}` has {} parameters, of {sizes:?} bytes, and {} are given\nhelp: one `--arg` for each",
+                kernel.name(),
+                sizes.len(),
+                params.len()
+            ));
         }
         let params: Vec<&[u8]> = params.iter().map(Vec::as_slice).collect();
         let options = Options { seed: self.seed, allow_uninitialised: self.allow_uninitialised, ..Options::default() };

@@ -4,15 +4,9 @@ use std::ops::Range;
 
 use super::Value;
 use crate::fault::{FaultKind, Trap};
-use crate::machine::{Cluster, Cx, Grid, Issuer};
+use crate::machine::{Cluster, Cx, Grid, Issuer, window};
 use crate::memory::{Agent, Operation, Proxy, Queue, Stamp, Touch};
 use crate::ptx::Space;
-
-/// Generic addresses of shared memory.
-const SHARED_WINDOW: Range<u64> = 0x1_0000_0000..0x2_0000_0000;
-
-/// Generic addresses of kernel parameters.
-const PARAM_WINDOW: Range<u64> = 0x3_0000_0000..0x4_0000_0000;
 
 /// A place in the shared memory of a CTA of the cluster.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,7 +25,7 @@ pub(super) struct Held {
 /// The shared memory that a lane's address names; checks its CTA, its alignment and that the bytes exist.
 pub(super) fn shared_place(cx: &Cx<'_>, lane: usize, space: Space, address: u64, bytes: u32, alignment: u32) -> Result<Place, Trap> {
     let shared = match space {
-        Space::Generic if SHARED_WINDOW.contains(&address) => address - SHARED_WINDOW.start,
+        Space::Generic if window::SHARED.contains(&address) => address - window::SHARED.start,
         Space::Generic => return Err(cx.illegal(lane, format!("the generic address {address:#x} is not in shared memory"))),
         _ => address,
     };
@@ -67,12 +61,12 @@ pub(super) fn remote_address(rank: usize, offset: u64) -> u64 {
 
 /// A generic address of shared memory as a shared address, if it is one.
 pub(super) fn shared_of_generic(address: u64) -> Option<u64> {
-    SHARED_WINDOW.contains(&address).then(|| address - SHARED_WINDOW.start)
+    window::SHARED.contains(&address).then(|| address - window::SHARED.start)
 }
 
 /// The generic address of a shared address.
 pub(super) fn generic_of_shared(address: u64) -> u64 {
-    SHARED_WINDOW.start + address
+    window::SHARED.start + address
 }
 
 /// What a thread lets others know.
@@ -196,10 +190,10 @@ pub(super) fn update_global(grid: &Grid, address: u64, size: u32, change: impl F
 
 /// Reads bytes at a generic address that is in global memory or in the kernel's parameters, such as a tensor map.
 pub(super) fn load_generic(grid: &Grid, address: u64, bytes: &mut [u8]) -> Result<(), FaultKind> {
-    if !PARAM_WINDOW.contains(&address) {
+    if !window::PARAM.contains(&address) {
         return load_global(grid, address, bytes);
     }
-    let start = (address - PARAM_WINDOW.start) as usize;
+    let start = (address - window::PARAM.start) as usize;
     match grid.params.get(start..start + bytes.len()) {
         Some(params) => {
             bytes.copy_from_slice(params);

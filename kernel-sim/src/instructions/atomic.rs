@@ -8,7 +8,7 @@ use crate::instructions::hints::{self, Allowed};
 use crate::instructions::ordering::{self, Semantics};
 use crate::instructions::{Address, Form, Instruction, Progress, Register, Unsupported, Value};
 use crate::lanes::{Row, WARP, WideRow};
-use crate::machine::{Access, Cx};
+use crate::machine::{Access, Cx, window};
 use crate::ptx::{Space, Type};
 
 /// `atom`, and `red` without destinations.
@@ -163,11 +163,9 @@ impl Instruction for Atomic {
 impl Atomic {
     /// Which lanes touch shared memory. A vector may not.
     fn shared_lanes(&self, cx: &Cx<'_>, addresses: &Row) -> Result<[bool; WARP], Trap> {
-        /// The window of shared memory in generic addresses.
-        const SHARED_WINDOW: std::ops::Range<u64> = 0x1_0000_0000..0x2_0000_0000;
         let shared = match self.access.space {
             Space::Shared | Space::SharedCluster => [true; WARP],
-            Space::Generic => addresses.map(|address| SHARED_WINDOW.contains(&address)),
+            Space::Generic => addresses.map(|address| window::SHARED.contains(&address)),
             _ => [false; WARP],
         };
         match cx.lanes.into_iter().find(|&lane| shared[lane] && self.operands.len() > 1) {

@@ -143,6 +143,11 @@ impl<'a> Form<'a> {
         &self.written.opcode
     }
 
+    /// Is one of these modifiers there? None is taken.
+    pub(crate) fn has(&self, names: &[&str]) -> bool {
+        self.modifiers.iter().any(|modifier| names.contains(modifier))
+    }
+
     /// Takes the modifier, if it is there.
     pub(crate) fn flag(&mut self, name: &str) -> bool {
         let found = self.modifiers.iter().position(|&modifier| modifier == name);

@@ -4,10 +4,15 @@
 //! Nothing is skipped: a modifier or an operand that nobody asked for is an error.
 
 mod access;
+mod address_space;
+mod approximate;
 mod arithmetic;
 mod atomic;
 mod bits;
 mod cache;
+mod compare;
+mod convert;
+mod convert_packed;
 mod extended;
 mod float;
 mod form;
@@ -18,6 +23,7 @@ mod integer;
 pub(crate) mod lanewise;
 mod logic;
 mod matrix;
+mod mov;
 mod ordering;
 mod shuffle;
 
@@ -87,6 +93,17 @@ const TABLE: &[(&str, Decode)] = &[
     ("neg", arithmetic::neg),
     ("min", arithmetic::min),
     ("max", arithmetic::max),
+    ("fma", float::fma),
+    ("rcp", float::rcp),
+    ("sqrt", float::sqrt),
+    ("rsqrt", approximate::rsqrt),
+    ("ex2", approximate::ex2),
+    ("lg2", approximate::lg2),
+    ("sin", approximate::sin),
+    ("cos", approximate::cos),
+    ("tanh", approximate::tanh),
+    ("testp", approximate::testp),
+    ("copysign", approximate::copysign),
     ("mul24", integer::mul24),
     ("mad24", integer::mad24),
     ("sad", integer::sad),
@@ -136,6 +153,15 @@ const TABLE: &[(&str, Decode)] = &[
     ("redux", shuffle::decode_reduce),
     ("elect", shuffle::decode_elect),
     ("activemask", shuffle::decode_active_mask),
+    // Comparison, selection, conversion, moves.
+    ("setp", compare::setp),
+    ("set", compare::set),
+    ("selp", compare::selp),
+    ("slct", compare::slct),
+    ("cvt", convert::cvt),
+    ("mov", mov::mov),
+    ("cvta", address_space::cvta),
+    ("isspacep", address_space::isspacep),
 ];
 
 /// Decodes an instruction of the table.

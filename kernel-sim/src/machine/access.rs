@@ -1,20 +1,12 @@
 //! Accesses of a warp to memory: which memory each lane means, every check, and what is counted.
 
-use std::ops::Range;
-
 use crate::counters::LineCounters;
 use crate::fault::{FaultKind, Trap};
 use crate::lanes::{Lanes, Row, WARP, WideRow};
-use crate::machine::{Access, Cx, Grid};
+use crate::machine::{Access, Cx, Grid, window};
 use crate::memory::{Agent, Allocation, Touch};
 use crate::ptx::Space;
 
-/// Generic addresses of shared memory.
-const SHARED_WINDOW: Range<u64> = 0x1_0000_0000..0x2_0000_0000;
-/// Generic addresses of local memory.
-const LOCAL_WINDOW: Range<u64> = 0x2_0000_0000..0x3_0000_0000;
-/// Generic addresses of the kernel's parameters.
-const PARAM_WINDOW: Range<u64> = 0x3_0000_0000..0x4_0000_0000;
 /// Where the rank of a CTA begins in a shared address: 0 is the own CTA, `r + 1` the one of rank `r`.
 const RANK_SHIFT: u32 = 24;
 
@@ -288,9 +280,9 @@ fn window_of(space: Space, address: u64) -> (Window, u64) {
         Space::Shared | Space::SharedCluster => (Window::Shared, address),
         Space::Local => (Window::Local, address),
         Space::Param => (Window::Param, address),
-        Space::Generic if SHARED_WINDOW.contains(&address) => (Window::Shared, address - SHARED_WINDOW.start),
-        Space::Generic if LOCAL_WINDOW.contains(&address) => (Window::Local, address - LOCAL_WINDOW.start),
-        Space::Generic if PARAM_WINDOW.contains(&address) => (Window::Param, address - PARAM_WINDOW.start),
+        Space::Generic if window::SHARED.contains(&address) => (Window::Shared, address - window::SHARED.start),
+        Space::Generic if window::LOCAL.contains(&address) => (Window::Local, address - window::LOCAL.start),
+        Space::Generic if window::PARAM.contains(&address) => (Window::Param, address - window::PARAM.start),
         Space::Generic => (Window::Global, address),
     }
 }

@@ -9,6 +9,7 @@ mod run;
 mod state;
 mod step;
 mod variables;
+pub(crate) mod window;
 
 pub use gpu::{Gpu, Kernel, Machine, Module};
 pub use launch::{Launch, LaunchError, Options};

@@ -256,7 +256,8 @@ impl Float for F64 {
 pub(crate) fn pack_f64(format: Format, value: f64, rounding: Rounding) -> Option<u64> {
     match Format::F64.unpack(value.to_bits()) {
         Unpacked::Finite { negative, significand, exponent } => Some(format.pack(negative, u128::from(significand), exponent, rounding)),
-        Unpacked::Infinite { negative } => Some(format.infinity() | if negative { format.sign_bit() } else { 0 }),
+        // So large that every format says infinity, whatever bits of it do not count.
+        Unpacked::Infinite { negative } => Some(format.pack(negative, 1, i32::from(i16::MAX), Rounding::NearestEven)),
         Unpacked::Nan => None,
     }
 }
@@ -346,7 +347,7 @@ mod tests {
     /// subnormal, and sums are ties.
     fn bits(format: Format) -> impl Strategy<Value = u64> {
         let top = format.infinity();
-        let fraction = format.fraction_bits();
+        let fraction = format.fraction_bits() as u32;
         let near = move |exponent: u64| {
             (any::<bool>(), 0..4u64, any::<u64>(), 0..3u32).prop_map(move |(negative, step, random, zeros)| {
                 let low = random & ((1 << fraction) - 1);

@@ -1,0 +1,216 @@
+//! `mov`: registers, numbers, addresses of variables, special registers; packing and unpacking: PTX ISA, 9.7.9.2 and 9.7.9.3.
+
+use crate::counters::Class;
+use crate::fault::Trap;
+use crate::instructions::lanewise::{Decoded, lanewise, mask, type_of};
+use crate::instructions::{Form, Instruction, Progress, Register, Unsupported, Value};
+use crate::lanes::{Row, WARP, WideRow};
+use crate::machine::Cx;
+use crate::ptx::{Operand, Type};
+
+const TYPES: [Type; 13] = [
+    Type::Pred,
+    Type::B16,
+    Type::B32,
+    Type::B64,
+    Type::B128,
+    Type::U16,
+    Type::U32,
+    Type::U64,
+    Type::S16,
+    Type::S32,
+    Type::S64,
+    Type::F32,
+    Type::F64,
+];
+
+/// `mov`
+pub(super) fn mov(form: &mut Form<'_>) -> Decoded {
+    let ty = type_of(form, &TYPES)?;
+    if let Some(Operand::Vector(parts)) = form.peek() {
+        return unpack(form, ty, parts.len());
+    }
+    let destination = form.destination(ty)?;
+    if let Some(Operand::Vector(parts)) = form.peek() {
+        return pack(form, ty, destination, parts.len());
+    }
+    let source = form.source(ty)?;
+    if ty == Type::B128 {
+        let sources = whole(source, ty);
+        return Ok(Box::new(Pack { destination, is_wide: true, sources, bits: 64 }));
+    }
+    // The address of a variable and a special register may have more bits than the type.
+    let mask = mask(ty.bits());
+    lanewise(Class::Integer, destination, [source], move |[a]| a & mask)
+}
+
+/// The type of one part of a vector that is as wide as `ty`.
+fn part(form: &Form<'_>, ty: Type, count: usize) -> Result<Type, Unsupported> {
+    let has_parts = matches!(ty, Type::B16 | Type::B32 | Type::B64 | Type::B128);
+    match (has_parts, ty.bits() as usize / count.max(1)) {
+        (true, 8) if count < 8 => Ok(Type::B8),
+        (true, 16) if count < 8 => Ok(Type::B16),
+        (true, 32) => Ok(Type::B32),
+        (true, 64) => Ok(Type::B64),
+        _ => Err(form.error(format!("`mov{ty}` has no vector of {count}"))),
+    }
+}
+
+fn pack(form: &mut Form<'_>, ty: Type, destination: Option<Register>, count: usize) -> Decoded {
+    let part = part(form, ty, count)?;
+    let parts = form.parts(count)?;
+    let sources = parts.into_iter().map(|operand| form.as_source(operand, part, false)).collect::<Result<_, _>>()?;
+    Ok(Box::new(Pack { destination, is_wide: ty == Type::B128, sources, bits: part.bits() }))
+}
+
+fn unpack(form: &mut Form<'_>, ty: Type, count: usize) -> Decoded {
+    let part = part(form, ty, count)?;
+    let parts = form.parts(count)?;
+    let destinations = parts.into_iter().map(|operand| form.as_destination(operand, part, false)).collect::<Result<_, _>>()?;
+    let source = form.source(ty)?;
+    Ok(Box::new(Unpack { destinations, sources: whole(source, ty), bits: part.bits() }))
+}
+
+/// The words of a value: two for `.b128`.
+fn whole(value: Value, ty: Type) -> Vec<Value> {
+    match value {
+        Value::Register(register) if ty == Type::B128 => vec![value, Value::Register(register.high())],
+        _ => vec![value],
+    }
+}
+
+/// Puts parts together, the first lowest.
+struct Pack {
+    destination: Option<Register>,
+    is_wide: bool,
+    sources: Vec<Value>,
+    /// Bits of a part.
+    bits: u32,
+}
+
+impl Instruction for Pack {
+    fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
+        let whole = gather(cx, &self.sources, self.bits)?;
+        cx.write(self.destination, &whole.map(|bits| bits as u64));
+        if self.is_wide {
+            cx.write(self.destination.map(Register::high), &whole.map(|bits| (bits >> 64) as u64));
+        }
+        Ok(Progress::Done)
+    }
+
+    fn class(&self) -> Class {
+        Class::Integer
+    }
+}
+
+/// Takes a value apart, lowest part first.
+struct Unpack {
+    destinations: Vec<Option<Register>>,
+    sources: Vec<Value>,
+    /// Bits of a part.
+    bits: u32,
+}
+
+impl Instruction for Unpack {
+    fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
+        let whole = gather(cx, &self.sources, 64)?;
+        for (place, destination) in self.destinations.iter().enumerate() {
+            let row: Row = whole.map(|bits| (bits >> (place as u32 * self.bits)) as u64 & mask(self.bits));
+            cx.write(*destination, &row);
+        }
+        Ok(Progress::Done)
+    }
+
+    fn class(&self) -> Class {
+        Class::Integer
+    }
+}
+
+fn gather(cx: &Cx<'_>, sources: &[Value], bits: u32) -> Result<WideRow, Trap> {
+    let mut whole: WideRow = [0; WARP];
+    for (place, source) in sources.iter().enumerate() {
+        let row = cx.read(*source)?;
+        for (bits_of_lane, part) in whole.iter_mut().zip(row) {
+            *bits_of_lane |= u128::from(part & mask(bits)) << (place as u32 * bits);
+        }
+    }
+    Ok(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::FaultKind;
+    use crate::instructions::harness::{Failure, Harness, refusal, with_registers};
+    use crate::ptx::Space;
+
+    #[test]
+    fn what_can_be_moved() {
+        let mut harness = with_registers();
+        harness.variable("tile", Space::Shared, 0x40);
+        harness.variable("table", Space::Global, 0x10_0000_0100);
+        for (text, name, expected) in [
+            ("mov.u32 %r0, -2;", "%r0", 0xffff_fffe),
+            ("mov.f32 %r0, 0f3F800000;", "%r0", 0x3f80_0000),
+            ("mov.f64 %d0, 1.5;", "%d0", 1.5f64.to_bits()),
+            ("mov.u32 %r0, %tid.x;", "%r0", 5),
+            ("mov.u32 %r0, tile;", "%r0", 0x40),
+            ("mov.u64 %d0, tile+8;", "%d0", 0x48),
+            ("mov.u64 %d0, table;", "%d0", 0x10_0000_0100),
+            ("mov.b16 %h0, 0x3c00;", "%h0", 0x3c00),
+            ("mov.u32 %r0, %lanemask_gt;", "%r0", 0xffff_ffc0),
+        ] {
+            harness.run(text).unwrap();
+            assert_eq!(harness.value(name)[5], expected, "{text}");
+        }
+        harness.define("%p1", Type::Pred, |lane| (lane % 2) as u64);
+        harness.run("mov.pred %p0, %p1;").unwrap();
+        assert_eq!(harness.value("%p0")[..3], [0, 1, 0]);
+    }
+
+    #[test]
+    fn packing_and_unpacking() {
+        let mut harness = with_registers();
+        harness.define("%r1", Type::B32, |lane| 0x1111_0000 + lane as u64);
+        harness.define("%r2", Type::B32, |_| 0x2222_3333);
+        harness.run("mov.b64 %d0, {%r1, %r2};").unwrap();
+        assert_eq!(harness.value("%d0")[3], 0x2222_3333_1111_0003);
+        harness.run("mov.b64 {%h1, _, %h3, %h4}, %d0;").unwrap();
+        assert_eq!(["%h1", "%h3", "%h4"].map(|name| harness.value(name)[3]), [3, 0x3333, 0x2222]);
+        harness.run("mov.b32 %r3, {%h4, %h1};").unwrap();
+        assert_eq!(harness.value("%r3")[3], 0x0003_2222);
+        harness.run("mov.b128 %q1, {%d0, %d0};").unwrap();
+        harness.run("mov.b128 %q2, %q1;").unwrap();
+        harness.run("mov.b128 {%d5, %d6}, %q2;").unwrap();
+        assert_eq!((harness.value("%d5")[9], harness.value("%d6")[9]), (harness.value("%d0")[9], harness.value("%d0")[9]));
+        harness.run("mov.b128 {%r4, %r5, %r6, %r7}, %q2;").unwrap();
+        assert_eq!(harness.value("%r7")[9], 0x2222_3333);
+        harness.run("mov.b32 {%b0, %b1, %b2, %b3}, %r2;").unwrap();
+        assert_eq!(harness.value("%b3")[0], 0x22);
+    }
+
+    #[test]
+    fn a_register_that_nobody_wrote_is_not_moved() {
+        let mut harness = Harness::new();
+        harness.declare("%r1", Type::B32);
+        harness.declare("%r2", Type::B32);
+        let Err(Failure::Trap(0, kind)) = harness.run("mov.u32 %r1, %r2;") else { panic!("it was moved") };
+        assert_eq!(kind, FaultKind::UninitialisedRegister { register: "%r2".to_owned() });
+    }
+
+    #[test]
+    fn forms_that_ptx_lacks_are_refused() {
+        for text in [
+            "mov.f16 %h0, %h1;",
+            "mov.b8 %b0, %b1;",
+            "mov.u32 %r0, %d1;",
+            "mov.b64 %d0, {%r1, %r2, %r3};",
+            "mov.f64 %d0, {%r1, %r2};",
+            "mov.b64 {%r1, %r2}, %r3;",
+            "mov.u32 %r0, nothing;",
+            "mov.rn.f32 %r0, %r1;",
+        ] {
+            assert!(refusal(text).is_some(), "{text}");
+        }
+    }
+}
