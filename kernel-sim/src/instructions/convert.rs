@@ -199,7 +199,7 @@ fn round<To: Float>(value: f64, rounding: Rounding) -> u64 {
 fn nan<To: Float, From: Float>(a: u64, flushes: bool) -> u64 {
     if From::BITS == 64 || To::BITS == 64 {
         let a = if flushes && From::BITS == 32 { From::nan(&[a]) } else { a };
-        let (from, to) = (From::FORMAT.fraction_bits() as u32, To::FORMAT.fraction_bits() as u32);
+        let (from, to) = (From::FORMAT.fraction_bits(), To::FORMAT.fraction_bits());
         let fraction = a & mask(from);
         let fraction = if to > from { fraction << (to - from) } else { fraction >> (from - to) };
         let sign = if a & From::SIGN != 0 { To::SIGN } else { 0 };

@@ -347,7 +347,7 @@ mod tests {
     /// subnormal, and sums are ties.
     fn bits(format: Format) -> impl Strategy<Value = u64> {
         let top = format.infinity();
-        let fraction = format.fraction_bits() as u32;
+        let fraction = format.fraction_bits();
         let near = move |exponent: u64| {
             (any::<bool>(), 0..4u64, any::<u64>(), 0..3u32).prop_map(move |(negative, step, random, zeros)| {
                 let low = random & ((1 << fraction) - 1);
