@@ -164,7 +164,9 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said() {
-        for (text, part) in [("f31:4", "no type"), ("f32", "TYPE=VALUE"), ("u8=300", "no `u8`"), ("f32:x", "no number"), ("f32:4=two", "@FILE")] {
+        for (text, part) in
+            [("f31:4", "no type"), ("f32", "TYPE=VALUE"), ("u8=300", "no `u8`"), ("f32:x", "no number"), ("f32:4=two", "@FILE")]
+        {
             let error = text.parse::<Argument>().unwrap_err();
             assert!(error.contains(part), "{text}: {error}");
         }

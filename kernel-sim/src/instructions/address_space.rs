@@ -8,26 +8,20 @@
 //! | local | `0x2_0000_0000 +` offset |
 //! | kernel parameters | `0x3_0000_0000 +` offset |
 
-use std::ops::Range;
-
 use crate::counters::Class;
 use crate::fault::Trap;
 use crate::instructions::lanewise::{Decoded, lanewise, type_of};
 use crate::instructions::{Form, Instruction, Progress, Register, Unsupported, Value};
-use crate::machine::Cx;
+use crate::machine::{Cx, window};
 use crate::ptx::{Space, Type};
-
-const SHARED_WINDOW: Range<u64> = 0x1_0000_0000..0x2_0000_0000;
-const LOCAL_WINDOW: Range<u64> = 0x2_0000_0000..0x3_0000_0000;
-const PARAM_WINDOW: Range<u64> = 0x3_0000_0000..0x4_0000_0000;
 
 /// Where a space begins in the generic one.
 fn start(form: &Form<'_>, space: Space) -> Result<u64, Unsupported> {
     match space {
         Space::Global | Space::Const => Ok(0),
-        Space::Shared | Space::SharedCluster => Ok(SHARED_WINDOW.start),
-        Space::Local => Ok(LOCAL_WINDOW.start),
-        Space::Param => Ok(PARAM_WINDOW.start),
+        Space::Shared | Space::SharedCluster => Ok(window::SHARED.start),
+        Space::Local => Ok(window::LOCAL.start),
+        Space::Param => Ok(window::PARAM.start),
         Space::Generic => Err(form.error(format!("`{}` needs a state space", form.opcode()))),
     }
 }
@@ -81,16 +75,16 @@ impl Instruction for IsSpace {
 
 /// Is the generic address in that space? `own` is the number of the own CTA in an address.
 fn is_in(space: Space, address: u64, own: u64) -> bool {
-    let is_shared = SHARED_WINDOW.contains(&address);
+    let is_shared = window::SHARED.contains(&address);
     match space {
         Space::SharedCluster => is_shared,
         Space::Shared => {
-            let cta = (address - if is_shared { SHARED_WINDOW.start } else { 0 }) >> 24;
+            let cta = (address - if is_shared { window::SHARED.start } else { 0 }) >> 24;
             is_shared && (cta == 0 || cta == own)
         }
-        Space::Local => LOCAL_WINDOW.contains(&address),
-        Space::Param => PARAM_WINDOW.contains(&address),
-        _ => !(SHARED_WINDOW.start..PARAM_WINDOW.end).contains(&address),
+        Space::Local => window::LOCAL.contains(&address),
+        Space::Param => window::PARAM.contains(&address),
+        _ => !(window::SHARED.start..window::PARAM.end).contains(&address),
     }
 }
 
