@@ -164,6 +164,7 @@ impl Instruction for Copy {
         let values = load(cx, &sources, &sizes)?;
         let line = cx.line;
         cx.cluster.counters.at(line).shared.record_store(cx.lanes, &targets, self.bytes);
+        cx.cluster.counters.asynchronous(line, u64::from(cx.lanes.count() * self.bytes));
         for lane in cx.lanes {
             store(cx, lane, targets[lane], self.bytes, values[lane]).map_err(|kind| Trap::new(lane, kind))?;
         }
