@@ -300,9 +300,15 @@ mod tests {
     #[test]
     fn vectors_and_wide_values_keep_their_order() {
         let mut harness = harness();
-        ["%a", "%b", "%c", "%d"].map(|name| harness.declare(name, Type::B32));
-        ["%h0", "%h1"].map(|name| harness.declare(name, Type::B16));
-        ["%x", "%y"].map(|name| harness.declare(name, Type::B64));
+        for name in ["%a", "%b", "%c", "%d"] {
+            harness.declare(name, Type::B32);
+        }
+        for name in ["%h0", "%h1"] {
+            harness.declare(name, Type::B16);
+        }
+        for name in ["%x", "%y"] {
+            harness.declare(name, Type::B64);
+        }
         harness.declare("%q", Type::B128);
         run(&mut harness, "ld.global.b128 %q, [%g];");
         run(&mut harness, "st.shared.b128 [%s], %q;");
@@ -334,7 +340,9 @@ mod tests {
     #[test]
     fn faults_name_the_lane_and_the_address() {
         let mut harness = harness();
-        ["%a", "%b", "%c", "%d"].map(|name| harness.declare(name, Type::B32));
+        for name in ["%a", "%b", "%c", "%d"] {
+            harness.declare(name, Type::B32);
+        }
         let misaligned = harness.run("ld.global.v4.b32 {%a, %b, %c, %d}, [%g+4];");
         assert!(matches!(misaligned, Err(Failure::Trap(0, FaultKind::Misaligned { alignment: 16, .. }))), "{misaligned:?}");
         let outside = harness.run("ld.global.v4.b32 {%a, %b, %c, %d}, [%g+16];");
