@@ -123,7 +123,7 @@ fn decode_arrive(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupporte
 fn decode_copy(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
     let level1 = form.one_of(&[("ca", true), ("cg", false)]);
     let level1 = level1.ok_or_else(|| form.error("`cp.async` needs a cache operator: `.ca` or `.cg`"))?;
-    if !(form.flag("shared") || form.flag("shared::cta")) || !form.flag("global") {
+    if form.has(&["shared::cluster"]) || form.space() != Space::Shared || !form.flag("global") {
         return Err(form.error("`cp.async` copies to `.shared` from `.global`"));
     }
     let hints = hints::take(form, Space::Global, Allowed { operators: &[], level1: false, prefetch: true })?;

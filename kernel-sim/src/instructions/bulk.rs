@@ -2,6 +2,8 @@
 //! Instructions: Bulk copy").
 
 mod groups;
+#[cfg(test)]
+mod tests;
 mod transfer;
 
 pub(crate) use groups::BulkGroups;
