@@ -48,6 +48,7 @@ pub(crate) use wgmma::{Matrices, Warpgroups};
 pub(crate) use async_copy::Copies;
 pub(crate) use barrier_state::{Barriers, ClusterBarrier, exited};
 pub(crate) use form::{Address, Form, Register, Special, Unsupported, Value};
+pub(crate) use ordering::{Fences, Published};
 
 use crate::counters::Class;
 use crate::fault::{FaultKind, Trap};
