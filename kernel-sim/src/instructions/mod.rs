@@ -144,6 +144,7 @@ const TABLE: &[(&str, Decode)] = &[
     ("atom", atomic::decode_atomic),
     ("red", atomic::decode_reduction),
     ("mma", matrix::decode_mma),
+    ("wmma", matrix::decode_wmma),
     ("ldmatrix", matrix::decode_ldmatrix),
     ("stmatrix", matrix::decode_stmatrix),
     ("movmatrix", matrix::decode_movmatrix),
