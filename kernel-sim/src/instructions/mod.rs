@@ -168,6 +168,7 @@ const TABLE: &[(&str, Decode)] = &[
     ("cp", bulk::decode_copy),
     // Lanes of a warp.
     ("mma", matrix::decode_mma),
+    ("wmma", matrix::decode_wmma),
     ("ldmatrix", matrix::decode_ldmatrix),
     ("stmatrix", matrix::decode_stmatrix),
     ("movmatrix", matrix::decode_movmatrix),
