@@ -120,9 +120,15 @@ fn a_reduction_combines_each_element() {
     harness.run("cp.async.bulk.wait_group 0;").unwrap();
     assert_eq!([0, 4, 8, 12].map(|at| word(&memory, address + at)), [100, 1, 5, 3]);
     let refused = |text: &str| refusal(&format!("cp.reduce.async.bulk.{text} [%d0], [%r0], 16;"));
-    assert_eq!(refused("global.shared::cta.bulk_group.add.f16"), Some("`.noftz` belongs to `.add` of `.f16` and `.bf16`, which has to have it".to_owned()));
+    assert_eq!(
+        refused("global.shared::cta.bulk_group.add.f16"),
+        Some("`.noftz` belongs to `.add` of `.f16` and `.bf16`, which has to have it".to_owned())
+    );
     assert_eq!(refused("global.shared::cta.bulk_group.min.f32"), Some("this reduction has no type `.f32`".to_owned()));
-    assert_eq!(refused("shared::cluster.global.bulk_group.add.u32"), Some("a bulk copy can not go to `.shared::cluster` from `.global`".to_owned()));
+    assert_eq!(
+        refused("shared::cluster.global.bulk_group.add.u32"),
+        Some("a bulk copy can not go to `.shared::cluster` from `.global`".to_owned())
+    );
 }
 
 /// A tensor of 8 rows of 32 words, and a box of 4 rows of 8 words.
@@ -154,7 +160,9 @@ fn a_box_partly_outside_reads_zeros_and_counts_in_full() {
     let (mut harness, _memory) = with_map(Swizzle::None);
     harness.run("mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 128;").unwrap();
     harness.define("%r1", crate::ptx::Type::B32, |_| 28);
-    harness.run("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [tile], [%d2, {%r1, 6}], [bar];").unwrap();
+    harness
+        .run("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [tile], [%d2, {%r1, 6}], [bar];")
+        .unwrap();
     complete(&mut harness).unwrap();
     assert_eq!(harness.run(WAIT), Ok(Progress::Done));
     let mut row = |row: u32| {
@@ -215,5 +223,8 @@ fn what_is_no_tensor_map_is_refused() {
     assert_eq!(run(&format!("{copy} [tile], [%d1, {{0, 0}}], [bar];")), "these 128 bytes are no tensor map");
     assert_eq!(run(&format!("{copy} [tile+64], [%d2, {{0, 0}}], [bar];")), "shared address 0x440 is not a multiple of 128");
     assert_eq!(run(&format!("{copy} [tile], [%d2, {{0, 0, 0}}], [bar];")), "2 coordinates are wanted, not 3");
-    assert_eq!(run(&format!("{} [tile], [%d2, {{0}}], [bar];", copy.replace("2d", "1d"))), "the tensor map has 2 dimensions, and the instruction 1");
+    assert_eq!(
+        run(&format!("{} [tile], [%d2, {{0}}], [bar];", copy.replace("2d", "1d"))),
+        "the tensor map has 2 dimensions, and the instruction 1"
+    );
 }
