@@ -1,9 +1,12 @@
-//! The devices that every test runs on: each is a column of trials, `cpu::masks::scalar_mask`, `sim::masks::scalar_mask` and so on.
+//! The devices that every test runs on: each is a column of trials, named as `Device::parse` reads it: `cpu::masks::scalar_mask`,
+//! `sim::masks::scalar_mask`, which is the best target simulated, `sim:sm_80::masks::scalar_mask` and `cuda::masks::scalar_mask`.
 //!
-//! The simulated GPU is of the best target; `GALATEA_SIM=sm_80` names another. A GPU that is not there is a column of skipped trials.
+//! A GPU that is not there is a column of skipped trials.
 
 use galatea::prelude::*;
 use libtest_mimic::{Failed, Trial};
+
+const NAMES: [&str; 4] = ["cpu", "sim", "sim:sm_80", "cuda"];
 
 /// A device, or why its trials are skipped, under the name that its trials begin with.
 pub(crate) struct Column {
@@ -11,22 +14,17 @@ pub(crate) struct Column {
     device: std::result::Result<Device, &'static str>,
 }
 
-/// The CPU, the simulated GPU and the first CUDA GPU.
-pub(crate) fn columns() -> [Column; 3] {
-    let simulated = match std::env::var("GALATEA_SIM") {
-        Ok(target) => Device::parse(&format!("sim:{target}")),
-        Err(_) => Device::parse("sim"),
-    };
-    let cuda = match Device::cuda(0) {
-        Ok(device) => Ok(device),
-        Err(Error::NoDriver | Error::NoDevice { .. }) => Err("skipped: no GPU"),
-        Err(error) => panic!("{error}"),
-    };
-    [
-        Column { name: "cpu", device: Ok(Device::cpu()) },
-        Column { name: "sim", device: Ok(simulated.unwrap_or_else(|error| panic!("{error}"))) },
-        Column { name: "cuda", device: cuda },
-    ]
+/// The CPU, the simulated GPUs, whose warps take turns in an order that the seed picks, and the first CUDA GPU.
+pub(crate) fn columns(seed: u64) -> [Column; NAMES.len()] {
+    NAMES.map(|name| {
+        let device = match Device::parse(name) {
+            Ok(device) => Ok(device),
+            Err(Error::NoDriver | Error::NoDevice { .. }) => Err("skipped: no GPU"),
+            Err(error) => panic!("{error}"),
+        };
+        device.iter().for_each(|device| device.set_sim_seed(seed));
+        Column { name, device }
+    })
 }
 
 impl Column {

@@ -1,4 +1,4 @@
-//! Every elementwise op on every element type that it takes, and every cast, as a kernel of its own: on the CPU, on a simulated GPU,
+//! Every elementwise op on every element type that it takes, and every cast, as a kernel of its own: on the CPU, on simulated GPUs,
 //! and on a GPU where there is one, against the op's meaning on one element. Math functions are held to their bounds in ulp against `f64`. Where there is
 //! an assembler, the PTX of each goes through it.
 
@@ -141,7 +141,7 @@ fn check(case: &Case, device: &Device) -> Result<(), Failed> {
 
 fn main() {
     let arguments = Arguments::from_args();
-    let columns = devices::columns();
+    let columns = devices::columns(0);
     let mut trials = Vec::new();
     for case in cases() {
         let case = std::sync::Arc::new(case);

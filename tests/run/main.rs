@@ -1,4 +1,4 @@
-//! Kernels as a user writes them, run on the CPU, on a simulated GPU and on the first GPU, against references that know nothing of the
+//! Kernels as a user writes them, run on the CPU, on simulated GPUs and on the first GPU, against references that know nothing of the
 //! compiler.
 //!
 //! Every test is one trial a device: `cpu::masks::scalar_mask`, `sim::masks::scalar_mask`, `cuda::masks::scalar_mask`. Inputs are fresh in every run; a failure
@@ -55,7 +55,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
 fn main() {
     let arguments = Arguments::from_args();
     let seed = seed();
-    let columns = devices::columns();
+    let columns = devices::columns(seed);
     let mut trials = Vec::new();
     for (module, tests) in modules() {
         for (name, test) in tests {

@@ -6,16 +6,17 @@
 //!
 //! [`FaultKind::PendingAsync`]: crate::fault::FaultKind::PendingAsync
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use crate::counters::Class;
 use crate::fault::{FaultKind, Trap};
 use crate::instructions::hints::{self, Allowed};
-use crate::instructions::{Address, Form, Instruction, Progress, Unsupported, Value};
+use crate::instructions::{Address, Form, Instruction, Progress, Unsupported, Value, async_access, mbarrier};
 use crate::lanes::{Lanes, Row, WARP, WideRow};
-use crate::machine::{Access, Cluster, Cx, Issuer, Place};
-use crate::memory::{Agent, Operation, Proxy, Queue, Touch};
+use crate::machine::{Access, AsyncOperation, Cluster, Cx, Grid, InFlight, Issuer, Place};
+use crate::memory::{Agent, Operation, Proxy, Queue, Stamp, Touch};
 use crate::ptx::{Operand, Space, Type};
 
 /// Copies of a warp's threads that were not waited for.
@@ -30,6 +31,8 @@ struct LaneCopies {
     open: Vec<Flying>,
     /// Committed, the oldest first. A group may be empty.
     groups: VecDeque<Vec<Flying>>,
+    /// How many mbarriers followed copies so far.
+    arrivals: u64,
 }
 
 /// A copy in flight.
@@ -69,6 +72,22 @@ struct Wait {
     is_all: bool,
 }
 
+/// `cp.async.mbarrier.arrive`
+struct Arrive {
+    address: Address,
+    /// Does the phase wait for one arrival more because of it? Not with `.noinc`.
+    is_counted: bool,
+}
+
+/// An arrival at an mbarrier once these copies are done.
+struct Arriving {
+    /// It is that one of the thread.
+    number: u64,
+    copies: Vec<Flying>,
+    mbarrier: async_access::Place,
+    stamp: Stamp,
+}
+
 /// Decodes `cp`.
 pub(crate) fn decode(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
     if !form.flag("async") {
@@ -83,7 +102,22 @@ pub(crate) fn decode(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupp
     if form.flag("wait_group") {
         return Ok(Box::new(Wait { allowed: form.immediate()? as usize, is_all: false }));
     }
+    if form.flag("mbarrier") {
+        return decode_arrive(form);
+    }
     decode_copy(form)
+}
+
+fn decode_arrive(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
+    if !form.flag("arrive") {
+        return Err(form.error("`cp.async.mbarrier` is always `cp.async.mbarrier.arrive`"));
+    }
+    let is_counted = !form.flag("noinc");
+    let space = if form.flag("shared") || form.flag("shared::cta") { Space::Shared } else { Space::Generic };
+    if form.ty()? != Type::B64 {
+        return Err(form.error("an mbarrier is a `.b64`"));
+    }
+    Ok(Box::new(Arrive { address: form.address(space)?, is_counted }))
 }
 
 fn decode_copy(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
@@ -237,6 +271,9 @@ impl Instruction for Wait {
             if self.is_all {
                 done.append(&mut copies.open);
             }
+            // Copies that an mbarrier follows are older than these. The arrival itself stays in flight.
+            let issuer = cx.issuer(lane);
+            done.splice(..0, followed(cx.cluster, issuer, u64::MAX));
             if let Some(last) = arrive(cx.cluster, &done) {
                 // Copies of a thread are done in order, so who knows of the last one knows of all.
                 let stamp = last.operation.done();
@@ -251,10 +288,209 @@ impl Instruction for Wait {
     }
 }
 
+impl Instruction for Arrive {
+    fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
+        let addresses = cx.addresses(self.address)?;
+        for lane in cx.lanes {
+            let place = async_access::shared_place(cx, lane, self.address.space, addresses[lane], 8, 8)?;
+            let trap = |kind| Trap::new(lane, kind);
+            mbarrier::check_issue(cx, lane, place).map_err(trap)?;
+            if self.is_counted {
+                mbarrier::add_pending(cx.cluster, place).map_err(trap)?;
+            }
+            let issuer = cx.issuer(lane);
+            let own = &mut cx.warp.copies.lanes[lane];
+            // The groups stay, empty: a later `wait_group` still counts them.
+            let mut copies: Vec<Flying> = own.groups.iter_mut().flat_map(std::mem::take).collect();
+            copies.append(&mut own.open);
+            // It is the copies that arrive, not the thread: what else the thread did is not released.
+            let stamp = copies.last().map_or_else(Stamp::default, |last| last.operation.done());
+            own.arrivals += 1;
+            let operation = Box::new(Arriving { number: own.arrivals, copies, mbarrier: place, stamp });
+            cx.cluster.in_flight.push_back(InFlight { issuer, operation });
+        }
+        Ok(Progress::Done)
+    }
+
+    fn class(&self) -> Class {
+        Class::Barrier
+    }
+}
+
+impl AsyncOperation for Arriving {
+    fn complete(&mut self, cluster: &mut Cluster, _: &Grid, issuer: Issuer) -> Result<(), Trap> {
+        // All earlier copies of the thread are done too.
+        let earlier = followed(cluster, issuer, self.number);
+        arrive(cluster, &earlier);
+        arrive(cluster, &self.copies);
+        mbarrier::arrive_later(cluster, self.mbarrier, &self.stamp).map_err(|kind| Trap::new(issuer.lane, kind))
+    }
+
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+/// Takes the copies of a thread that its mbarriers before that one follow.
+fn followed(cluster: &mut Cluster, issuer: Issuer, before: u64) -> Vec<Flying> {
+    let is_own = |other: Issuer| (other.rank, other.warp, other.lane) == (issuer.rank, issuer.warp, issuer.lane);
+    let own = cluster.in_flight.iter_mut().filter(|flying| is_own(flying.issuer));
+    let arrivals = own.filter_map(|flying| flying.operation.as_any().downcast_mut::<Arriving>());
+    arrivals.filter(|arriving| arriving.number < before).flat_map(|arriving| std::mem::take(&mut arriving.copies)).collect()
+}
+
 /// Copies are done: their destinations may be touched. Gives the last of them.
 fn arrive<'a>(cluster: &mut Cluster, copies: &'a [Flying]) -> Option<&'a Flying> {
     for copy in copies {
         cluster.ctas[copy.rank].shared.clear_pending(copy.range.clone(), copy.owner);
     }
     copies.last()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fault::FaultKind;
+    use crate::instructions::harness::{Failure, Harness};
+    use crate::memory::GlobalMemory;
+    use crate::ptx::{Space, Type};
+
+    /// 512 bytes of global memory at `%src`, 16 for each lane, that count from 0; and 512 of shared memory, written, at `%dst`.
+    fn harness() -> Harness {
+        let memory = GlobalMemory::new(1 << 20);
+        let address = memory.allocate(512).expect("there is room");
+        memory.write(address, &(0..128u32).flat_map(u32::to_le_bytes).collect::<Vec<u8>>()).expect("it is allocated");
+        let mut harness = Harness::new();
+        harness.grid.global = memory.view();
+        harness.define("%src", Type::U64, |lane| address + 16 * lane as u64);
+        harness.define("%dst", Type::U32, |lane| 16 * lane as u64);
+        harness.define("%size", Type::U32, |lane| lane as u64 % 17);
+        harness.define("%ignore", Type::Pred, |lane| lane as u64 % 2);
+        ["%a", "%b", "%c", "%d"].map(|name| harness.declare(name, Type::U32));
+        run(&mut harness, "st.shared.v4.u32 [%dst], {-1, -1, -1, -1};");
+        harness
+    }
+
+    fn run(harness: &mut Harness, text: &str) {
+        if let Err(failure) = harness.run(text) {
+            panic!("{text} {failure:?}");
+        }
+    }
+
+    /// The four words that each lane finds.
+    fn words(harness: &mut Harness) -> Vec<[u64; 4]> {
+        run(harness, "ld.shared.v4.u32 {%a, %b, %c, %d}, [%dst];");
+        let [a, b, c, d] = ["%a", "%b", "%c", "%d"].map(|name| harness.value(name));
+        (0..32).map(|lane| [a[lane], b[lane], c[lane], d[lane]]).collect()
+    }
+
+    fn is_pending(harness: &mut Harness) -> bool {
+        match harness.run("ld.shared.u32 %a, [%dst];") {
+            Ok(_) => false,
+            Err(Failure::Trap(0, FaultKind::PendingAsync { space: Space::Shared, address: 0, .. })) => true,
+            Err(failure) => panic!("{failure:?}"),
+        }
+    }
+
+    #[test]
+    fn a_copy_is_there_after_its_wait() {
+        let mut harness = harness();
+        run(&mut harness, "cp.async.cg.shared.global [%dst], [%src], 16;");
+        assert!(is_pending(&mut harness));
+        // It belongs to no group yet, so a wait for all groups is none for it.
+        run(&mut harness, "cp.async.wait_group 0;");
+        assert!(is_pending(&mut harness));
+        run(&mut harness, "cp.async.commit_group;");
+        assert!(is_pending(&mut harness));
+        run(&mut harness, "cp.async.wait_group 1;");
+        assert!(is_pending(&mut harness));
+        run(&mut harness, "cp.async.wait_group 0;");
+        let expected: Vec<_> = (0..32).map(|lane| [0, 1, 2, 3].map(|word| 4 * lane + word)).collect();
+        assert_eq!(words(&mut harness), expected);
+    }
+
+    #[test]
+    fn a_wait_leaves_the_youngest_groups() {
+        let mut harness = harness();
+        run(&mut harness, "cp.async.ca.shared.global [%dst], [%src], 4;");
+        run(&mut harness, "cp.async.commit_group;");
+        run(&mut harness, "cp.async.ca.shared.global [%dst+4], [%src+4], 4;");
+        run(&mut harness, "cp.async.commit_group;");
+        // An empty group counts.
+        run(&mut harness, "cp.async.commit_group;");
+        run(&mut harness, "cp.async.wait_group 2;");
+        assert!(!is_pending(&mut harness));
+        assert!(harness.run("ld.shared.u32 %a, [%dst+4];").is_err());
+        run(&mut harness, "cp.async.wait_group 1;");
+        assert_eq!(words(&mut harness)[1], [4, 5, 0xffff_ffff, 0xffff_ffff]);
+    }
+
+    #[test]
+    fn wait_all_waits_for_copies_without_a_group() {
+        let mut harness = harness();
+        run(&mut harness, "cp.async.ca.shared.global [%dst], [%src], 8;");
+        run(&mut harness, "cp.async.wait_all;");
+        assert_eq!(words(&mut harness)[2], [8, 9, 0xffff_ffff, 0xffff_ffff]);
+    }
+
+    #[test]
+    fn bytes_that_are_not_read_are_zero() {
+        let mut harness = harness();
+        run(&mut harness, "cp.async.cg.shared.global [%dst], [%src], 16, %size;");
+        run(&mut harness, "cp.async.wait_all;");
+        let found = words(&mut harness);
+        for (lane, found) in (0..32).zip(found) {
+            let mut bytes: Vec<u8> = (4 * lane..4 * lane + 4).flat_map(u32::to_le_bytes).collect();
+            bytes[lane as usize % 17..].fill(0);
+            let word = |word: usize| u64::from(u32::from_le_bytes(std::array::from_fn(|byte| bytes[4 * word + byte])));
+            assert_eq!(found, [0, 1, 2, 3].map(word), "lane {lane}");
+        }
+        run(&mut harness, "cp.async.ca.shared.global [%dst], [%src], 4, %ignore;");
+        run(&mut harness, "cp.async.wait_all;");
+        let found = words(&mut harness);
+        assert_eq!([found[6][0], found[7][0]], [24, 0]);
+    }
+
+    #[test]
+    fn a_source_that_is_not_read_may_be_anywhere() {
+        let mut harness = harness();
+        harness.define("%src", Type::U64, |_| 0x16);
+        run(&mut harness, "cp.async.cg.shared.global [%dst], [%src], 16, 0;");
+        let outside = harness.run("cp.async.ca.shared.global [%dst], [%src+2], 8, 4;");
+        assert!(matches!(outside, Err(Failure::Trap(0, FaultKind::OutOfBounds { space: Space::Global, .. }))), "{outside:?}");
+        let odd = harness.run("cp.async.ca.shared.global [%dst], [%src], 4;");
+        assert!(matches!(odd, Err(Failure::Trap(0, FaultKind::Misaligned { space: Space::Global, .. }))), "{odd:?}");
+        harness.define("%size", Type::U32, |_| 17);
+        assert!(matches!(
+            harness.run("cp.async.cg.shared.global [%dst], [%src], 16, %size;"),
+            Err(Failure::Trap(0, FaultKind::Illegal { .. }))
+        ));
+    }
+
+    #[test]
+    fn two_copies_to_one_place_are_a_race() {
+        let mut harness = harness();
+        run(&mut harness, "cp.async.cg.shared.global [%dst], [%src], 16;");
+        let again = harness.run("cp.async.cg.shared.global [%dst], [%src], 16;");
+        assert!(matches!(again, Err(Failure::Trap(0, FaultKind::SharedRace { .. }))), "{again:?}");
+    }
+
+    #[test]
+    fn an_mbarrier_follows_the_copies_before_it() {
+        let mut harness = harness();
+        harness.define("%phase", Type::U32, |_| 0);
+        harness.declare("%done", Type::Pred);
+        harness.lanes = crate::lanes::Lanes::of(0);
+        run(&mut harness, "mbarrier.init.shared.b64 [1024], 1;");
+        run(&mut harness, "cp.async.ca.shared.global [%dst], [%src+4], 4;");
+        run(&mut harness, "cp.async.mbarrier.arrive.noinc.shared.b64 [1024];");
+        assert!(is_pending(&mut harness));
+        run(&mut harness, "mbarrier.test_wait.parity.shared.b64 %done, [1024], %phase;");
+        assert_eq!(harness.value("%done")[0], 0);
+        let mut flying = harness.cluster.in_flight.pop_front().expect("the arrival is in flight");
+        flying.operation.complete(&mut harness.cluster, &harness.grid, flying.issuer).expect("there is an mbarrier");
+        run(&mut harness, "mbarrier.test_wait.parity.shared.b64 %done, [1024], %phase;");
+        assert_eq!(harness.value("%done")[0], 1);
+        run(&mut harness, "ld.shared.u32 %a, [%dst];");
+        assert_eq!(harness.value("%a")[0], 1);
+    }
 }

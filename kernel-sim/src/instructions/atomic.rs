@@ -295,6 +295,7 @@ fn halves(ty: Type, a: u64, b: u64, each: impl Fn(Type, u16, u16) -> u16) -> u64
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::instructions::harness::Harness;
 
     fn of(operation: Reduction, ty: Type, old: u64, operand: u64) -> u64 {
         apply(operation, ty, u128::from(old), u128::from(operand), 0, true) as u64
@@ -338,5 +339,26 @@ mod tests {
         assert_eq!(of(Reduction::Min, Type::F16x2, 0x7e00_0000, 0x3c00_8000), 0x3c00_8000);
         assert_eq!(of(Reduction::Max, Type::Bf16, 0x8000, 0x0000), 0);
         assert_eq!(of(Reduction::Max, Type::Bf16, 0x7fc0, 0xffc1), 0x7fff);
+    }
+
+    /// All lanes count on one word, after it was 5: each finds what the lanes before it left.
+    #[test]
+    fn lanes_take_turns() {
+        let mut harness = Harness::new();
+        for (name, ty) in [("%old", Type::U32), ("%seen", Type::U32)] {
+            harness.declare(name, ty);
+        }
+        harness.define("%lane", Type::U32, |lane| lane as u64);
+        let mut run = |text: &str| harness.run(text).unwrap_or_else(|failure| panic!("{text} {failure:?}"));
+        run("st.volatile.shared.u32 [64], 5;");
+        run("atom.shared.add.u32 %old, [64], %lane;");
+        run("red.shared.max.u32 [64], 7;");
+        run("ld.volatile.shared.u32 %seen, [64];");
+        run("atom.shared.cas.b32 _, [64], 501, %lane;");
+        run("atom.shared.exch.b32 %seen, [64], %lane;");
+        let expected: Row = std::array::from_fn(|lane| 5 + (lane * lane.saturating_sub(1) / 2) as u64);
+        assert_eq!(harness.value("%old"), expected);
+        // `cas` of lane 0 finds 5 + 31 * 32 / 2, and leaves 0; then each lane finds what the one before it put there.
+        assert_eq!(harness.value("%seen"), std::array::from_fn(|lane| lane.saturating_sub(1) as u64));
     }
 }

@@ -29,6 +29,8 @@ pub(crate) mod harness;
 mod hints;
 mod integer;
 pub(crate) mod lanewise;
+#[cfg(test)]
+mod legality;
 mod logic;
 mod matrix;
 mod mbarrier;

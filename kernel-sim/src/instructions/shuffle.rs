@@ -77,6 +77,9 @@ pub(crate) fn decode_shuffle(form: &mut Form<'_>) -> Result<Box<dyn Instruction>
         return Err(form.error("`shfl` moves a `.b32`"));
     }
     let destinations = form.destination_pair(Type::B32, Type::Pred)?;
+    if destinations[0].is_none() {
+        return Err(form.error("`shfl` needs a register to write"));
+    }
     let source = form.source(Type::B32)?;
     let kind = Kind::Shuffle { mode, distance: form.source(Type::B32)?, bounds: form.source(Type::B32)? };
     Ok(Box::new(Exchange { kind, destinations, source, members: form.source(Type::B32)? }))
