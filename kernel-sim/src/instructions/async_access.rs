@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::Value;
 use crate::fault::{FaultKind, Trap};
 use crate::machine::{self, Cluster, Cx, Grid, Issuer, window};
-use crate::memory::{Agent, Operation, Proxy, Queue, Stamp, Touch};
+use crate::memory::{Agent, Moment, Operation, Proxy, Queue, Stamp, Touch, Unordered};
 use crate::ptx::Space;
 
 /// A place in the shared memory of a CTA of the cluster.
@@ -95,12 +95,34 @@ pub(super) fn store_as_thread(
     ctas[place.rank].shared.store(agent, clocks, u64::from(place.offset), bytes, u128::from(value), touch)
 }
 
-/// A strong access of a lane that changes nothing: it is ordered after what was stored there, or a race is found.
-pub(super) fn touch_as_thread(cx: &mut Cx<'_>, lane: usize, place: Place, bytes: u32, name: &'static str) -> Result<(), FaultKind> {
-    let touch = Touch { strong: true, ..Touch::plain(name, cx.line.line) };
-    let Cluster { ctas, clocks, .. } = &mut *cx.cluster;
+/// What a lane does now, by its time.
+pub(super) fn moment(cx: &Cx<'_>, lane: usize) -> Moment {
+    let clocks = &cx.cluster.clocks;
+    clocks.moment(Agent::Thread { warp: clocks.warp(cx.rank, cx.warp.index), lane })
+}
+
+/// A lane uses what another made earlier, at that line: a race is found if it does not know of it.
+pub(super) fn check_after(
+    cx: &Cx<'_>,
+    lane: usize,
+    place: Place,
+    access: &'static str,
+    earlier: (Moment, &'static str, u32),
+) -> Result<(), FaultKind> {
+    let clocks = &cx.cluster.clocks;
+    let (moment, other_access, other_line) = earlier;
     let agent = Agent::Thread { warp: clocks.warp(cx.rank, cx.warp.index), lane };
-    ctas[place.rank].shared.load(agent, clocks, u64::from(place.offset), bytes, touch).map(|_| ())
+    clocks.order(moment, agent, false).map_err(|unordered| {
+        let (Unordered::Unknown { warp, lane } | Unordered::NotWaited { warp, lane } | Unordered::NotFenced { warp, lane }) = unordered;
+        FaultKind::SharedRace {
+            address: u64::from(place.offset),
+            access,
+            other_access,
+            other_thread: clocks.thread(warp, lane),
+            other_line,
+            hint: ": a barrier is missing",
+        }
+    })
 }
 
 /// Up to 8 bytes of shared memory, without any check; all ones outside of it.

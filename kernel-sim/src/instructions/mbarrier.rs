@@ -50,7 +50,8 @@ impl Instruction for Init {
     fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
         let counts = cx.read(self.count)?;
         each_place(cx, self.address, |cx, lane, place| {
-            let object = Object::new(counts[lane] as u32).map_err(|reason| fault(place, reason))?;
+            let initialised = (async_access::moment(cx, lane), cx.line.line);
+            let object = Object::new(counts[lane] as u32, initialised).map_err(|reason| fault(place, reason))?;
             // An object may be initialised anew only after `inval`: whoever still waits on it would wait for ever.
             if let Some(old) = cx.cluster.ctas[place.rank].mbarriers.get(&place.offset)
                 && async_access::peek(cx.cluster, place, BYTES) == old.bits()
@@ -233,7 +234,9 @@ impl Instruction for Wait {
                 return Err(fault(place, format!("the parity of a phase is 0 or 1, not {}", phases[lane])));
             };
             complete[lane] = u64::from(is_complete);
-            if is_complete && self.is_acquire {
+            if !is_complete {
+                object.is_waited_for = true;
+            } else if self.is_acquire {
                 let stamp = object.completed().clone();
                 async_access::acquire(cx, lane, &stamp);
             }
@@ -275,6 +278,13 @@ impl Instruction for PendingCount {
     }
 }
 
+/// Which mbarriers of a CTA are waited for, and what they wait for, in words.
+pub(crate) fn waiting(mbarriers: &Mbarriers) -> Vec<String> {
+    let mut waited: Vec<_> = mbarriers.iter().filter(|(_, object)| object.is_waited_for).collect();
+    waited.sort_by_key(|(offset, _)| **offset);
+    waited.into_iter().map(|(offset, object)| format!("mbarrier at shared address {offset:#x}: {}", object.describe())).collect()
+}
+
 /// An arrival by an operation instead of a thread: `cp.async.mbarrier.arrive`, which without `.noinc` first makes the phase wait for it.
 pub(super) fn arrive_later(cluster: &mut Cluster, place: Place, stamp: &Stamp) -> Result<(), FaultKind> {
     object(cluster, place)?.arrive(1, Some(stamp)).map_err(|reason| fault(place, reason))?;
@@ -305,8 +315,8 @@ pub(super) fn check_issue(cx: &mut Cx<'_>, lane: usize, place: Place) -> Result<
 
 /// A thread uses an object: whoever initialised it must have done so before.
 fn touch(cx: &mut Cx<'_>, lane: usize, place: Place, name: &'static str) -> Result<(), FaultKind> {
-    object(cx.cluster, place)?;
-    async_access::touch_as_thread(cx, lane, place, BYTES, name)
+    let (moment, line) = object(cx.cluster, place)?.initialised;
+    async_access::check_after(cx, lane, place, name, (moment, "mbarrier.init", line))
 }
 
 fn expect(object: &mut Object, place: Place, bytes: u64) -> Result<(), FaultKind> {

@@ -42,7 +42,7 @@ mod shuffle;
 mod wgmma;
 
 pub(crate) use bulk::BulkGroups;
-pub(crate) use mbarrier::Mbarriers;
+pub(crate) use mbarrier::{Mbarriers, waiting as waiting_mbarriers};
 pub(crate) use wgmma::{Matrices, Warpgroups};
 
 pub(crate) use async_copy::Copies;

@@ -125,15 +125,15 @@ impl Cx<'_> {
     }
 
     fn check_defined(&self, register: Register) -> Result<(), Trap> {
-        let undefined = self.lanes.without(self.warp.defined[register.0 as usize]);
-        if let Some(lane) = undefined.lowest() {
-            return Err(Trap::new(lane, FaultKind::UninitialisedRegister { register: self.register_name(register) }));
-        }
         if !self.warp.pending.is_empty() {
             let pending = self.warp.pending.get(&register).map_or(Lanes::NONE, |lanes| self.lanes.and(*lanes));
             if let Some(lane) = pending.lowest() {
                 return Err(Trap::new(lane, FaultKind::PendingRegister { register: self.register_name(register) }));
             }
+        }
+        let undefined = self.lanes.without(self.warp.defined[register.0 as usize]);
+        if let Some(lane) = undefined.lowest() {
+            return Err(Trap::new(lane, FaultKind::UninitialisedRegister { register: self.register_name(register) }));
         }
         Ok(())
     }

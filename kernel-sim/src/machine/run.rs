@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use crate::counters::Counters;
 use crate::fault::{Fault, FaultKind};
+use crate::instructions::waiting_mbarriers;
 use crate::lanes::{Lanes, WARP};
 use crate::machine::step::{Failure, Outcome, Running};
 use crate::machine::{Cluster, Cta, Grid, Issuer, Warp};
@@ -211,6 +212,7 @@ impl ClusterRun {
         });
         let mut parts: Vec<String> = each.collect();
         parts.extend(self.cluster.ctas.iter().filter_map(|cta| cta.barriers.waiting()));
+        parts.extend(self.cluster.ctas.iter().flat_map(|cta| waiting_mbarriers(&cta.mbarriers)));
         let live = self.cluster.ctas.iter().map(|cta| cta.live_threads).sum();
         parts.extend(self.cluster.barrier.waiting(live));
         let (number, place, lane) = first.unwrap_or_default();

@@ -11,7 +11,7 @@ mod shared;
 
 pub use global::MemoryError;
 
-pub(crate) use clocks::{Agent, Clocks, Operation, Proxy, Queue, Stamp};
+pub(crate) use clocks::{Agent, Clocks, Moment, Operation, Proxy, Queue, Stamp, Unordered};
 pub(crate) use global::{Allocation, GlobalMemory, GlobalView};
 pub(crate) use local::LocalMemory;
 pub(crate) use shadow::Touch;

@@ -13,7 +13,7 @@
 //! A state that `arrive` gives holds the arrivals still waited for in bits 0..20, the number of the phase in 20..60 and a mark above.
 
 use crate::instructions::async_access::Held;
-use crate::memory::Stamp;
+use crate::memory::{Moment, Stamp};
 use std::collections::HashMap;
 
 /// The most arrivals, or bytes, that a phase can wait for.
@@ -37,6 +37,10 @@ pub(crate) struct Object {
     completed: Stamp,
     /// Shared bytes whose copies are counted by this phase.
     landed: Vec<Held>,
+    /// When it was initialised, and the source line.
+    pub(super) initialised: (Moment, u32),
+    /// Did anybody ask in vain whether this phase is complete?
+    pub(super) is_waited_for: bool,
 }
 
 /// What became of a phase.
@@ -50,7 +54,7 @@ pub(super) enum Phase {
 
 impl Object {
     /// A new object whose phases expect that many arrivals.
-    pub(super) fn new(count: u32) -> Result<Object, String> {
+    pub(super) fn new(count: u32, initialised: (Moment, u32)) -> Result<Object, String> {
         if !(1..=MAX_COUNT).contains(&count) {
             return Err(format!("its count must be 1 to {MAX_COUNT}, not {count}"));
         }
@@ -63,6 +67,8 @@ impl Object {
             arrived: nothing(),
             completed: nothing(),
             landed: Vec::new(),
+            initialised,
+            is_waited_for: false,
         })
     }
 
@@ -131,6 +137,7 @@ impl Object {
             return Phase::Goes;
         }
         self.phase += 1;
+        self.is_waited_for = false;
         self.pending = self.expected;
         self.completed = std::mem::take(&mut self.arrived);
         Phase::Completes(std::mem::take(&mut self.landed))
@@ -183,9 +190,13 @@ mod tests {
     use super::*;
     use crate::machine::Issuer;
 
+    fn object(count: u32) -> Result<Object, String> {
+        Object::new(count, (Moment::Tracked { number: 0, warp: 0, lane: 0 }, 0))
+    }
+
     #[test]
     fn a_phase_ends_with_its_last_arrival() {
-        let mut object = Object::new(2).unwrap();
+        let mut object = object(2).unwrap();
         let state = object.state();
         assert_eq!(pending_count(state), Ok(2));
         assert!(object.is_complete_parity(1) && !object.is_complete_parity(0));
@@ -204,7 +215,7 @@ mod tests {
 
     #[test]
     fn bytes_keep_a_phase_open_and_may_come_first() {
-        let mut object = Object::new(1).unwrap();
+        let mut object = object(1).unwrap();
         object.change_transactions(-16).unwrap();
         let owner = Issuer { rank: 0, warp: 0, lane: 0, step: 0 };
         let held = Held { range: 64..80, owner };
@@ -220,7 +231,7 @@ mod tests {
 
     #[test]
     fn dropped_arrivals_are_not_expected_in_the_next_phase() {
-        let mut object = Object::new(3).unwrap();
+        let mut object = object(3).unwrap();
         object.arrive(2, None).unwrap();
         object.drop_expected(1).unwrap();
         object.arrive(1, None).unwrap();
@@ -231,8 +242,8 @@ mod tests {
 
     #[test]
     fn counts_have_limits() {
-        assert!(Object::new(0).is_err() && Object::new(1 << 20).is_err());
-        let mut object = Object::new(1).unwrap();
+        assert!(object(0).is_err() && object(1 << 20).is_err());
+        let mut object = object(1).unwrap();
         assert!(object.arrive(0, None).is_err() && object.arrive(1 << 20, None).is_err());
         object.change_transactions(i64::from(MAX_COUNT)).unwrap();
         assert_eq!(object.change_transactions(1), Err("its phase would wait for 1048576 bytes, and can for 1048575 at most".to_owned()));
@@ -240,7 +251,7 @@ mod tests {
 
     #[test]
     fn bits_tell_objects_apart() {
-        let mut object = Object::new(5).unwrap();
+        let mut object = object(5).unwrap();
         assert_eq!(object.bits(), 0xc000_0000_0050_0005);
         object.change_transactions(-1).unwrap();
         assert_eq!(object.bits(), 0xdfff_ff00_0050_0005);
