@@ -79,10 +79,23 @@ impl Sim {
         };
         let mut command = Command::new(program);
         command.args(arguments).env("GALATEA_DEVICE", device);
+        // Every process that launches kernels writes a file of its own.
+        let reports = tempfile::tempdir().map_err(|error| format!("cannot make a directory for reports: {error}"))?;
         if self.report {
-            command.env("GALATEA_SIM_REPORT", "1");
+            command.env("GALATEA_SIM_REPORT", reports.path());
         }
         let status = command.status().map_err(|error| format!("cannot run `{program}`: {error}"))?;
+        let mut files: Vec<PathBuf> = std::fs::read_dir(reports.path()).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+        files.sort();
+        for file in &files {
+            let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read a report: {error}"))?;
+            print!("\n{text}");
+        }
+        if self.report && files.is_empty() {
+            eprintln!(
+                "no kernel ran on a simulated GPU\nhelp: `{program}` must use `Device::default()` and the feature `sim` of `galatea`"
+            );
+        }
         Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
     }
 

@@ -264,6 +264,16 @@ pub enum Error {
     #[cfg(feature = "sim")]
     #[error("the memory of the simulated GPU: {0}")]
     SimMemory(#[from] kernel_sim::MemoryError),
+    /// The report that the environment variable `GALATEA_SIM_REPORT` asks for could not be written.
+    #[cfg(feature = "sim")]
+    #[error("could not write the report of a simulated GPU to `{}`: {error}\nhelp: `GALATEA_SIM_REPORT` names a directory that exists", path.display())]
+    Report {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What the system says.
+        #[source]
+        error: std::io::Error,
+    },
 
     // Tuning.
     /// No configuration of an autotuned kernel runs.

@@ -66,7 +66,10 @@ fn types_and_slices_are_chosen_by_the_launch() {
     fn check<T: Float, const BLOCK_SIZE: usize>(two: T, three: T, eight: T) {
         let device = Device::sim(Target::SM_90A).unwrap();
         let (x, mut y) = (device.full(100, three).unwrap(), device.full(100, two).unwrap());
-        axpy::<T, BLOCK_SIZE>(two, x.slice(..90).unwrap(), &mut y.slice_mut(7..90).unwrap(), 100).grid(cdiv(100, BLOCK_SIZE)).launch().unwrap();
+        axpy::<T, BLOCK_SIZE>(two, x.slice(..90).unwrap(), &mut y.slice_mut(7..90).unwrap(), 100)
+            .grid(cdiv(100, BLOCK_SIZE))
+            .launch()
+            .unwrap();
         let got = y.to_vec().unwrap();
         assert!((0..100).all(|i| got[i] == if (7..90).contains(&i) { eight } else { two }), "{got:?}");
     }
@@ -150,11 +153,17 @@ const PARAMS: &[Param] = &[Param { name: "y", kind: ParamKind::PointerMut }];
 #[test]
 fn a_store_outside_its_tensor_is_a_fault() {
     // Thread 5 of program 2 stores behind the end.
-    static STORE: Kernel = Kernel::new("store", "", 1, PARAMS, &[variant(ptx!(
-        "sm_80",
-        "ld.param.u64 %rd0, [y];\ncvta.to.global.u64 %rd1, %rd0;\nmov.u32 %r0, %tid.x;\nmov.u32 %r1, %ctaid.x;\n\
+    static STORE: Kernel = Kernel::new(
+        "store",
+        "",
+        1,
+        PARAMS,
+        &[variant(ptx!(
+            "sm_80",
+            "ld.param.u64 %rd0, [y];\ncvta.to.global.u64 %rd1, %rd0;\nmov.u32 %r0, %tid.x;\nmov.u32 %r1, %ctaid.x;\n\
          mad.lo.s32 %r2, %r1, 32, %r0;\nmul.wide.u32 %rd2, %r2, 4;\nadd.s64 %rd3, %rd1, %rd2;\n.loc 1 7 9\nst.global.u32 [%rd3], %r2;\n"
-    ))]);
+        ))],
+    );
     for device in simulated() {
         let mut y = device.zeros::<u32>(96).unwrap();
         hand_written(&STORE, &mut y).unwrap();

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use kernel_sim::{Kernel as Function, Launch, LaunchError, Options};
 
 use super::machine::Sim;
+use super::report;
 use crate::args::Args;
 use crate::gpu::{Gpu, Image};
 use crate::kernel::{Kernel, Tables};
@@ -84,6 +85,6 @@ impl Gpu for SimGpu {
             }
         })?;
         self.sim.ledger.lock().unwrap_or_else(PoisonError::into_inner).add(kernel, function.files(), &counters);
-        Ok(())
+        report::write_if_asked(self.device)
     }
 }

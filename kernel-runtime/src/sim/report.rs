@@ -1,12 +1,13 @@
 //! What launches on a simulated GPU did, counted for each kernel and each of its source lines.
 
 use std::fmt;
-use std::sync::PoisonError;
+use std::path::PathBuf;
+use std::sync::{OnceLock, PoisonError};
 
 use kernel_sim::{Counters, LineCounters};
 
-use crate::Device;
 use crate::device::Backend;
+use crate::{Device, Error, Result};
 
 /// What all launches on a simulated GPU did since it was opened, or since [`Device::reset_sim_report`]. Printed, it is a table for each
 /// kernel with a row for each source line.
@@ -101,6 +102,19 @@ impl fmt::Display for KernelReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.counters.to_table(&self.files))
     }
+}
+
+/// The environment variable that names a directory for reports: `galatea sim --report` sets it.
+const VARIABLE: &str = "GALATEA_SIM_REPORT";
+
+/// Writes the report so far into the directory that the environment asks for, if it does: a file for each process and device.
+pub(super) fn write_if_asked(device: Device) -> Result<()> {
+    static DIRECTORY: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let directory = DIRECTORY.get_or_init(|| std::env::var_os(VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from));
+    let (Some(directory), Some(report)) = (directory, device.sim_report()) else { return Ok(()) };
+    let name = format!("{}-{}.txt", std::process::id(), device.to_string().replace(':', "-"));
+    let path = directory.join(name);
+    std::fs::write(&path, report.to_string()).map_err(|error| Error::Report { path, error })
 }
 
 fn times(launches: usize) -> String {

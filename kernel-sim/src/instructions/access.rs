@@ -12,7 +12,6 @@ use crate::ptx::{Operand, Space, Type};
 /// `ld`
 struct Load {
     access: Access,
-    semantics: Semantics,
     address: Address,
     /// The type of an element.
     ty: Type,
@@ -23,7 +22,6 @@ struct Load {
 /// `st`
 struct Store {
     access: Access,
-    semantics: Semantics,
     address: Address,
     ty: Type,
     sources: Vec<Value>,
@@ -39,6 +37,7 @@ struct Destination {
 
 /// Decodes `ld`.
 pub(crate) fn decode_load(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
+    let is_mmio = form.has(&["mmio"]);
     let semantics = ordering::take_access(form, ("acquire", Semantics::Acquire))?;
     let space = form.space();
     let is_read_only = form.flag("nc");
@@ -48,12 +47,12 @@ pub(crate) fn decode_load(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, U
         return Err(form.error("`.nc` is for weak loads of `.global`"));
     }
     check_semantics(form, semantics, space, hints.has_operator)?;
-    let (count, ty) = shape(form)?;
+    let (count, ty) = shape(form, is_mmio)?;
     let destinations = destinations(form, count, ty)?;
     let address = form.address(space)?;
     let policy = hints.policy(form)?;
     let access = access("load", address.space, count, ty, semantics);
-    Ok(Box::new(Load { access, semantics, address, ty, destinations, policy }))
+    Ok(Box::new(Load { access, address, ty, destinations, policy }))
 }
 
 /// Decodes `ldu`: a load of global memory that is the same in all threads, which is advice and no promise.
@@ -62,15 +61,16 @@ pub(crate) fn decode_uniform_load(form: &mut Form<'_>) -> Result<Box<dyn Instruc
     if !matches!(space, Space::Global | Space::Generic) {
         return Err(form.error(format!("`ldu` loads from global memory, not from {space} memory")));
     }
-    let (count, ty) = shape(form)?;
+    let (count, ty) = shape(form, false)?;
     let destinations = destinations(form, count, ty)?;
     let address = form.address(space)?;
     let access = access("load", address.space, count, ty, Semantics::Weak);
-    Ok(Box::new(Load { access, semantics: Semantics::Weak, address, ty, destinations, policy: None }))
+    Ok(Box::new(Load { access, address, ty, destinations, policy: None }))
 }
 
 /// Decodes `st`.
 pub(crate) fn decode_store(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
+    let is_mmio = form.has(&["mmio"]);
     let semantics = ordering::take_access(form, ("release", Semantics::Release))?;
     let space = form.space();
     if space == Space::Const {
@@ -78,15 +78,15 @@ pub(crate) fn decode_store(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, 
     }
     let hints = hints::take(form, space, Allowed { operators: &["wb", "cg", "cs", "wt"], level1: true, prefetch: false })?;
     check_semantics(form, semantics, space, hints.has_operator)?;
-    let (count, ty) = shape(form)?;
+    let (count, ty) = shape(form, is_mmio)?;
     let address = form.address(space)?;
     if address.space == Space::Param {
         return Err(form.error("a parameter of a kernel can not be stored to"));
     }
-    let sources = form.sources(count, ty)?;
+    let sources = sources(form, count, ty)?;
     let policy = hints.policy(form)?;
     let access = access("store", address.space, count, ty, semantics);
-    Ok(Box::new(Store { access, semantics, address, ty, sources, policy }))
+    Ok(Box::new(Store { access, address, ty, sources, policy }))
 }
 
 fn access(name: &'static str, space: Space, count: usize, ty: Type, semantics: Semantics) -> Access {
@@ -107,8 +107,11 @@ fn check_semantics(form: &Form<'_>, semantics: Semantics, space: Space, has_oper
 }
 
 /// Takes `.v2` or `.v4` and the type of an element.
-fn shape(form: &mut Form<'_>) -> Result<(usize, Type), Unsupported> {
+fn shape(form: &mut Form<'_>, is_mmio: bool) -> Result<(usize, Type), Unsupported> {
     let count = form.one_of(&[("v2", 2), ("v4", 4), ("v8", 8)]).unwrap_or(1);
+    if is_mmio && count > 1 {
+        return Err(form.error("`.mmio` is for one element"));
+    }
     let ty = form.ty()?;
     let is_plain = !ty.is_float() && !matches!(ty, Type::Pred | Type::U16x2 | Type::S16x2 | Type::U4 | Type::S4 | Type::B1);
     if !is_plain && !matches!(ty, Type::F32 | Type::F64) {
@@ -137,6 +140,17 @@ fn destinations(form: &mut Form<'_>, count: usize, ty: Type) -> Result<Vec<Desti
     }
 }
 
+fn sources(form: &mut Form<'_>, count: usize, ty: Type) -> Result<Vec<Value>, Unsupported> {
+    let parts = form.parts(count)?;
+    let take = |part: &&Operand| {
+        if let Some(own) = form.register_type(part) {
+            check_kind(form, own, ty)?;
+        }
+        form.as_source(part, ty, true)
+    };
+    parts.iter().map(take).collect()
+}
+
 /// A register of a floating-point type takes bits of its size, or its own type.
 fn check_kind(form: &Form<'_>, own: Type, ty: Type) -> Result<(), Unsupported> {
     let is_bits = matches!(ty, Type::B8 | Type::B16 | Type::B32 | Type::B64 | Type::B128);
@@ -144,6 +158,11 @@ fn check_kind(form: &Form<'_>, own: Type, ty: Type) -> Result<(), Unsupported> {
         return Err(form.error(format!("a `{own}` register can not hold a `{ty}`")));
     }
     Ok(())
+}
+
+/// A strong access of memory that CTAs share is there to see what others do.
+fn crosses_ctas(access: Access) -> bool {
+    access.strong && matches!(access.space, Space::Global | Space::Generic)
 }
 
 fn class(space: Space) -> Class {
@@ -176,8 +195,11 @@ impl Instruction for Load {
                 cx.write(destination.register.map(Register::high), &high);
             }
         }
-        let _ = self.semantics.acquires();
         Ok(Progress::Done)
+    }
+
+    fn crosses_ctas(&self) -> bool {
+        crosses_ctas(self.access)
     }
 
     fn class(&self) -> Class {
@@ -203,8 +225,11 @@ impl Instruction for Store {
             }
         }
         cx.store(self.access, &addresses, &values)?;
-        let _ = self.semantics.releases();
         Ok(Progress::Done)
+    }
+
+    fn crosses_ctas(&self) -> bool {
+        crosses_ctas(self.access)
     }
 
     fn class(&self) -> Class {
@@ -215,4 +240,108 @@ impl Instruction for Store {
 /// A policy is opaque, but its register must have been written.
 fn read_policy(cx: &Cx<'_>, policy: Option<Value>) -> Result<(), Trap> {
     policy.map_or(Ok(()), |policy| cx.read(policy).map(drop))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::FaultKind;
+    use crate::instructions::harness::{Failure, Harness};
+    use crate::memory::GlobalMemory;
+
+    /// A pointer of each lane to its own 16 bytes of global memory, `%g`, and of shared memory, `%s`.
+    fn harness() -> Harness {
+        let memory = GlobalMemory::new(1 << 20);
+        let address = memory.allocate(512).expect("there is room");
+        let bytes: Vec<u8> = (0..512u32).map(|place| (place * 7 + 0x80) as u8).collect();
+        memory.write(address, &bytes).expect("it is allocated");
+        let mut harness = Harness::new();
+        harness.grid.global = memory.view();
+        harness.define("%g", Type::U64, |lane| address + 16 * lane as u64);
+        harness.define("%s", Type::U32, |lane| 16 * lane as u64);
+        harness
+    }
+
+    fn run(harness: &mut Harness, text: &str) {
+        if let Err(failure) = harness.run(text) {
+            panic!("{text} {failure:?}");
+        }
+    }
+
+    /// A byte of a lane's own 16.
+    fn byte(lane: usize, place: usize) -> u64 {
+        ((16 * lane + place) * 7 + 0x80) as u64 & 0xff
+    }
+
+    #[test]
+    fn narrow_values_are_extended_to_their_register() {
+        let mut harness = harness();
+        for (name, ty) in [("%h", Type::S16), ("%r", Type::S32), ("%d", Type::S64), ("%u", Type::U64)] {
+            harness.declare(name, ty);
+        }
+        run(&mut harness, "ld.global.s8 %h, [%g];");
+        run(&mut harness, "ld.global.s8 %r, [%g];");
+        run(&mut harness, "ld.global.s16 %d, [%g];");
+        run(&mut harness, "ld.global.u16 %u, [%g];");
+        for lane in 0..32 {
+            let low = byte(lane, 0) as i8;
+            let both = (byte(lane, 0) | byte(lane, 1) << 8) as u16;
+            assert_eq!(harness.value("%h")[lane], u64::from(low as i16 as u16));
+            assert_eq!(harness.value("%r")[lane], u64::from(i32::from(low) as u32));
+            assert_eq!(harness.value("%d")[lane], i64::from(both as i16) as u64);
+            assert_eq!(harness.value("%u")[lane], u64::from(both));
+        }
+    }
+
+    #[test]
+    fn vectors_and_wide_values_keep_their_order() {
+        let mut harness = harness();
+        ["%a", "%b", "%c", "%d"].map(|name| harness.declare(name, Type::B32));
+        ["%h0", "%h1"].map(|name| harness.declare(name, Type::B16));
+        ["%x", "%y"].map(|name| harness.declare(name, Type::B64));
+        harness.declare("%q", Type::B128);
+        run(&mut harness, "ld.global.b128 %q, [%g];");
+        run(&mut harness, "st.shared.b128 [%s], %q;");
+        run(&mut harness, "ld.shared.v4.b32 {%a, %b, %c, %d}, [%s];");
+        run(&mut harness, "ld.shared.v2.b64 {_, %y}, [%s];");
+        run(&mut harness, "st.shared.v2.b32 [%s+8], {%b, %a};");
+        run(&mut harness, "ld.shared.v2.b64 {%x, _}, [%s];");
+        run(&mut harness, "ld.shared.v2.u16 {%h0, %h1}, [%s+8];");
+        for lane in 0..32 {
+            let word = |place: usize| (0..4).rev().fold(0, |word, part| word << 8 | byte(lane, 4 * place + part));
+            assert_eq!(["%a", "%b", "%c", "%d"].map(|name| harness.value(name)[lane]), [0, 1, 2, 3].map(word));
+            assert_eq!(harness.value("%y")[lane], word(2) | word(3) << 32);
+            assert_eq!(harness.value("%x")[lane], word(0) | word(1) << 32);
+            assert_eq!(["%h0", "%h1"].map(|name| harness.value(name)[lane]), [word(1) & 0xffff, word(1) >> 16]);
+        }
+    }
+
+    #[test]
+    fn a_store_takes_the_low_bits_of_a_wide_register() {
+        let mut harness = harness();
+        harness.define("%r", Type::U32, |lane| 0xdead_be00 + lane as u64);
+        harness.declare("%a", Type::U32);
+        run(&mut harness, "st.shared.u32 [%s], 0;");
+        run(&mut harness, "st.shared.u8 [%s+1], %r;");
+        run(&mut harness, "ld.shared.u32 %a, [%s];");
+        assert_eq!(harness.value("%a")[5], 5 << 8);
+    }
+
+    #[test]
+    fn faults_name_the_lane_and_the_address() {
+        let mut harness = harness();
+        ["%a", "%b", "%c", "%d"].map(|name| harness.declare(name, Type::B32));
+        let misaligned = harness.run("ld.global.v4.b32 {%a, %b, %c, %d}, [%g+4];");
+        assert!(matches!(misaligned, Err(Failure::Trap(0, FaultKind::Misaligned { alignment: 16, .. }))), "{misaligned:?}");
+        let outside = harness.run("ld.global.v4.b32 {%a, %b, %c, %d}, [%g+16];");
+        assert!(matches!(outside, Err(Failure::Trap(31, FaultKind::OutOfBounds { bytes: 16, .. }))), "{outside:?}");
+        let unwritten = harness.run("ld.shared.b32 %a, [%s];");
+        assert!(matches!(unwritten, Err(Failure::Trap(0, FaultKind::UninitialisedMemory { address: 0, .. }))), "{unwritten:?}");
+        // The policy's register is read like any other.
+        harness.declare("%policy", Type::B64);
+        let policy = harness.run("ld.global.L2::cache_hint.b32 %a, [%g], %policy;");
+        assert!(matches!(policy, Err(Failure::Trap(0, FaultKind::UninitialisedRegister { .. }))), "{policy:?}");
+        run(&mut harness, "createpolicy.fractional.L2::evict_first.b64 %policy, 1.0;");
+        run(&mut harness, "ld.global.L2::cache_hint.b32 %a, [%g], %policy;");
+    }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::Value;
 use crate::fault::{FaultKind, Trap};
-use crate::machine::{Cluster, Cx, Grid, Issuer, window};
+use crate::machine::{self, Cluster, Cx, Grid, Issuer, window};
 use crate::memory::{Agent, Operation, Proxy, Queue, Stamp, Touch};
 use crate::ptx::Space;
 
@@ -24,39 +24,32 @@ pub(super) struct Held {
 
 /// The shared memory that a lane's address names; checks its CTA, its alignment and that the bytes exist.
 pub(super) fn shared_place(cx: &Cx<'_>, lane: usize, space: Space, address: u64, bytes: u32, alignment: u32) -> Result<Place, Trap> {
-    let shared = match space {
-        Space::Generic if window::SHARED.contains(&address) => address - window::SHARED.start,
-        Space::Generic => return Err(cx.illegal(lane, format!("the generic address {address:#x} is not in shared memory"))),
-        _ => address,
+    let fault = |kind| Trap::new(lane, kind);
+    let machine::Place::Shared { rank, offset } = cx.resolve(space, address).map_err(fault)? else {
+        return Err(cx.illegal(lane, format!("the generic address {address:#x} is not in shared memory")));
     };
-    let offset = (shared & 0xff_ffff) as u32;
-    let rank = match shared >> 24 {
-        0 => cx.rank,
-        number => number as usize - 1,
-    };
-    let outside = |nearest: String| {
-        Trap::new(lane, FaultKind::OutOfBounds { space: Space::Shared, address: shared, bytes, nearest: Some(nearest) })
-    };
-    let ctas = cx.cluster.ctas.len();
-    if rank >= ctas {
-        return Err(outside(format!("the cluster has {ctas} CTAs")));
-    }
     if space != Space::SharedCluster && rank != cx.rank {
-        return Err(cx.illegal(lane, format!("the shared address {shared:#x} is of another CTA, and the own one is wanted")));
+        return Err(cx.illegal(lane, format!("the shared address {address:#x} is of another program, and the own one is wanted")));
     }
-    if offset % alignment != 0 {
-        return Err(Trap::new(lane, FaultKind::Misaligned { space: Space::Shared, address: u64::from(offset), alignment }));
+    if offset % u64::from(alignment) != 0 {
+        return Err(fault(FaultKind::Misaligned { space: Space::Shared, address: offset, alignment }));
     }
-    let length = cx.cluster.ctas[rank].shared.len();
-    if (offset as usize).saturating_add(bytes as usize) > length {
-        return Err(outside(format!("the program has {length} bytes of shared memory")));
+    let length = cx.cluster.ctas[rank].shared.len() as u64;
+    if offset + u64::from(bytes) > length {
+        let nearest = Some(format!("the program has {length} bytes of shared memory"));
+        return Err(fault(FaultKind::OutOfBounds { space: Space::Shared, address: offset, bytes, nearest }));
     }
-    Ok(Place { rank, offset })
+    Ok(Place { rank, offset: offset as u32 })
 }
 
 /// A shared address as messages and other instructions see it, of that CTA.
 pub(super) fn remote_address(rank: usize, offset: u64) -> u64 {
     (rank as u64 + 1) << 24 | offset & 0xff_ffff
+}
+
+/// The rank of the CTA that a shared address names; none for the own one.
+pub(super) fn rank_of(shared: u64) -> Option<u64> {
+    (shared >> 24).checked_sub(1)
 }
 
 /// A generic address of shared memory as a shared address, if it is one.
@@ -144,6 +137,19 @@ pub(super) fn store_shared(
     ctas[place.rank].shared.store_bytes(Agent::Async(operation), clocks, u64::from(place.offset), bytes, touch)
 }
 
+/// An asynchronous operation replaces up to 16 bytes of shared memory.
+pub(super) fn update_shared(
+    cluster: &mut Cluster,
+    operation: &Operation,
+    place: Place,
+    bytes: u32,
+    touch: Touch,
+    change: impl FnOnce(u128) -> u128,
+) -> Result<(), FaultKind> {
+    let Cluster { ctas, clocks, .. } = cluster;
+    ctas[place.rank].shared.update(Agent::Async(operation), clocks, u64::from(place.offset), bytes, touch, change).map(|_| ())
+}
+
 /// Reads global memory from any address.
 pub(super) fn load_global(grid: &Grid, address: u64, bytes: &mut [u8]) -> Result<(), FaultKind> {
     each_part(address, bytes.len(), |range, address| {
@@ -189,26 +195,23 @@ pub(super) fn update_global(grid: &Grid, address: u64, size: u32, change: impl F
 }
 
 /// Reads bytes at a generic address that is in global memory or in the kernel's parameters, such as a tensor map.
-pub(super) fn load_generic(grid: &Grid, address: u64, bytes: &mut [u8]) -> Result<(), FaultKind> {
-    if !window::PARAM.contains(&address) {
-        return load_global(grid, address, bytes);
-    }
-    let start = (address - window::PARAM.start) as usize;
-    match grid.params.get(start..start + bytes.len()) {
-        Some(params) => {
-            bytes.copy_from_slice(params);
-            Ok(())
-        }
-        None => Err(FaultKind::OutOfBounds { space: Space::Param, address: start as u64, bytes: bytes.len() as u32, nearest: None }),
+pub(super) fn load_generic(cx: &Cx<'_>, address: u64, bytes: &mut [u8]) -> Result<(), FaultKind> {
+    let size = bytes.len();
+    match cx.resolve(Space::Generic, address)? {
+        machine::Place::Global(address) => load_global(cx.grid, address, bytes),
+        machine::Place::Param(offset) => match cx.grid.params.get(offset as usize..).and_then(|params| params.get(..size)) {
+            Some(params) => {
+                bytes.copy_from_slice(params);
+                Ok(())
+            }
+            None => Err(FaultKind::OutOfBounds { space: Space::Param, address: offset, bytes: size as u32, nearest: None }),
+        },
+        _ => Err(FaultKind::Illegal { reason: format!("the generic address {address:#x} is neither in global memory nor in a parameter") }),
     }
 }
 
 /// Splits a range into parts of 1 to 16 bytes at multiples of their size.
-fn each_part(
-    address: u64,
-    bytes: usize,
-    mut visit: impl FnMut(Range<usize>, u64) -> Result<(), FaultKind>,
-) -> Result<(), FaultKind> {
+fn each_part(address: u64, bytes: usize, mut visit: impl FnMut(Range<usize>, u64) -> Result<(), FaultKind>) -> Result<(), FaultKind> {
     let mut place = 0;
     while place < bytes {
         let at = address + place as u64;

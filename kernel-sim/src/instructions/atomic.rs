@@ -14,7 +14,6 @@ use crate::ptx::{Space, Type};
 /// `atom`, and `red` without destinations.
 struct Atomic {
     access: Access,
-    semantics: Semantics,
     address: Address,
     operation: Reduction,
     ty: Type,
@@ -62,17 +61,17 @@ pub(crate) fn decode_atomic(form: &mut Form<'_>) -> Result<Box<dyn Instruction>,
         ("release", Semantics::Release),
         ("acq_rel", Semantics::AcquireRelease),
     ];
-    let semantics = ordering::take_atomic(form, &choices);
-    decode(form, semantics, true)
+    ordering::take_atomic(form, &choices);
+    decode(form, true)
 }
 
 /// Decodes `red`: an `atom` that gives nothing back, and so can not acquire.
 pub(crate) fn decode_reduction(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
-    let semantics = ordering::take_atomic(form, &[("relaxed", Semantics::Relaxed), ("release", Semantics::Release)]);
-    decode(form, semantics, false)
+    ordering::take_atomic(form, &[("relaxed", Semantics::Relaxed), ("release", Semantics::Release)]);
+    decode(form, false)
 }
 
-fn decode(form: &mut Form<'_>, semantics: Semantics, has_result: bool) -> Result<Box<dyn Instruction>, Unsupported> {
+fn decode(form: &mut Form<'_>, has_result: bool) -> Result<Box<dyn Instruction>, Unsupported> {
     let opcode = form.opcode();
     let space = form.space();
     if !matches!(space, Space::Global | Space::Shared | Space::SharedCluster | Space::Generic) {
@@ -103,7 +102,7 @@ fn decode(form: &mut Form<'_>, semantics: Semantics, has_result: bool) -> Result
     let replacement = if operation == Reduction::CompareAndSwap { Some(form.source(ty)?) } else { None };
     let policy = hints.policy(form)?;
     let access = Access { strong: true, ..Access::plain("atomic", address.space, elements as u32 * ty.bytes()) };
-    Ok(Box::new(Atomic { access, semantics, address, operation, ty, destinations, operands, replacement, policy }))
+    Ok(Box::new(Atomic { access, address, operation, ty, destinations, operands, replacement, policy }))
 }
 
 /// Which types an operation has. A vector is for `.add` of `.f32`, and for `.add`, `.min` and `.max` of halves.
@@ -153,6 +152,17 @@ impl Instruction for Atomic {
             }
         }
         Ok(Progress::Done)
+    }
+
+    fn crosses_ctas(&self) -> bool {
+        // Sums of integers, bounds and logic end the same in any order, so without a result nobody sees which came first.
+        let is_order_free = match self.operation {
+            Reduction::And | Reduction::Or | Reduction::Xor | Reduction::Min | Reduction::Max => true,
+            Reduction::Add => !self.ty.is_float(),
+            Reduction::Exchange | Reduction::CompareAndSwap | Reduction::Increment | Reduction::Decrement => false,
+        };
+        let has_result = self.destinations.iter().any(Option::is_some);
+        (has_result || !is_order_free) && matches!(self.access.space, Space::Global | Space::Generic)
     }
 
     fn class(&self) -> Class {
@@ -285,6 +295,7 @@ fn halves(ty: Type, a: u64, b: u64, each: impl Fn(Type, u16, u16) -> u16) -> u64
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::instructions::harness::Harness;
 
     fn of(operation: Reduction, ty: Type, old: u64, operand: u64) -> u64 {
         apply(operation, ty, u128::from(old), u128::from(operand), 0, true) as u64
@@ -328,5 +339,26 @@ mod tests {
         assert_eq!(of(Reduction::Min, Type::F16x2, 0x7e00_0000, 0x3c00_8000), 0x3c00_8000);
         assert_eq!(of(Reduction::Max, Type::Bf16, 0x8000, 0x0000), 0);
         assert_eq!(of(Reduction::Max, Type::Bf16, 0x7fc0, 0xffc1), 0x7fff);
+    }
+
+    /// All lanes count on one word, after it was 5: each finds what the lanes before it left.
+    #[test]
+    fn lanes_take_turns() {
+        let mut harness = Harness::new();
+        for (name, ty) in [("%old", Type::U32), ("%seen", Type::U32)] {
+            harness.declare(name, ty);
+        }
+        harness.define("%lane", Type::U32, |lane| lane as u64);
+        let mut run = |text: &str| harness.run(text).unwrap_or_else(|failure| panic!("{text} {failure:?}"));
+        run("st.volatile.shared.u32 [64], 5;");
+        run("atom.shared.add.u32 %old, [64], %lane;");
+        run("red.shared.max.u32 [64], 7;");
+        run("ld.volatile.shared.u32 %seen, [64];");
+        run("atom.shared.cas.b32 _, [64], 501, %lane;");
+        run("atom.shared.exch.b32 %seen, [64], %lane;");
+        let expected: Row = std::array::from_fn(|lane| 5 + (lane * lane.saturating_sub(1) / 2) as u64);
+        assert_eq!(harness.value("%old"), expected);
+        // `cas` of lane 0 finds 5 + 31 * 32 / 2, and leaves 0; then each lane finds what the one before it put there.
+        assert_eq!(harness.value("%seen"), std::array::from_fn(|lane| lane.saturating_sub(1) as u64));
     }
 }

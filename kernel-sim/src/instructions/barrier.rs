@@ -3,7 +3,7 @@
 use crate::counters::Class;
 use crate::fault::{FaultKind, Trap};
 use crate::instructions::barrier_state::{Arrival, Reduction, Threads};
-use crate::instructions::{Convergence, Form, Instruction, Progress, Register, Unsupported, Value};
+use crate::instructions::{Convergence, Form, Instruction, Progress, Register, Unsupported, Value, shuffle};
 use crate::lanes::WARP;
 use crate::machine::Cx;
 use crate::ptx::{Operand, Type};
@@ -53,7 +53,9 @@ pub(crate) fn decode(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupp
     if !is_bar && form.flag("cluster") {
         return decode_cluster(form);
     }
-    form.flag("cta");
+    if form.peek_modifier() == Some("cta") {
+        form.next_modifier();
+    }
     let is_aligned = is_bar || form.flag("aligned");
     if form.flag("red") {
         return decode_reduction(form, is_aligned);
@@ -200,7 +202,9 @@ fn settle(cx: &mut Cx<'_>, number: usize, threads: Threads) {
 impl Instruction for WarpBarrier {
     fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
         let warp = cx.cluster.clocks.warp(cx.rank, cx.warp.index);
-        cx.cluster.clocks.barrier(&[(warp, cx.lanes)]);
+        for lanes in shuffle::member_sets(cx, self.members)? {
+            cx.cluster.clocks.barrier(&[(warp, lanes)]);
+        }
         Ok(Progress::Done)
     }
 
@@ -273,5 +277,113 @@ impl Instruction for ClusterWait {
 
     fn class(&self) -> Class {
         Class::Barrier
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fault::FaultKind;
+    use crate::instructions::harness::{Failure, Harness};
+    use crate::instructions::{Convergence, Progress};
+    use crate::lanes::Lanes;
+    use crate::ptx::Type;
+
+    /// A warp of a program of two.
+    fn harness() -> Harness {
+        let mut harness = Harness::new();
+        harness.grid.block = [64, 1, 1];
+        harness.cluster =
+            crate::machine::Cluster::new([0; 3], vec![crate::machine::Cta::new([0; 3], 64, &harness.grid)], harness.grid.block);
+        harness
+    }
+
+    /// Executes as that warp.
+    fn as_warp(harness: &mut Harness, warp: usize, tickets: &mut [[u64; 32]; 2], text: &str) -> Progress {
+        harness.warp.index = warp;
+        harness.warp.tickets = tickets[warp];
+        let progress = harness.run(text).unwrap_or_else(|failure| panic!("{text} {failure:?}"));
+        tickets[warp] = harness.warp.tickets;
+        progress
+    }
+
+    #[test]
+    fn one_warp_waits_for_the_other() {
+        let mut harness = harness();
+        let mut tickets = [[0; 32]; 2];
+        let events = harness.cluster.events;
+        assert_eq!(as_warp(&mut harness, 0, &mut tickets, "bar.sync 3;"), Progress::Wait);
+        assert_eq!(as_warp(&mut harness, 0, &mut tickets, "bar.sync 3;"), Progress::Wait);
+        assert_eq!(harness.cluster.events, events);
+        assert_eq!(as_warp(&mut harness, 1, &mut tickets, "barrier.cta.sync 3, 64;"), Progress::Done);
+        assert!(harness.cluster.events > events);
+        assert_eq!(as_warp(&mut harness, 0, &mut tickets, "bar.sync 3;"), Progress::Done);
+        // The next phase begins from nothing.
+        assert_eq!(as_warp(&mut harness, 0, &mut tickets, "bar.sync 3;"), Progress::Wait);
+        assert_eq!(harness.cluster.ctas[0].barriers.waiting().as_deref(), Some("barrier 3 has 32 of 64 threads"));
+        harness.cluster.ended(0, 1, Lanes::ALL);
+        assert_eq!(as_warp(&mut harness, 0, &mut tickets, "bar.sync 3;"), Progress::Done);
+    }
+
+    #[test]
+    fn whoever_arrives_lets_the_waiting_know() {
+        for (arrives, is_ordered) in [("bar.arrive 1, 64;", true), ("fence.acq_rel.cta;", false)] {
+            let mut harness = harness();
+            let mut tickets = [[0; 32]; 2];
+            harness.define("%address", Type::U32, |lane| 4 * lane as u64);
+            harness.declare("%word", Type::U32);
+            as_warp(&mut harness, 0, &mut tickets, "st.shared.u32 [%address], 1;");
+            as_warp(&mut harness, 0, &mut tickets, arrives);
+            let waits = if is_ordered { "bar.sync 1, 64;" } else { "bar.sync 1, 32;" };
+            assert_eq!(as_warp(&mut harness, 1, &mut tickets, waits), Progress::Done);
+            let load = harness.run("ld.shared.u32 %word, [%address];");
+            let is_race = matches!(load, Err(Failure::Trap(0, FaultKind::SharedRace { .. })));
+            assert_eq!((load.is_ok(), is_race), (is_ordered, !is_ordered), "{load:?}");
+        }
+    }
+
+    #[test]
+    fn reductions_give_all_the_same() {
+        let mut harness = harness();
+        let mut tickets = [[0; 32]; 2];
+        harness.define("%p", Type::Pred, |lane| u64::from(lane < 3));
+        harness.declare("%count", Type::U32);
+        harness.declare("%all", Type::Pred);
+        assert_eq!(as_warp(&mut harness, 0, &mut tickets, "bar.red.popc.u32 %count, 0, %p;"), Progress::Wait);
+        assert_eq!(as_warp(&mut harness, 1, &mut tickets, "bar.red.popc.u32 %count, 0, 64, !%p;"), Progress::Done);
+        assert_eq!(harness.value("%count"), [32; 32]);
+        harness.define("%count", Type::U32, |_| 0);
+        assert_eq!(as_warp(&mut harness, 0, &mut tickets, "bar.red.popc.u32 %count, 0, %p;"), Progress::Done);
+        assert_eq!(harness.value("%count"), [32; 32]);
+        harness.define("%p", Type::Pred, |_| 1);
+        assert_eq!(as_warp(&mut harness, 1, &mut tickets, "barrier.red.and.pred %all, 5, %p;"), Progress::Wait);
+        assert_eq!(as_warp(&mut harness, 0, &mut tickets, "bar.red.and.pred %all, 5, %p;"), Progress::Done);
+        assert_eq!(harness.value("%all"), [1; 32]);
+    }
+
+    #[test]
+    fn only_aligned_forms_want_the_whole_warp() {
+        let harness = harness();
+        for (text, is_aligned) in [
+            ("bar.sync 0;", true),
+            ("barrier.sync.aligned 0;", true),
+            ("barrier.sync 0;", false),
+            ("barrier.cluster.arrive.aligned;", true),
+            ("barrier.cluster.wait;", false),
+        ] {
+            assert_eq!(matches!(harness.convergence(text), Ok(Convergence::Aligned)), is_aligned, "{text}");
+        }
+        assert!(matches!(harness.convergence("bar.warp.sync 0xff;"), Ok(Convergence::Members(_))));
+    }
+
+    #[test]
+    fn misuse_is_a_fault_of_the_thread() {
+        let mut harness = harness();
+        harness.define("%number", Type::U32, |lane| lane as u64 / 31);
+        let differs = harness.run("barrier.sync %number;");
+        assert!(matches!(differs, Err(Failure::Trap(31, FaultKind::Illegal { .. }))), "{differs:?}");
+        harness.define("%number", Type::U32, |_| 16);
+        assert!(matches!(harness.run("bar.sync %number;"), Err(Failure::Trap(0, FaultKind::Illegal { .. }))));
+        assert!(matches!(harness.run("bar.sync 0, %number;"), Err(Failure::Trap(0, FaultKind::Barrier { barrier: 0, .. }))));
+        assert!(matches!(harness.run("barrier.cluster.wait;"), Err(Failure::Trap(0, FaultKind::Illegal { .. }))));
     }
 }

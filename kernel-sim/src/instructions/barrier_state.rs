@@ -192,11 +192,12 @@ impl Barriers {
         Some(result)
     }
 
-    /// Says which barriers wait for whom, such as `barrier 0 has 96 of 128 threads`; nothing if none does.
-    pub(crate) fn waiting(&self) -> String {
+    /// Says which barriers wait for whom, such as `barrier 0 has 96 of 128 threads`; none if none does.
+    pub(crate) fn waiting(&self) -> Option<String> {
         let open = self.barriers.iter().enumerate().filter(|(_, barrier)| barrier.usage.is_some());
         let texts = open.map(|(number, barrier)| format!("barrier {number} has {} of {} threads", barrier.arrived(), barrier.expected));
-        texts.collect::<Vec<_>>().join(", ")
+        let texts: Vec<_> = texts.collect();
+        (!texts.is_empty()).then(|| texts.join(", "))
     }
 
     fn exited(&mut self, warp: usize, lanes: Lanes) {
@@ -247,7 +248,8 @@ impl ClusterBarrier {
     pub(crate) fn arrive(&mut self, rank: usize, warp: usize, lanes: Lanes, stamp: Option<&Stamp>, live: u32) -> Result<bool, FaultKind> {
         let part = self.parts.entry((rank, warp)).or_default();
         if let Some(lane) = part.owing.and(lanes).lowest() {
-            let reason = format!("lane {lane} of warp {warp} arrives again at the barrier of the cluster, without `barrier.cluster.wait` before it");
+            let reason =
+                format!("lane {lane} of warp {warp} arrives again at the barrier of the cluster, without `barrier.cluster.wait` before it");
             return Err(FaultKind::Illegal { reason });
         }
         part.arrived = part.arrived.or(lanes);
@@ -273,7 +275,8 @@ impl ClusterBarrier {
     pub(crate) fn wait(&mut self, rank: usize, warp: usize, lanes: Lanes) -> Result<Option<&Stamp>, FaultKind> {
         let part = self.parts.entry((rank, warp)).or_default();
         if let Some(lane) = lanes.without(part.owing).lowest() {
-            let reason = format!("lane {lane} of warp {warp} waits at the barrier of the cluster, without `barrier.cluster.arrive` before it");
+            let reason =
+                format!("lane {lane} of warp {warp} waits at the barrier of the cluster, without `barrier.cluster.arrive` before it");
             return Err(FaultKind::Illegal { reason });
         }
         if !part.arrived.and(lanes).is_empty() {
@@ -283,21 +286,20 @@ impl ClusterBarrier {
         Ok(Some(&self.complete))
     }
 
-    /// Says how many threads arrived, such as `the barrier of the cluster has 96 of 128 threads`; nothing if none did.
-    pub(crate) fn waiting(&self, live: u32) -> String {
+    /// Says how many threads arrived, such as `the barrier of the cluster has 96 of 128 threads`; none if none did.
+    pub(crate) fn waiting(&self, live: u32) -> Option<String> {
         let arrived: u32 = self.parts.values().map(|part| part.arrived.count()).sum();
-        if arrived == 0 { String::new() } else { format!("the barrier of the cluster has {arrived} of {live} threads") }
+        (arrived > 0).then(|| format!("the barrier of the cluster has {arrived} of {live} threads"))
     }
 }
 
-/// Threads exited: barriers of all threads wait for them no longer. To be called after `live_threads` went down.
+/// Threads exited: barriers of all threads wait for them no longer.
 pub(crate) fn exited(cluster: &mut Cluster, rank: usize, warp: usize, lanes: Lanes) {
     cluster.ctas[rank].barriers.exited(warp, lanes);
     if let Some(part) = cluster.barrier.parts.get_mut(&(rank, warp)) {
         part.arrived = part.arrived.without(lanes);
         part.owing = part.owing.without(lanes);
     }
-    cluster.happened();
 }
 
 #[cfg(test)]
@@ -320,13 +322,13 @@ mod tests {
         assert_eq!(barriers.arrive(arrival(0, Lanes::ALL, None, true), CTA), Ok(0));
         assert_eq!(barriers.arrive(arrival(2, Lanes::first(16), None, true), CTA), Ok(0));
         assert!(barriers.settle(1, CTA).is_none());
-        assert_eq!(barriers.waiting(), "barrier 1 has 48 of 96 threads");
+        assert_eq!(barriers.waiting().as_deref(), Some("barrier 1 has 48 of 96 threads"));
         assert_eq!(barriers.go_on(1, 0, None, 32), None);
         assert_eq!(barriers.arrive(arrival(2, Lanes(0xffff_0000), None, true), CTA), Ok(0));
         assert_eq!(barriers.arrive(arrival(1, Lanes::ALL, None, true), CTA), Ok(0));
         let completed = barriers.settle(1, CTA).expect("all are there");
         assert_eq!(completed.waiting, [(0, Lanes::ALL), (2, Lanes::ALL), (1, Lanes::ALL)]);
-        assert_eq!(barriers.waiting(), "");
+        assert_eq!(barriers.waiting(), None);
         assert_eq!(barriers.go_on(1, 0, None, 96), Some(0));
         assert_eq!(barriers.arrive(arrival(0, Lanes::ALL, None, true), CTA), Ok(1));
     }
@@ -392,7 +394,7 @@ mod tests {
     fn a_cluster_arrives_and_waits_in_turns() {
         let mut barrier = ClusterBarrier::default();
         assert_eq!(barrier.arrive(0, 0, Lanes::ALL, None, 64), Ok(false));
-        assert_eq!(barrier.waiting(64), "the barrier of the cluster has 32 of 64 threads");
+        assert_eq!(barrier.waiting(64).as_deref(), Some("the barrier of the cluster has 32 of 64 threads"));
         assert!(barrier.wait(0, 0, Lanes::ALL).is_ok_and(|stamp| stamp.is_none()));
         assert!(barrier.arrive(0, 0, Lanes::of(3), None, 64).is_err());
         assert!(barrier.wait(1, 0, Lanes::ALL).is_err());

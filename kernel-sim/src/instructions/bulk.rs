@@ -2,15 +2,16 @@
 //! Instructions: Bulk copy").
 
 mod groups;
+#[cfg(test)]
+mod tests;
 mod transfer;
 
 pub(crate) use groups::BulkGroups;
-pub(super) use groups::join as join_group;
 pub(super) use transfer::{Combine, Load, Piece, Source, Store};
 
 use super::async_access::{self, Held, Place};
 use super::atomic::{self, Reduction};
-use super::{Address, Form, Instruction, Progress, Unsupported, Value, bulk_tensor, mbarrier};
+use super::{Address, Form, Instruction, Progress, Unsupported, Value, async_copy, bulk_tensor, mbarrier};
 use crate::counters::Class;
 use crate::fault::{FaultKind, Trap};
 use crate::lanes::Row;
@@ -21,8 +22,13 @@ use crate::ptx::{Space, Type};
 /// What every address and size of a bulk copy is a multiple of.
 const UNIT: u32 = 16;
 
+/// Decodes `cp`: bulk copies here, and those of a thread by themselves.
+pub(super) fn decode_copy(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
+    if form.has(&["bulk"]) { decode(form) } else { async_copy::decode(form) }
+}
+
 /// Decodes `cp.async.bulk` and `cp.reduce.async.bulk`.
-pub(super) fn decode(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
+fn decode(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
     let is_reduction = form.flag("reduce");
     if !form.flag("async") || !form.flag("bulk") {
         return Err(form.error("`cp.async.bulk` is wanted"));
@@ -48,11 +54,7 @@ pub(super) fn decode(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupp
         (Some("shared::cluster"), Some("shared::cta")) => load(form, Space::SharedCluster, Space::Shared, is_reduction),
         (Some("shared::cluster"), Some("global")) if !is_reduction => load(form, Space::SharedCluster, Space::Global, false),
         (Some("shared::cta"), Some("global")) if !is_reduction => load(form, Space::Shared, Space::Global, false),
-        _ => Err(form.error(format!(
-            "a bulk copy can not go to `.{}` from `.{}`",
-            target.unwrap_or_default(),
-            source.unwrap_or_default()
-        ))),
+        _ => Err(form.error(format!("a bulk copy can not go to `.{}` from `.{}`", target.unwrap_or_default(), source.unwrap_or_default()))),
     }
 }
 
@@ -176,8 +178,7 @@ pub(super) fn issue_load(
     };
     let Parts { transaction_bytes, pieces, fill, flushes, .. } = parts;
     let mbarrier = mbarrier.offset;
-    let load =
-        Load { source, targets, mbarrier, transaction_bytes, pieces, fill, flushes, combine, held, held_source, operation, line };
+    let load = Load { source, targets, mbarrier, transaction_bytes, pieces, fill, flushes, combine, held, held_source, operation, line };
     cx.cluster.in_flight.push_back(InFlight { issuer: owner, operation: Box::new(load) });
     Ok(())
 }
@@ -322,7 +323,7 @@ fn combine(form: &mut Form<'_>, has: fn(Type, Reduction) -> bool) -> Result<Comb
 
 impl Type {
     /// Can elements in shared memory be combined so?
-    fn is_shared_reducible(self, reduction: Reduction) -> bool {
+    pub(super) fn is_shared_reducible(self, reduction: Reduction) -> bool {
         match reduction {
             Reduction::And | Reduction::Or | Reduction::Xor => self == Type::B32,
             Reduction::Add => matches!(self, Type::U32 | Type::S32 | Type::U64),
@@ -333,7 +334,7 @@ impl Type {
     }
 
     /// Can elements in global memory be combined so?
-    fn is_global_reducible(self, reduction: Reduction) -> bool {
+    pub(super) fn is_global_reducible(self, reduction: Reduction) -> bool {
         use Type::*;
         match reduction {
             Reduction::And | Reduction::Or | Reduction::Xor => matches!(self, B32 | B64),

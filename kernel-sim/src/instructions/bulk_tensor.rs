@@ -2,16 +2,15 @@
 //! Conversion Instructions: Tensor copy").
 
 use super::async_access::{self, Place};
+use super::atomic::Reduction;
 use super::bulk::{self, Combine, Mbarriers, Parts, Piece, Source};
 use super::{Address, Form, Instruction, Progress, Unsupported, Value};
 use crate::counters::Class;
 use crate::fault::{FaultKind, Trap};
 use crate::lanes::Row;
-use crate::machine::Cx;
+use crate::machine::{Access, Cx};
 use crate::ptx::{Space, Type};
-use crate::tensor_map::{BoxRow, ElementType, Field, Swizzle, TENSOR_MAP_BYTES, TensorMap};
-
-use super::atomic::Operation as Reduction;
+use crate::tensor_map::{BoxRow, ElementType, Field, TENSOR_MAP_BYTES, TensorMap};
 
 /// What a tensor map's address is a multiple of.
 const MAP_ALIGNMENT: u64 = 64;
@@ -238,10 +237,7 @@ struct TensorPrefetch {
 
 fn prefetch(form: &mut Form<'_>, rank: usize) -> Result<Box<dyn Instruction>, Unsupported> {
     let has_policy = form.flag("L2::cache_hint");
-    Ok(Box::new(TensorPrefetch {
-        tensor: tensor(form, rank)?,
-        policy: if has_policy { Some(form.source(Type::B64)?) } else { None },
-    }))
+    Ok(Box::new(TensorPrefetch { tensor: tensor(form, rank)?, policy: if has_policy { Some(form.source(Type::B64)?) } else { None } }))
 }
 
 impl Instruction for TensorPrefetch {
@@ -291,7 +287,10 @@ pub(super) fn decode_replace(form: &mut Form<'_>) -> Result<Box<dyn Instruction>
     let dimension = if matches!(name, "box_dim" | "global_dim" | "global_stride" | "element_stride") {
         let ordinal = form.immediate()?;
         let limit = if name == "global_stride" { 4 } else { 5 };
-        usize::try_from(ordinal).ok().filter(|&ordinal| ordinal < limit).ok_or_else(|| form.error(format!("there is no dimension {ordinal}")))?
+        usize::try_from(ordinal)
+            .ok()
+            .filter(|&ordinal| ordinal < limit)
+            .ok_or_else(|| form.error(format!("there is no dimension {ordinal}")))?
     } else {
         0
     };
@@ -315,12 +314,21 @@ impl Instruction for Replace {
     fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
         let addresses = cx.addresses(self.map)?;
         let values = cx.read(self.value)?;
+        let access = Access::plain("tensormap.replace", self.map.space, 16);
+        let part = |number: usize| addresses.map(|address| address + 16 * number as u64);
+        let mut parts = (0..TENSOR_MAP_BYTES / 16).map(|number| cx.load(access, &part(number))).collect::<Result<Vec<_>, _>>()?;
         for lane in cx.lanes {
-            let fault = |kind| Trap::new(lane, kind);
             let mut bytes = [0; TENSOR_MAP_BYTES];
-            async_access::load_as_thread(cx, lane, self.map.space, addresses[lane], &mut bytes, "tensormap.replace").map_err(fault)?;
+            for (bytes, part) in bytes.chunks_exact_mut(16).zip(&parts) {
+                bytes.copy_from_slice(&part[lane].to_le_bytes());
+            }
             self.field.replace(&mut bytes, values[lane]);
-            async_access::store_bytes_as_thread(cx, lane, self.map.space, addresses[lane], &bytes, "tensormap.replace").map_err(fault)?;
+            for (bytes, part) in bytes.chunks_exact(16).zip(&mut parts) {
+                part[lane] = bytes.iter().rev().fold(0, |value, &byte| value << 8 | u128::from(byte));
+            }
+        }
+        for (number, values) in parts.iter().enumerate() {
+            cx.store(access, &part(number), values)?;
         }
         Ok(Progress::Done)
     }
@@ -333,7 +341,7 @@ impl Instruction for Replace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tensor_map::{Fill, Interleave, Promotion};
+    use crate::tensor_map::{Fill, Interleave, Promotion, Swizzle};
 
     fn map() -> TensorMap {
         TensorMap {

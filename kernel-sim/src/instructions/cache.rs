@@ -106,6 +106,9 @@ pub(crate) fn decode_create_policy(form: &mut Form<'_>) -> Result<Box<dyn Instru
     let kind = match how {
         Some("fractional") if space == Space::Generic => {
             let fraction = if form.operands_left() > 0 { Some(form.source(Type::F32)?) } else { None };
+            if let Some(Value::Bits(bits)) = fraction {
+                check_fraction(bits).map_err(|reason| form.error(reason))?;
+            }
             Policy::Fractional(fraction)
         }
         Some("range") if matches!(space, Space::Generic | Space::Global) => {
@@ -115,6 +118,12 @@ pub(crate) fn decode_create_policy(form: &mut Form<'_>) -> Result<Box<dyn Instru
         _ => return Err(form.error("`createpolicy` is `.fractional`, `.range` or `.cvt.L2`")),
     };
     Ok(Box::new(CreatePolicy { destination, bits, kind }))
+}
+
+fn check_fraction(bits: u64) -> Result<(), String> {
+    let fraction = f32::from_bits(bits as u32);
+    let is_fraction = fraction > 0.0 && fraction <= 1.0;
+    if is_fraction { Ok(()) } else { Err(format!("a cache policy for the fraction {fraction}, which is not in (0, 1]")) }
 }
 
 impl Instruction for Advice {
@@ -141,10 +150,7 @@ impl Instruction for CreatePolicy {
             Policy::Fractional(Some(fraction)) => {
                 let row = cx.read(fraction)?;
                 for lane in cx.lanes {
-                    let fraction = f32::from_bits(row[lane] as u32);
-                    if !(fraction > 0.0 && fraction <= 1.0) {
-                        return Err(cx.illegal(lane, format!("a cache policy for the fraction {fraction}, which is not in (0, 1]")));
-                    }
+                    check_fraction(row[lane]).map_err(|reason| cx.illegal(lane, reason))?;
                 }
             }
             Policy::Range { address, primary_bytes, total_bytes } => {

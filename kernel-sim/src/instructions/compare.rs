@@ -181,7 +181,10 @@ pub(super) fn setp(form: &mut Form<'_>) -> Decoded {
     let comparison = comparison(form, ty)?;
     let flushes = flushes(form, ty);
     let combine = form.one_of(&COMBINES);
-    let destinations = form.destination_pair(Type::Pred, Type::Pred)?;
+    let destinations = match ty {
+        Type::F16 | Type::Bf16 => [form.destination(Type::Pred)?, None],
+        _ => form.destination_pair(Type::Pred, Type::Pred)?,
+    };
     let [a, b] = sources(form, [ty; 2])?;
     let (combine, other) = other(form, combine)?;
     let relation = relation(ty, flushes);
@@ -206,7 +209,9 @@ pub(super) fn set(form: &mut Form<'_>) -> Decoded {
     let ty = form.ty()?;
     let fits = match ty {
         Type::F16x2 | Type::Bf16x2 => result == ty || matches!(result, Type::U32 | Type::S32),
-        Type::F16 | Type::Bf16 => result == ty || matches!(result, Type::U16 | Type::S16 | Type::U32 | Type::S32),
+        Type::F16 | Type::Bf16 => {
+            result == ty || ty == Type::F16 && result == Type::Bf16 || matches!(result, Type::U16 | Type::S16 | Type::U32 | Type::S32)
+        }
         _ if COMPARED.contains(&ty) => matches!(result, Type::U32 | Type::S32 | Type::F32 | Type::F16 | Type::Bf16),
         _ => false,
     };
@@ -214,7 +219,7 @@ pub(super) fn set(form: &mut Form<'_>) -> Decoded {
         return Err(form.error(format!("`set` has no types `{result}{ty}`")));
     }
     let comparison = comparison(form, ty)?;
-    let flushes = flushes(form, ty);
+    let flushes = result != Type::Bf16 && flushes(form, ty);
     let combine = form.one_of(&COMBINES);
     let destination = form.destination(result)?;
     let [a, b] = sources(form, [ty; 2])?;
@@ -388,6 +393,7 @@ mod tests {
             "setp.lt.b32 %p0, %r1, %r2;",
             "setp.ltu.u32 %p0, %r1, %r2;",
             "setp.u32 %p0, %r1, %r2;",
+            "setp.eq.f16 %p0|%p1, %h1, %h2;",
             "setp.eq.b8 %p0, %b1, %b2;",
             "setp.eq.ftz.f64 %p0, %d1, %d2;",
             "setp.eq.and.u32 %p0, %r1, %r2;",

@@ -8,7 +8,7 @@ use crate::instructions::lanewise::{Decoded, lanewise, mask, no_type, number};
 use crate::instructions::{Form, Register, Unsupported, Value, convert_packed};
 use crate::numerics::float::{Bf16, F16, F32, F64, Float};
 use crate::numerics::integer_float::{from_integer, range, to_integer, to_whole};
-use crate::numerics::small_float::Rounding;
+use crate::numerics::small_float::{Format, Rounding};
 use crate::ptx::Type;
 
 const TO_FLOAT: [(&str, Rounding); 4] =
@@ -75,16 +75,28 @@ fn modifiers(form: &mut Form<'_>, to: Type, from: Type) -> Result<Modifiers, Uns
             (Some(rounding.ok_or_else(|| form.error(format!("`cvt{to}{from}` needs a rounding, such as `.rn`")))?), false)
         }
         (false, false) if to == from => (form.one_of(&TO_WHOLE), true),
+        // Nothing is rounded, but a rounding may stand there.
+        (false, false) if from == Type::Bf16 && is_exact(to, from) => (form.one_of(&TO_FLOAT), false),
         (false, false) if is_exact(to, from) => (None, false),
+        (false, false) if to.bits() == from.bits() => (Some(form.one_of(&TO_FLOAT).unwrap_or(Rounding::NearestEven)), false),
         (false, false) => {
             let rounding = form.one_of(&TO_FLOAT);
             (Some(rounding.ok_or_else(|| form.error(format!("`cvt{to}{from}` needs a rounding, such as `.rn`")))?), false)
         }
     };
     let flushes = (to == Type::F32 || from == Type::F32) && form.flag("ftz");
-    let saturates = form.flag("sat");
+    let saturates = can_saturate(to, from) && form.flag("sat");
     let is_whole = is_whole && rounding.is_some();
     Ok(Modifiers { rounding: rounding.unwrap_or(Rounding::NearestEven), is_whole, flushes, saturates })
+}
+
+/// Has a conversion a `.sat`? Between integers only if a result can be out of range, and with `.bf16` never.
+fn can_saturate(to: Type, from: Type) -> bool {
+    if is_integer(to) && is_integer(from) {
+        let [(to_lowest, to_highest), (from_lowest, from_highest)] = [to, from].map(|ty| range(ty.bits(), ty.is_signed()));
+        return from_lowest < to_lowest || to_highest < from_highest;
+    }
+    to != Type::Bf16 && from != Type::Bf16
 }
 
 /// Has the first type every number of the second?
@@ -182,8 +194,12 @@ fn round<To: Float>(value: f64, rounding: Rounding) -> u64 {
     To::round(value, rounding, &[])
 }
 
-/// What a NaN becomes: the one NaN of the narrower types; an `.f64` keeps what there is of the payload, made quiet.
+/// What a NaN becomes: the one NaN of the narrower types, except that `.bf16` keeps its bits in `.f32`; an `.f64` keeps what there is of the payload, made quiet.
 fn nan<To: Float, From: Float>(a: u64) -> u64 {
+    if To::BITS == 32 && From::FORMAT == Format::BF16 {
+        // Hardware only shifts.
+        return a << 16;
+    }
     if To::BITS < 64 {
         return To::nan(&[a]);
     }
@@ -295,7 +311,8 @@ mod tests {
                     let expected = if name == "f16" { half::f16::from_bits(bits).to_f32() } else { half::bf16::from_bits(bits).to_f32() };
                     let (wide, back) = (harness.value("%r0")[lane], harness.value("%h0")[lane]);
                     if expected.is_nan() {
-                        assert_eq!((wide, back), (0x7fff_ffff, 0x7fff));
+                        let nan = if name == "f16" { 0x7fff_ffff } else { u64::from(bits) << 16 };
+                        assert_eq!((wide, back), (nan, 0x7fff));
                     } else {
                         assert_eq!((wide, back), (single(expected), u64::from(bits)));
                     }
@@ -315,6 +332,8 @@ mod tests {
             "cvt.rn.u32.u16 %r0, %h1;",
             "cvt.ftz.f64.f16 %d0, %h1;",
             "cvt.b32.u32 %r0, %r1;",
+            "cvt.sat.s64.u32 %d0, %r1;",
+            "cvt.sat.f32.bf16 %r0, %h1;",
             "cvt.u64.u32 %r0, %r1;",
             "cvt.u32.u64 %r0, %r1;",
             "cvt.rn.relu.f64.f32 %d0, %r1;",

@@ -56,9 +56,21 @@ pub(super) fn cvt(form: &mut Form<'_>, to: Type, from: Type) -> Decoded {
             let half = to.bits() / 2;
             lanewise(Class::Float, destination, sources, move |[a, b]| narrow.apply(F32::value(a)) << half | narrow.apply(F32::value(b)))
         }
+        (Type::Tf32, Type::F32) if form.has(&["rna"]) && !form.has(&["satfinite"]) => {
+            form.flag("rna");
+            let destination = form.destination(to)?;
+            let sources = sources(form, [from])?;
+            lanewise(Class::Float, destination, sources, |[a]| to_tf32(a))
+        }
         (Type::Tf32, Type::F32) => one(form, to),
         _ => Err(form.error(format!("`cvt` has no types `{to}{from}`"))),
     }
+}
+
+/// `cvt.rna.tf32.f32`: half of the last bit is added, and the bits below it are cut. Those of a NaN are only cut, as hardware has it.
+fn to_tf32(a: u64) -> u64 {
+    let is_finite = a & 0x7fff_ffff < 0x7f80_0000;
+    (if is_finite { a + 0x1000 } else { a }) & 0xffff_e000
 }
 
 /// `cvt{.relu}{.satfinite}` of one `.f32` to `.f16`, `.bf16` or `.tf32`.
@@ -84,7 +96,8 @@ fn take(form: &mut Form<'_>, to: Type) -> Result<Narrow, Unsupported> {
         _ => &[("rn", Rounding::NearestEven), ("rz", Rounding::Zero)],
     };
     let rounding = form.one_of(known).ok_or_else(|| form.error(format!("`cvt` to `{to}` needs a rounding, such as `.{}`", known[0].0)))?;
-    let finite = form.flag("satfinite");
+    let has_finite = to != Type::Tf32 || rounding == Rounding::NearestAway;
+    let finite = has_finite && form.flag("satfinite");
     if !finite && matches!(to, Type::E4m3x2 | Type::E5m2x2) {
         return Err(form.error(format!("`cvt` to `{to}` is written with `.satfinite`")));
     }
@@ -180,7 +193,18 @@ mod tests {
         assert_eq!(run("cvt.rna.satfinite.tf32.f32 %r0, %r1;", &[0x7f80_0000]), 0x7f7f_e000);
         assert_eq!(run("cvt.rn.relu.f16.f32 %h0, %r1;", &[single(-1.0)]), 0);
         assert_eq!(run("cvt.rn.satfinite.bf16.f32 %h0, %r1;", &[0x7f80_0000]), 0x7f7f);
+        assert_eq!(run("cvt.rz.satfinite.f16.f32 %h0, %r1;", &[0x7f80_0000]), 0x7bff);
+        assert_eq!(run("cvt.rna.tf32.f32 %r0, %r1;", &[0xffff_ffff]), 0xffff_e000);
         assert_eq!(run("cvt.rn.relu.f16.f32 %h0, %r1;", &[single(f32::NAN)]), 0x7fff);
+    }
+
+    #[test]
+    fn rounding_away_is_the_same_by_adding_half() {
+        let narrow = Narrow { format: Format::TF32, nan: 0, rounding: Rounding::NearestAway, relu: false, finite: false };
+        for bits in (0..=0xffff_ffffu64).step_by(0x7_ffff).filter(|bits| !F32::is_nan(*bits)) {
+            assert_eq!(to_tf32(bits), narrow.apply(F32::value(bits)), "{bits:#x}");
+        }
+        assert_eq!(to_tf32(0x7f7f_f000), 0x7f80_0000, "rounded to infinity");
     }
 
     /// For each `.f32` on a grid that holds every tie and its neighbours: the same as conversions written for these formats alone.
@@ -216,6 +240,7 @@ mod tests {
             "cvt.f16x2.f32 %r0, %r1, %r2;",
             "cvt.rm.f16x2.f32 %r0, %r1, %r2;",
             "cvt.rn.f16x2.f32 %r0, %r1;",
+            "cvt.rn.satfinite.tf32.f32 %r0, %r1;",
             "cvt.rn.e4m3x2.f32 %h0, %r1, %r2;",
             "cvt.rna.relu.tf32.f32 %r0, %r1;",
             "cvt.f16x2.e4m3x2 %r0, %h1;",

@@ -37,8 +37,8 @@ operations! {
     Div(a, b; rounding) = T::div(a, b, rounding);
     Reciprocal(a; rounding) = T::div(T::ONE, a, rounding);
     Sqrt(a; rounding) = T::sqrt(a, rounding);
-    Abs(a; _) = a & !T::SIGN;
-    Neg(a; _) = a ^ T::SIGN;
+    Abs(a; _) = one_nan::<T>(a & !T::SIGN);
+    Neg(a; _) = one_nan::<T>(a ^ T::SIGN);
     Min(a, b; _) = extremum::<T>(a, b, Extremum::Min, false);
     Max(a, b; _) = extremum::<T>(a, b, Extremum::Max, false);
     MinNan(a, b; _) = extremum::<T>(a, b, Extremum::Min, true);
@@ -47,6 +47,11 @@ operations! {
     MaxAbs(a, b; _) = with_signs::<T>(a, b, Extremum::Max, false);
     MinAbsNan(a, b; _) = with_signs::<T>(a, b, Extremum::Min, true);
     MaxAbsNan(a, b; _) = with_signs::<T>(a, b, Extremum::Max, true);
+}
+
+/// Hardware changes signs by adding -0 to the operand, and a sum has no other NaN than that of every sum.
+fn one_nan<T: Float>(bits: u64) -> u64 {
+    if T::is_nan(bits) { T::nan(&[bits]) } else { bits }
 }
 
 /// Is it the NaN with which a tensor copy fills what lies outside of a tensor? The ISA does not say its bits.
@@ -345,6 +350,7 @@ mod tests {
     #[test]
     fn signs_and_order() {
         assert_eq!(run("neg.f32 %r0, %r1;", &[single(0.0)]), 0x8000_0000);
+        assert_eq!(run("neg.f32 %r0, %r1;", &[single(f32::NAN)]), 0x7fff_ffff);
         assert_eq!(run("abs.f16x2 %r0, %r1;", &[0xbc00_8000]), 0x3c00_0000);
         assert_eq!(run("min.f32 %r0, %r1, %r2;", &[single(f32::NAN), single(1.0)]), single(1.0));
         assert_eq!(run("min.NaN.f32 %r0, %r1, %r2;", &[single(f32::NAN), single(1.0)]), 0x7fff_ffff);

@@ -17,7 +17,8 @@ pub(crate) struct Allowed {
 /// The modifiers of one instruction, taken.
 #[derive(Clone, Copy)]
 pub(crate) struct Hints {
-    has_policy: bool,
+    /// Is there a policy operand?
+    pub(crate) has_policy: bool,
     /// Was there any cache operator or eviction priority? Strong accesses take none of the operators.
     pub(crate) has_operator: bool,
 }

@@ -2,6 +2,8 @@
 //! Instructions: mbarrier").
 
 mod object;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use object::Mbarriers;
 use object::{MAX_COUNT, Object, Phase};

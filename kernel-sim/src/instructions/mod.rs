@@ -7,13 +7,21 @@ mod access;
 mod address_space;
 mod approximate;
 mod arithmetic;
+mod async_access;
+mod async_copy;
 mod atomic;
+mod barrier;
+mod barrier_state;
 mod bits;
+mod bulk;
+mod bulk_tensor;
 mod cache;
+mod cluster_address;
 mod compare;
 mod convert;
 mod convert_packed;
 mod extended;
+mod fence;
 mod float;
 mod form;
 #[cfg(test)]
@@ -21,12 +29,24 @@ pub(crate) mod harness;
 mod hints;
 mod integer;
 pub(crate) mod lanewise;
+#[cfg(test)]
+mod legality;
 mod logic;
 mod matrix;
+mod mbarrier;
 mod mov;
 mod ordering;
+mod pause;
+mod set_registers;
 mod shuffle;
+mod wgmma;
 
+pub(crate) use bulk::BulkGroups;
+pub(crate) use mbarrier::Mbarriers;
+pub(crate) use wgmma::{Matrices, Warpgroups};
+
+pub(crate) use async_copy::Copies;
+pub(crate) use barrier_state::{Barriers, ClusterBarrier, exited};
 pub(crate) use form::{Address, Form, Register, Special, Unsupported, Value};
 
 use crate::counters::Class;
@@ -133,6 +153,7 @@ const TABLE: &[(&str, Decode)] = &[
     ("shl", logic::shl),
     ("shr", logic::shr),
     ("prmt", logic::prmt),
+    // Memory.
     ("ld", access::decode_load),
     ("ldu", access::decode_uniform_load),
     ("st", access::decode_store),
@@ -143,6 +164,8 @@ const TABLE: &[(&str, Decode)] = &[
     ("applypriority", cache::decode_line),
     ("atom", atomic::decode_atomic),
     ("red", atomic::decode_reduction),
+    ("cp", bulk::decode_copy),
+    // Lanes of a warp.
     ("mma", matrix::decode_mma),
     ("ldmatrix", matrix::decode_ldmatrix),
     ("stmatrix", matrix::decode_stmatrix),
@@ -153,6 +176,23 @@ const TABLE: &[(&str, Decode)] = &[
     ("redux", shuffle::decode_reduce),
     ("elect", shuffle::decode_elect),
     ("activemask", shuffle::decode_active_mask),
+    // Asynchronous copies, warpgroups and clusters.
+    ("mbarrier", mbarrier::decode),
+    ("tensormap", bulk_tensor::decode_replace),
+    ("wgmma", wgmma::decode),
+    ("setmaxnreg", set_registers::decode),
+    ("mapa", cluster_address::decode_map),
+    ("getctarank", cluster_address::decode_rank),
+    // Barriers, fences and pauses.
+    ("bar", barrier::decode),
+    ("barrier", barrier::decode),
+    ("membar", fence::decode_membar),
+    ("fence", fence::decode_fence),
+    ("nanosleep", pause::decode_sleep),
+    ("trap", pause::decode_stop),
+    ("brkpt", pause::decode_stop),
+    ("pmevent", pause::decode_event),
+    ("griddepcontrol", pause::decode_dependency),
     // Comparison, selection, conversion, moves.
     ("setp", compare::setp),
     ("set", compare::set),
@@ -189,14 +229,4 @@ pub(crate) fn failed_assertion() -> Box<dyn Instruction> {
         }
     }
     Box::new(FailedAssertion)
-}
-
-/// The barriers of a CTA.
-#[derive(Default)]
-pub(crate) struct Barriers;
-
-impl Barriers {
-    pub(crate) fn waiting(&self) -> Option<String> {
-        None
-    }
 }

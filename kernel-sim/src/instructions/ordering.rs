@@ -24,16 +24,6 @@ impl Semantics {
     pub(crate) fn is_strong(self) -> bool {
         self != Semantics::Weak
     }
-
-    /// Does what the writer of the value did before become visible?
-    pub(crate) fn acquires(self) -> bool {
-        matches!(self, Semantics::Acquire | Semantics::AcquireRelease)
-    }
-
-    /// Does what this thread did before become visible to who reads the value?
-    pub(crate) fn releases(self) -> bool {
-        matches!(self, Semantics::Release | Semantics::AcquireRelease)
-    }
 }
 
 /// Takes a scope, if there is one: `cta`, `cluster`, `gpu` or `sys`. One launch is simulated at a time and all its memory is one, so a

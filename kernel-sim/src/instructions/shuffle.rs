@@ -77,6 +77,9 @@ pub(crate) fn decode_shuffle(form: &mut Form<'_>) -> Result<Box<dyn Instruction>
         return Err(form.error("`shfl` moves a `.b32`"));
     }
     let destinations = form.destination_pair(Type::B32, Type::Pred)?;
+    if destinations[0].is_none() {
+        return Err(form.error("`shfl` needs a register to write"));
+    }
     let source = form.source(Type::B32)?;
     let kind = Kind::Shuffle { mode, distance: form.source(Type::B32)?, bounds: form.source(Type::B32)? };
     Ok(Box::new(Exchange { kind, destinations, source, members: form.source(Type::B32)? }))
@@ -161,29 +164,16 @@ pub(crate) fn decode_active_mask(form: &mut Form<'_>) -> Result<Box<dyn Instruct
 
 impl Instruction for Exchange {
     fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
-        let lanes = cx.lanes;
         let source = cx.read(self.source)?;
-        let [values, flags] = match self.kind {
-            Kind::Shuffle { mode, distance, bounds } => shuffle(mode, lanes, &source, &cx.read(distance)?, &cx.read(bounds)?)?,
-            Kind::Vote(kind) => [[vote(kind, lanes, &source); WARP], [0; WARP]],
-            Kind::MatchAny => {
-                let same = |lane: usize| u64::from(lanes.filter(|other| source[other] == source[lane]).0);
-                [std::array::from_fn(same), [0; WARP]]
-            }
-            Kind::MatchAll => {
-                let first = lanes.lowest().unwrap_or(0);
-                let is_same = lanes.into_iter().all(|lane| source[lane] == source[first]);
-                [[if is_same { u64::from(lanes.0) } else { 0 }; WARP], [u64::from(is_same); WARP]]
-            }
-            Kind::Reduce { operation, is_signed } => [[reduce(operation, is_signed, lanes, &source); WARP], [0; WARP]],
-            Kind::Elect => {
-                // The ISA lets the hardware choose; it may only not choose differently for the same mask.
-                let leader = lanes.lowest().unwrap_or(0);
-                [[leader as u64; WARP], std::array::from_fn(|lane| u64::from(lane == leader))]
-            }
+        let (distances, bounds) = match self.kind {
+            Kind::Shuffle { distance, bounds, .. } => (cx.read(distance)?, cx.read(bounds)?),
+            _ => ([0; WARP], [0; WARP]),
         };
-        cx.write(self.destinations[0], &values);
-        cx.write(self.destinations[1], &flags);
+        for lanes in member_sets(cx, self.members)? {
+            let [values, flags] = self.exchange(lanes, &source, &distances, &bounds)?;
+            cx.write_lanes(self.destinations[0], lanes, &values);
+            cx.write_lanes(self.destinations[1], lanes, &flags);
+        }
         Ok(Progress::Done)
     }
 
@@ -194,6 +184,44 @@ impl Instruction for Exchange {
     fn class(&self) -> Class {
         Class::Warp
     }
+}
+
+impl Exchange {
+    /// What each of the lanes gets, all of the same member mask.
+    fn exchange(&self, lanes: Lanes, source: &Row, distances: &Row, bounds: &Row) -> Result<[Row; 2], Trap> {
+        Ok(match self.kind {
+            Kind::Shuffle { mode, .. } => shuffle(mode, lanes, source, distances, bounds)?,
+            Kind::Vote(kind) => [[vote(kind, lanes, source); WARP], [0; WARP]],
+            Kind::MatchAny => {
+                let same = |lane: usize| u64::from(lanes.filter(|other| source[other] == source[lane]).0);
+                [std::array::from_fn(same), [0; WARP]]
+            }
+            Kind::MatchAll => {
+                let first = lanes.lowest().unwrap_or(0);
+                let is_same = lanes.into_iter().all(|lane| source[lane] == source[first]);
+                [[if is_same { u64::from(lanes.0) } else { 0 }; WARP], [u64::from(is_same); WARP]]
+            }
+            Kind::Reduce { operation, is_signed } => [[reduce(operation, is_signed, lanes, source); WARP], [0; WARP]],
+            Kind::Elect => {
+                // The ISA lets the hardware choose; it may only not choose differently for the same mask.
+                let leader = lanes.lowest().unwrap_or(0);
+                [[leader as u64; WARP], std::array::from_fn(|lane| u64::from(lane == leader))]
+            }
+        })
+    }
+}
+
+/// The executing lanes, apart by the member masks that name them: two halves of a warp may each be among themselves.
+pub(crate) fn member_sets(cx: &Cx<'_>, members: Value) -> Result<Vec<Lanes>, Trap> {
+    let masks = cx.read(members)?;
+    let mut sets = Vec::new();
+    let mut rest = cx.lanes;
+    while let Some(first) = rest.lowest() {
+        let set = rest.filter(|lane| masks[lane] == masks[first]);
+        sets.push(set);
+        rest = rest.without(set);
+    }
+    Ok(sets)
 }
 
 impl Instruction for ActiveMask {

@@ -326,3 +326,145 @@ fn pieces(access: Access) -> impl DoubleEndedIterator<Item = u64> {
     let bytes = access.bytes.min(access.alignment).max(1);
     (0..access.bytes / bytes).map(move |piece| u64::from(piece * bytes))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::instructions::harness::Harness;
+    use crate::machine::{Cluster, Cta};
+    use crate::memory::GlobalMemory;
+    use crate::ptx::SourceLine;
+
+    const LINE: SourceLine = SourceLine { file: 1, line: 5, column: 2 };
+
+    fn access(space: Space, bytes: u32) -> Access {
+        Access::plain("access", space, bytes)
+    }
+
+    fn cx(harness: &mut Harness) -> Cx<'_> {
+        let Harness { warp, cluster, grid, lanes, .. } = harness;
+        Cx { lanes: *lanes, warp, cluster, rank: 0, grid, step: 0, line: LINE, names: &[] }
+    }
+
+    fn row(address: impl Fn(u64) -> u64) -> Row {
+        std::array::from_fn(|lane| address(lane as u64))
+    }
+
+    fn values(value: impl Fn(u64) -> u128) -> WideRow {
+        std::array::from_fn(|lane| value(lane as u64))
+    }
+
+    /// A machine with an allocation of 512 bytes that the host wrote.
+    fn with_global() -> (Harness, GlobalMemory, u64) {
+        let memory = GlobalMemory::new(1 << 20);
+        let address = memory.allocate(512).unwrap();
+        memory.write(address, &(0..=255).cycle().take(512).collect::<Vec<_>>()).unwrap();
+        let mut harness = Harness::new();
+        harness.grid.global = memory.view();
+        (harness, memory, address)
+    }
+
+    #[test]
+    fn the_lowest_lane_with_a_fault_is_named() {
+        let (mut harness, _, address) = with_global();
+        let trap = cx(&mut harness).load(access(Space::Global, 4), &row(|lane| address + 24 * lane)).unwrap_err();
+        assert_eq!(trap.lane, 22, "22 * 24 is beyond 512");
+        assert!(matches!(*trap.kind, FaultKind::OutOfBounds { space: Space::Global, bytes: 4, .. }));
+        harness.lanes = Lanes::first(22);
+        let loaded = cx(&mut harness).load(access(Space::Global, 4), &row(|lane| address + 24 * lane)).unwrap();
+        assert_eq!((loaded[1], loaded[22]), (0x1b1a_1918, 0));
+        let trap = cx(&mut harness).load(access(Space::Global, 8), &row(|lane| address + 12 * lane)).unwrap_err();
+        assert_eq!((trap.lane, &*trap.kind), (1, &FaultKind::Misaligned { space: Space::Global, address: address + 12, alignment: 8 }));
+    }
+
+    #[test]
+    fn an_access_may_be_wider_than_its_alignment() {
+        let (mut harness, _, address) = with_global();
+        let four = Access { alignment: 4, ..access(Space::Generic, 16) };
+        let addresses = row(|lane| address + 4 + 12 * lane);
+        let numbers = values(|lane| u128::from(lane + 1) << 100 | u128::from(lane));
+        harness.lanes = Lanes::of(9);
+        cx(&mut harness).store(four, &addresses, &numbers).unwrap();
+        assert_eq!(cx(&mut harness).load(four, &addresses).unwrap()[9], numbers[9]);
+    }
+
+    #[test]
+    fn memory_remembers_who_may_do_what() {
+        let memory = GlobalMemory::new(1 << 20);
+        let constant = memory.place("table", &[7; 8], true).unwrap();
+        let fresh = memory.allocate(8).unwrap();
+        let mut harness = Harness::new();
+        harness.grid.global = memory.view();
+        harness.lanes = Lanes::of(4);
+        let mut cx = cx(&mut harness);
+        assert_eq!(cx.load(access(Space::Const, 8), &[constant; WARP]).unwrap()[4], 0x0707_0707_0707_0707);
+        let trap = cx.store(access(Space::Generic, 4), &[constant; WARP], &[0; WARP]).unwrap_err();
+        assert_eq!((trap.lane, *trap.kind), (4, FaultKind::ReadOnly { space: Space::Generic, address: constant }));
+        let trap = cx.update(access(Space::Global, 4), &[fresh; WARP], &|_, old| old).unwrap_err();
+        assert_eq!(*trap.kind, FaultKind::UninitialisedMemory { space: Space::Global, address: fresh });
+        cx.store(access(Space::Global, 2), &[fresh; WARP], &[5; WARP]).unwrap();
+        let trap = cx.load(access(Space::Global, 4), &[fresh; WARP]).unwrap_err();
+        assert_eq!(*trap.kind, FaultKind::UninitialisedMemory { space: Space::Global, address: fresh + 2 });
+    }
+
+    #[test]
+    fn generic_addresses_reach_every_memory_in_one_instruction() {
+        let (mut harness, _, address) = with_global();
+        harness.grid.params = vec![1, 2, 3, 4, 5, 6, 7, 8];
+        let mut cx = cx(&mut harness);
+        let place = |lane: u64| match lane % 3 {
+            0 => address + 4 * lane,
+            1 => window::SHARED.start + 4 * lane,
+            _ => window::LOCAL.start + 8,
+        };
+        cx.store(access(Space::Generic, 4), &row(place), &values(|lane| u128::from(lane) + 1000)).unwrap();
+        assert_eq!(cx.load(access(Space::Generic, 4), &row(place)).unwrap(), values(|lane| u128::from(lane) + 1000));
+        let counters = cx.cluster.counters.total();
+        assert_eq!((counters.global.store_bytes, counters.shared.store_bytes), (11 * 4, 11 * 4));
+        assert_eq!(cx.load(access(Space::Generic, 2), &[window::PARAM.start + 4; WARP]).unwrap(), [0x0605; WARP]);
+        assert_eq!(cx.load(access(Space::Param, 4), &[4; WARP]).unwrap(), [0x0807_0605; WARP]);
+        assert!(matches!(*cx.load(access(Space::Param, 8), &[8; WARP]).unwrap_err().kind, FaultKind::OutOfBounds { .. }));
+        assert!(matches!(*cx.store(access(Space::Param, 4), &[0; WARP], &[0; WARP]).unwrap_err().kind, FaultKind::ReadOnly { .. }));
+        // Lane 1 means global memory, and the shared memory of lanes 0 and 2 is visited before.
+        let mixed = row(|lane| match lane {
+            0 => window::SHARED.start,
+            1 => 64,
+            _ => window::SHARED.end - 4,
+        });
+        cx.lanes = Lanes::first(3);
+        let trap = cx.store(access(Space::Generic, 4), &mixed, &[0; WARP]).unwrap_err();
+        assert_eq!(trap.lane, 1);
+    }
+
+    #[test]
+    fn an_address_may_name_another_program_of_the_cluster() {
+        let mut harness = Harness::new();
+        let ctas = (0..2).map(|x| Cta::new([x, 0, 0], 32, &harness.grid)).collect();
+        harness.cluster = Cluster::new([0; 3], ctas, [32, 1, 1]);
+        let mut cx = cx(&mut harness);
+        let of_rank = |rank: u64| row(|lane| (rank + 1) << RANK_SHIFT | 4 * lane);
+        cx.store(access(Space::SharedCluster, 4), &of_rank(1), &values(u128::from)).unwrap();
+        assert_eq!(cx.cluster.ctas[1].shared.peek(4 * 7, 4), Ok(7));
+        assert_eq!(cx.resolve(Space::SharedCluster, 2 << RANK_SHIFT | 8), Ok(Place::Shared { rank: 1, offset: 8 }));
+        assert_eq!(cx.resolve(Space::Generic, window::SHARED.start + 12), Ok(Place::Shared { rank: 0, offset: 12 }));
+        cx.store(access(Space::Shared, 4), &of_rank(0), &values(u128::from)).unwrap();
+        assert!(cx.load(access(Space::SharedCluster, 4), &of_rank(2)).is_err(), "there is no third program");
+        assert!(cx.load(access(Space::Shared, 4), &of_rank(1)).is_err(), "`.shared` is the own program's");
+        let end = u64::from(cx.grid.total_shared_bytes);
+        assert!(cx.store(access(Space::Shared, 4), &[end; WARP], &[0; WARP]).is_err());
+    }
+
+    #[test]
+    fn an_update_visits_one_lane_after_the_other() {
+        let (mut harness, memory, address) = with_global();
+        memory.write(address, &[0; 4]).unwrap();
+        let mut cx = cx(&mut harness);
+        let add = |lane: usize, old: u128| old + lane as u128;
+        let old = cx.update(access(Space::Global, 4), &[address; WARP], &add).unwrap();
+        assert_eq!((old[0], old[1], old[4], old[31]), (0, 0, 6, 465));
+        cx.cluster.ctas[0].shared.poke(0, 4, 100).unwrap();
+        let old = cx.update(access(Space::Shared, 4), &[0; WARP], &add).unwrap();
+        assert_eq!((old[0], old[4], old[31]), (100, 106, 565));
+        assert_eq!(cx.cluster.ctas[0].shared.peek(0, 4), Ok(596));
+    }
+}

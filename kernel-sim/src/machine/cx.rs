@@ -104,6 +104,7 @@ impl Cx<'_> {
             lanes.into_iter().for_each(|lane| target[lane] = row[lane]);
         }
         self.warp.defined[place] = self.warp.defined[place].or(lanes);
+        self.warp.matrices.wrote(register);
     }
 
     /// The addresses of an operand, one for each lane, in the space that it names.
@@ -126,18 +127,19 @@ impl Cx<'_> {
     fn check_defined(&self, register: Register) -> Result<(), Trap> {
         let undefined = self.lanes.without(self.warp.defined[register.0 as usize]);
         if let Some(lane) = undefined.lowest() {
-            return Err(Trap::new(lane, FaultKind::UninitialisedRegister { register: self.name(register) }));
+            return Err(Trap::new(lane, FaultKind::UninitialisedRegister { register: self.register_name(register) }));
         }
         if !self.warp.pending.is_empty() {
             let pending = self.warp.pending.get(&register).map_or(Lanes::NONE, |lanes| self.lanes.and(*lanes));
             if let Some(lane) = pending.lowest() {
-                return Err(Trap::new(lane, FaultKind::PendingRegister { register: self.name(register) }));
+                return Err(Trap::new(lane, FaultKind::PendingRegister { register: self.register_name(register) }));
             }
         }
         Ok(())
     }
 
-    fn name(&self, register: Register) -> String {
+    /// What a message calls a register.
+    pub(crate) fn register_name(&self, register: Register) -> String {
         self.names.get(register.0 as usize).cloned().unwrap_or_default()
     }
 }

@@ -16,4 +16,4 @@ pub use launch::{Launch, LaunchError, Options};
 
 pub(crate) use access::Place;
 pub(crate) use cx::{Access, Cx};
-pub(crate) use state::{AsyncOperation, Cluster, Cta, Grid, Issuer, Warp};
+pub(crate) use state::{AsyncOperation, Cluster, Cta, Grid, InFlight, Issuer, Warp};

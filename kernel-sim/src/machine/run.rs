@@ -211,6 +211,8 @@ impl ClusterRun {
         });
         let mut parts: Vec<String> = each.collect();
         parts.extend(self.cluster.ctas.iter().filter_map(|cta| cta.barriers.waiting()));
+        let live = self.cluster.ctas.iter().map(|cta| cta.live_threads).sum();
+        parts.extend(self.cluster.barrier.waiting(live));
         let (number, place, lane) = first.unwrap_or_default();
         let kind = FaultKind::Deadlock { description: parts.join("; ") };
         self.fault(number, (place, crate::fault::Trap::new(lane, kind)), job)

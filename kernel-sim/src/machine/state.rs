@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 use crate::counters::Counters;
 use crate::fault::Trap;
-use crate::instructions::{Barriers, Register, Special};
+use crate::instructions::{self, Barriers, BulkGroups, ClusterBarrier, Copies, Matrices, Mbarriers, Register, Special, Warpgroups};
 use crate::lanes::{Lanes, Row, WARP};
 use crate::memory::{Clocks, GlobalView, LocalMemory, SharedMemory};
 
@@ -47,10 +47,14 @@ pub(crate) struct Warp {
     pub(crate) tickets: [u64; WARP],
     /// Registers of matrix instructions in flight, and the lanes for which they may not be touched.
     pub(crate) pending: HashMap<Register, Lanes>,
+    /// Copies of `cp.async` that were not waited for.
+    pub(crate) copies: Copies,
     /// Instructions executed.
     pub(crate) executed: u64,
     /// The limit of registers a `setmaxnreg` left it.
     pub(crate) max_registers: u32,
+    /// Matrix products in flight.
+    pub(crate) matrices: Matrices,
 }
 
 /// A CTA: what its threads share.
@@ -60,6 +64,10 @@ pub(crate) struct Cta {
     pub(crate) shared: SharedMemory,
     /// The 16 barriers of `bar`; the family that executes them says what is in it.
     pub(crate) barriers: Barriers,
+    /// The mbarrier objects in its shared memory.
+    pub(crate) mbarriers: Mbarriers,
+    /// What its warpgroups do together.
+    pub(crate) warpgroups: Warpgroups,
     /// Threads that did not exit.
     pub(crate) live_threads: u32,
 }
@@ -70,9 +78,13 @@ pub(crate) struct Cluster {
     pub(crate) id: [u32; 3],
     /// By rank.
     pub(crate) ctas: Vec<Cta>,
+    /// The barrier of `barrier.cluster`.
+    pub(crate) barrier: ClusterBarrier,
     /// Asynchronous operations in flight, oldest first. The scheduler completes them at a time of its choice, and so may an
     /// instruction that waits for one.
     pub(crate) in_flight: VecDeque<InFlight>,
+    /// The bulk groups of its threads.
+    pub(crate) bulk_groups: BulkGroups,
     /// Counts what may set a waiting lane free.
     pub(crate) events: u64,
     /// Who knows of whom, for races in shared memory.
@@ -123,8 +135,10 @@ impl Warp {
             tickets: [0; WARP],
             pending: HashMap::new(),
             carry: Lanes::NONE,
+            copies: Copies::default(),
             executed: 0,
             max_registers: 0,
+            matrices: Matrices::default(),
         }
     }
 }
@@ -136,6 +150,8 @@ impl Cta {
             id,
             shared: SharedMemory::new(grid.total_shared_bytes as usize, grid.allow_uninitialised),
             barriers: Barriers::default(),
+            mbarriers: Mbarriers::default(),
+            warpgroups: Warpgroups::default(),
             live_threads: threads,
         }
     }
@@ -145,12 +161,22 @@ impl Cluster {
     /// A cluster of these CTAs, each of that many threads.
     pub(crate) fn new(id: [u32; 3], ctas: Vec<Cta>, block: [u32; 3]) -> Cluster {
         let clocks = Clocks::new(ctas.len(), block);
-        Cluster { id, ctas, in_flight: VecDeque::new(), events: 0, clocks, counters: Counters::default() }
+        Cluster {
+            id,
+            ctas,
+            barrier: ClusterBarrier::default(),
+            in_flight: VecDeque::new(),
+            bulk_groups: BulkGroups::default(),
+            events: 0,
+            clocks,
+            counters: Counters::default(),
+        }
     }
 
     /// Lanes of a warp exited: barriers no longer wait for them.
-    pub(crate) fn ended(&mut self, rank: usize, _warp: usize, lanes: Lanes) {
+    pub(crate) fn ended(&mut self, rank: usize, warp: usize, lanes: Lanes) {
         self.ctas[rank].live_threads -= lanes.count();
+        instructions::exited(self, rank, warp, lanes);
         self.happened();
     }
 

@@ -11,6 +11,7 @@
 //! thread only: Flanagan and Freund, "FastTrack: Efficient and Precise Dynamic Race Detection" (PLDI 2009). The order itself: PTX ISA,
 //! "Memory Consistency Model".
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::lanes::{Lanes, WARP};
@@ -24,8 +25,8 @@ pub(crate) struct Clocks {
     /// Operations issued so far in each queue of each warp.
     issued: Vec<u32>,
     tracked: u64,
-    /// The last knowledge that was put together: the lanes of a warp mostly learn the same from the same.
-    last_join: Option<[Arc<Knowledge>; 3]>,
+    /// The last knowledge of each kind that was put together: the lanes of a warp mostly learn the same from the same.
+    last_joins: [Option<[Arc<Knowledge>; 3]>; 2],
 }
 
 /// A copy of what a thread knew.
@@ -103,7 +104,10 @@ enum Shared {
 }
 
 struct WarpClock {
-    time: u32,
+    time: Cell<u32>,
+    /// Was something let known at this time? Then it ends before the next access: accesses of the same time are found together more
+    /// often, and the knowledge of lanes that release one after the other stays small.
+    is_over: Cell<bool>,
     known: Shared,
     fenced: Shared,
     /// Lanes without a thread: they never do anything, so all of it is known.
@@ -117,12 +121,13 @@ impl Clocks {
         let warps_of_a_cta = threads.div_ceil(WARP);
         let nothing = Arc::new(Knowledge::default());
         let warps = (0..ctas * warps_of_a_cta).map(|warp| WarpClock {
-            time: 1,
+            time: Cell::new(1),
+            is_over: Cell::new(false),
             known: Shared::All(nothing.clone()),
             fenced: Shared::All(nothing.clone()),
             absent: Lanes::ALL.without(Lanes::first(threads - warp % warps_of_a_cta * WARP)),
         });
-        Clocks { warps: warps.collect(), block, warps_of_a_cta, issued: Vec::new(), tracked: 0, last_join: None }
+        Clocks { warps: warps.collect(), block, warps_of_a_cta, issued: Vec::new(), tracked: 0, last_joins: [None, None] }
     }
 
     /// The number of a warp in its cluster.
@@ -153,7 +158,7 @@ impl Clocks {
         let mut known = known.all();
         let all = Arc::make_mut(&mut known);
         for &(warp, lanes) in participants {
-            all.learn(warp, lanes.or(self.warps[warp].absent), self.warps[warp].time);
+            all.learn(warp, lanes.or(self.warps[warp].absent), self.warps[warp].time.get());
         }
         let fenced = fenced.all();
         for &(warp, lanes) in participants {
@@ -161,7 +166,7 @@ impl Clocks {
             let lanes = lanes.or(clock.absent);
             clock.known.set(lanes, &known);
             clock.fenced.set(lanes, &fenced);
-            clock.time += 1;
+            clock.is_over.set(true);
         }
     }
 
@@ -169,16 +174,17 @@ impl Clocks {
     pub(crate) fn release(&mut self, warp: usize, lane: usize) -> Stamp {
         let clock = &mut self.warps[warp];
         let mut known = clock.known.of(lane).clone();
-        Arc::make_mut(&mut known).learn(warp, Lanes::of(lane), clock.time);
-        clock.time += 1;
+        Arc::make_mut(&mut known).learn(warp, Lanes::of(lane), clock.time.get());
+        clock.is_over.set(true);
         Stamp { known, fenced: clock.fenced.of(lane).clone() }
     }
 
     /// A thread learns what was released.
     pub(crate) fn acquire(&mut self, warp: usize, lane: usize, stamp: &Stamp) {
-        let known = self.join(self.warps[warp].known.of(lane).clone(), &stamp.known);
-        let fenced = self.join(self.warps[warp].fenced.of(lane).clone(), &stamp.fenced);
         let clock = &mut self.warps[warp];
+        let [last_known, last_fenced] = &mut self.last_joins;
+        let known = join(clock.known.of(lane), &stamp.known, last_known);
+        let fenced = join(clock.fenced.of(lane), &stamp.fenced, last_fenced);
         clock.known.set(Lanes::of(lane), &known);
         clock.fenced.set(Lanes::of(lane), &fenced);
     }
@@ -197,9 +203,9 @@ impl Clocks {
         clock.fenced.each(lanes, |knowledge| fenced.add(knowledge));
         clock.known.each(lanes, |knowledge| fenced.add(knowledge));
         let mut fenced = fenced.all();
-        Arc::make_mut(&mut fenced).learn(warp, lanes.or(clock.absent), clock.time);
+        Arc::make_mut(&mut fenced).learn(warp, lanes.or(clock.absent), clock.time.get());
         clock.fenced.set(lanes, &fenced);
-        clock.time += 1;
+        clock.is_over.set(true);
     }
 
     /// A thread issues an asynchronous operation, which is ordered after what the thread knows and did.
@@ -224,7 +230,13 @@ impl Clocks {
     /// The name of what that agent does now.
     pub(crate) fn moment(&self, agent: Agent<'_>) -> Moment {
         match agent {
-            Agent::Thread { warp, lane } => Moment::Lanes { row: warp as u32, lanes: Lanes::of(lane), time: self.warps[warp].time },
+            Agent::Thread { warp, lane } => {
+                let clock = &self.warps[warp];
+                if clock.is_over.replace(false) {
+                    clock.time.set(clock.time.get() + 1);
+                }
+                Moment::Lanes { row: warp as u32, lanes: Lanes::of(lane), time: clock.time.get() }
+            }
             Agent::Async(operation) => operation.moment,
         }
     }
@@ -258,25 +270,6 @@ impl Clocks {
             Moment::Tracked { number, .. } if known.knows_operation(number) => Ok(()),
             Moment::Tracked { warp, lane, .. } => Err(Unordered::NotWaited { warp: warp.into(), lane: lane.into() }),
         }
-    }
-
-    fn join(&mut self, own: Arc<Knowledge>, other: &Arc<Knowledge>) -> Arc<Knowledge> {
-        if Arc::ptr_eq(&own, other) || other.is_empty() {
-            return own;
-        }
-        if own.is_empty() {
-            return other.clone();
-        }
-        if let Some([left, right, result]) = &self.last_join
-            && Arc::ptr_eq(left, &own)
-            && Arc::ptr_eq(right, other)
-        {
-            return result.clone();
-        }
-        let mut result = own.clone();
-        Arc::make_mut(&mut result).join(other);
-        self.last_join = Some([own, other.clone(), result.clone()]);
-        result
     }
 }
 
@@ -339,6 +332,26 @@ impl Shared {
             }
         }
     }
+}
+
+/// What one knows and another knew; `last` are the two that were put together before, and what came of it.
+fn join(own: &Arc<Knowledge>, other: &Arc<Knowledge>, last: &mut Option<[Arc<Knowledge>; 3]>) -> Arc<Knowledge> {
+    if Arc::ptr_eq(own, other) || other.is_empty() {
+        return own.clone();
+    }
+    if own.is_empty() {
+        return other.clone();
+    }
+    if let Some([left, right, result]) = last
+        && Arc::ptr_eq(left, own)
+        && Arc::ptr_eq(right, other)
+    {
+        return result.clone();
+    }
+    let mut result = own.clone();
+    Arc::make_mut(&mut result).join(other);
+    *last = Some([own.clone(), other.clone(), result.clone()]);
+    result
 }
 
 /// Puts knowledge together, most of which is mostly the same.

@@ -170,11 +170,19 @@ impl GlobalMemory {
         Ok(())
     }
 
-    /// Copies between allocations, or inside one; bytes that nobody wrote count as written then.
+    /// Copies between allocations, or inside one. What nobody wrote stays so.
     pub(crate) fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<(), MemoryError> {
+        let view = self.view();
+        let (source, start) = view.range(from, bytes as u64)?;
+        let (target, place) = view.range(to, bytes as u64)?;
         let mut buffer = vec![0; bytes];
-        self.read(from, &mut buffer)?;
-        self.write(to, &buffer)
+        source.get(start, &mut buffer);
+        let written: Vec<bool> = (start..).take(bytes).map(|offset| source.first_unwritten(offset, 1).is_none()).collect();
+        target.put(place, &buffer);
+        for (offset, _) in (place..).zip(written).filter(|(_, written)| !written) {
+            target.written[(offset / 64) as usize].fetch_and(!(1 << (offset % 64)), Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// Writes a pattern of 1, 2, 4 or 8 bytes `count` times.
@@ -349,24 +357,31 @@ impl Allocation {
 
     /// Stores bytes at any offset.
     fn put(&self, offset: u64, bytes: &[u8]) {
+        // Single bytes up to a whole word, whole words, and what is left.
+        let first = (offset.next_multiple_of(8) - offset) as usize;
+        let (head, rest) = bytes.split_at(first.min(bytes.len()));
+        let (words, tail) = rest.as_chunks::<8>();
         let mut place = offset;
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            // One byte at a time up to a whole word, then words.
-            let piece = if place.is_multiple_of(8) && rest.len() >= 8 { 8 } else { 1 };
-            let (now, later) = rest.split_at(piece);
-            let value = now.iter().rev().fold(0, |value, &byte| value << 8 | u128::from(byte));
-            self.store(place, piece as u32, value);
-            place += piece as u64;
-            rest = later;
-        }
+        let mut store = |value: u64, bytes: u32| {
+            self.store(place, bytes, value.into());
+            place += u64::from(bytes);
+        };
+        head.iter().for_each(|&byte| store(byte.into(), 1));
+        words.iter().for_each(|&word| store(u64::from_le_bytes(word), 8));
+        tail.iter().for_each(|&byte| store(byte.into(), 1));
     }
 
     /// Loads bytes from any offset.
     fn get(&self, offset: u64, bytes: &mut [u8]) {
-        for (place, byte) in (offset..).zip(bytes) {
-            *byte = (self.word((place / 8) as usize) >> (place % 8 * 8)) as u8;
-        }
+        let byte = |place: u64| (self.word((place / 8) as usize) >> (place % 8 * 8)) as u8;
+        let first = (offset.next_multiple_of(8) - offset) as usize;
+        let (head, rest) = bytes.split_at_mut(first.min(bytes.len()));
+        let (words, tail) = rest.as_chunks_mut::<8>();
+        let start = offset.div_ceil(8);
+        let end = 8 * (start + words.len() as u64);
+        (offset..).zip(head).for_each(|(place, target)| *target = byte(place));
+        (start..).zip(words).for_each(|(word, target)| *target = self.word(word as usize).to_le_bytes());
+        (end..).zip(tail).for_each(|(place, target)| *target = byte(place));
     }
 
     fn describe(&self) -> String {
@@ -447,9 +462,12 @@ mod tests {
         memory.read(address, &mut bytes).unwrap();
         assert!(bytes[..4].iter().chain(&bytes[36_004..]).all(|&byte| byte == POISON));
         assert!(bytes[4..36_004].chunks(4).all(|chunk| chunk == [1, 2, 3, 4]));
-        memory.copy(address + 3, address, 4).unwrap();
-        memory.read(address, &mut bytes[..5]).unwrap();
+        memory.copy(address + 3, address + 20_000, 4).unwrap();
+        memory.read(address + 20_000, &mut bytes[..5]).unwrap();
         assert_eq!(bytes[..5], [POISON, 1, 2, 3, 1]);
+        let view = memory.view();
+        let unwritten = |address| view.find(address, 1).map(|(allocation, offset)| allocation.first_unwritten(offset, 1).is_some());
+        assert_eq!((unwritten(address + 20_000), unwritten(address + 20_001)), (Ok(true), Ok(false)), "what nobody wrote stays so");
     }
 
     #[test]

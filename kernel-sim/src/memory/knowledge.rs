@@ -57,6 +57,10 @@ impl Knowledge {
         if self.all.len() < other.all.len() {
             self.all.resize(other.all.len(), 0);
         }
+        for (row, times) in &mut self.some {
+            let all = other.of_all(*row as usize);
+            times.iter_mut().for_each(|time| *time = (*time).max(all));
+        }
         for (own, &time) in self.all.iter_mut().zip(&other.all) {
             *own = (*own).max(time);
         }

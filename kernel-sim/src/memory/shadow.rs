@@ -60,7 +60,7 @@ enum Reads {
     Many(Vec<Mark>),
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 struct Mark {
     moment: Moment,
     site: u32,
@@ -127,6 +127,14 @@ impl Shadow {
             let granule = &mut page[place / BYTES % GRANULES];
             let result = match granule {
                 Granule::Whole(record) if end - place == BYTES => visit(&check, record, &(place..end)),
+                Granule::Split(records) if end - place == BYTES => {
+                    let result = (place..end).try_for_each(|byte| visit(&check, &mut records[byte % BYTES], &(byte..byte + 1)));
+                    // Mostly all bytes have the same past now.
+                    if records.iter().all(|record| record.is_only(&check.mark)) {
+                        *granule = Granule::Whole(std::mem::take(&mut records[0]));
+                    }
+                    result
+                }
                 _ => {
                     let records = granule.split();
                     (place..end).try_for_each(|byte| visit(&check, &mut records[byte % BYTES], &(byte..byte + 1)))
@@ -156,6 +164,13 @@ struct Conflict {
     is_one_instruction: bool,
 }
 
+impl Record {
+    /// Is a write of that moment all that is known of it?
+    fn is_only(&self, mark: &Mark) -> bool {
+        matches!(self.reads, Reads::None) && self.write.is_some_and(|write| write == *mark)
+    }
+}
+
 impl Granule {
     fn split(&mut self) -> &mut [Record; BYTES] {
         if let Granule::Whole(record) = self {
@@ -165,6 +180,23 @@ impl Granule {
         match self {
             Granule::Split(records) => records,
             Granule::Whole(_) => unreachable!("it was split just now"),
+        }
+    }
+}
+
+/// Drops reads whose lanes all read again later.
+fn drop_outdated(marks: &mut Vec<Mark>, sites: &[Site]) {
+    for place in (0..marks.len().saturating_sub(1)).rev() {
+        let Moment::Lanes { row, lanes, time } = marks[place].moment else { continue };
+        let is_strong = |mark: &Mark| sites[mark.site as usize].touch.strong;
+        let is_covered = marks[place + 1..].iter().any(|later| match later.moment {
+            Moment::Lanes { row: own, lanes: all, time: now } => {
+                own == row && now >= time && all.contains(lanes) && is_strong(&marks[place]) >= is_strong(later)
+            }
+            Moment::Tracked { .. } => false,
+        });
+        if is_covered {
+            marks.remove(place);
         }
     }
 }
@@ -186,13 +218,12 @@ impl Check<'_> {
                 }
             }
             Reads::Many(marks) => {
-                if let Some(mark) = marks.last_mut()
-                    && self.is_beside(mark)
-                {
+                if let Some(mark) = marks.iter_mut().rev().find(|mark| self.is_beside(mark)) {
                     *mark = self.joined(mark);
                     return Ok(());
                 }
                 marks.retain(|mark| !self.covers(mark));
+                drop_outdated(marks, self.sites);
                 marks.push(self.mark);
             }
         }

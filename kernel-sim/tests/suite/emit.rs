@@ -107,15 +107,14 @@ pub fn output_names() -> impl Iterator<Item = String> {
 fn kernel(row: &Row, name: &str) -> String {
     let cases = row.warps as usize * 32;
     let mut text = format!("// {}\n.visible .entry {name}(.param .u64 in, .param .u64 out)\n{{\n", row.name);
-    text += "\t.reg .b64 %in, %out, %at, %thread;\n\t.reg .b32 %block, %lane, %byte;\n";
-    text += "\tld.param.u64 %in, [in];\n\tld.param.u64 %out, [out];\n\tcvta.to.global.u64 %in, %in;\n\tcvta.to.global.u64 %out, %out;\n";
-    text +=
-        "\tmov.u32 %block, %ctaid.x;\n\tmov.u32 %lane, %tid.x;\n\tmad.lo.u32 %lane, %block, 32, %lane;\n\tcvt.u64.u32 %thread, %lane;\n";
+    text += "\t.reg .b64 %in, %out, %at;\n\t.reg .b32 %block, %thread, %byte;\n";
+    text += "\tld.param.u64 %in, [in];\n\tld.param.u64 %out, [out];\n";
+    text += "\tmov.u32 %block, %ctaid.x;\n\tmov.u32 %thread, %tid.x;\n\tmad.lo.u32 %thread, %block, 32, %thread;\n";
     let places = Entry::places(row.inputs.iter().map(|input| input.ty), cases);
     for ((register, input), place) in input_names().zip(&row.inputs).zip(places) {
         let bytes = stored_bytes(input.ty);
         declare(&mut text, &register, input.ty);
-        _ = writeln!(text, "\tmad.lo.u64 %at, %thread, {bytes}, %in;");
+        _ = writeln!(text, "\tmad.wide.u32 %at, %thread, {bytes}, %in;");
         if input.ty == Type::Pred {
             _ = writeln!(text, "\tld.global.u8 %byte, [%at+{place}];\n\tsetp.ne.u32 {register}, %byte, 0;");
         } else {
@@ -129,7 +128,7 @@ fn kernel(row: &Row, name: &str) -> String {
     let places = Entry::places(row.outputs.iter().copied(), cases);
     for ((register, &ty), place) in output_names().zip(&row.outputs).zip(places) {
         let bytes = stored_bytes(ty);
-        _ = writeln!(text, "\tmad.lo.u64 %at, %thread, {bytes}, %out;");
+        _ = writeln!(text, "\tmad.wide.u32 %at, %thread, {bytes}, %out;");
         if ty == Type::Pred {
             _ = writeln!(text, "\tselp.u32 %byte, 1, 0, {register};\n\tst.global.u8 [%at+{place}], %byte;");
         } else {

@@ -114,7 +114,9 @@ impl Load {
         for (element, bytes) in (0..).zip(bytes.chunks_exact(combine.ty.bytes() as usize)) {
             let place = Place { offset: place.offset + element * combine.ty.bytes(), ..place };
             let value = little_endian(bytes);
-            async_access::update_shared(cluster, &self.operation, place, combine.ty.bytes(), touch, |old| combine.apply(old, value, false))?;
+            async_access::update_shared(cluster, &self.operation, place, combine.ty.bytes(), touch, |old| {
+                combine.apply(old, value, false)
+            })?;
         }
         Ok(())
     }
@@ -137,9 +139,7 @@ pub(in crate::instructions) struct Store {
 
 impl AsyncOperation for Store {
     fn complete(&mut self, cluster: &mut Cluster, grid: &Grid, issuer: Issuer) -> Result<(), Trap> {
-        self.read(cluster)
-            .and_then(|()| self.write(grid))
-            .map_err(|kind| Trap::new(issuer.lane, kind))?;
+        self.read(cluster).and_then(|()| self.write(grid)).map_err(|kind| Trap::new(issuer.lane, kind))?;
         cluster.happened();
         Ok(())
     }

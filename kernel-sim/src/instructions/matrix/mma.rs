@@ -143,6 +143,8 @@ impl Instruction for Product {
             d[row * n + column] = bits;
         })?;
         self.kind.multiply(self.shape, &a, &b, &mut d);
+        let line = cx.line;
+        cx.counters().matrix(line, 2 * (m * n * k) as u64);
         for (number, &destination) in self.destinations.iter().enumerate() {
             let word = |lane: usize| {
                 (0..per_result).fold(0, |word, element| {
@@ -162,5 +164,112 @@ impl Instruction for Product {
 
     fn class(&self) -> counters::Class {
         counters::Class::Matrix
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::instructions::harness::{Harness, refusal};
+
+    /// Defines `%a0`.. and so on from whole matrices, and gives the registers `%d0`.. as a matrix again.
+    fn product(
+        text: &str,
+        shape: Shape,
+        ty: Type,
+        a: impl Fn(usize, usize) -> u64,
+        b: impl Fn(usize, usize) -> u64,
+        c: impl Fn(usize, usize) -> u64,
+    ) -> Vec<u64> {
+        let mut harness = Harness::new();
+        let per_register = (32 / ty.bits()) as usize;
+        let word =
+            |element: &dyn Fn(usize) -> u64| (0..per_register).fold(0, |word, part| word | element(part) << (part as u32 * ty.bits()));
+        for number in 0..shape.m * shape.k / per_register / WARP {
+            harness.define(&format!("%a{number}"), Type::B32, |lane| {
+                word(&|part| {
+                    let (row, k) = fragment::a16(lane, number, part, per_register);
+                    a(row, k)
+                })
+            });
+        }
+        for number in 0..shape.n * shape.k / per_register / WARP {
+            harness.define(&format!("%b{number}"), Type::B32, |lane| {
+                word(&|part| {
+                    let (k, column) = fragment::b(lane, number, part, per_register);
+                    b(k, column)
+                })
+            });
+        }
+        for number in 0..4 {
+            harness.define(&format!("%c{number}"), Type::B32, |lane| {
+                let (row, column) = fragment::accumulator(lane, number);
+                c(row, column)
+            });
+        }
+        harness.run(text).expect("it executes");
+        let mut d = vec![0; shape.m * shape.n];
+        for number in 0..4 {
+            for (lane, &bits) in harness.value(&format!("%c{number}")).iter().enumerate() {
+                let (row, column) = fragment::accumulator(lane, number);
+                d[row * shape.n + column] = bits;
+            }
+        }
+        d
+    }
+
+    #[test]
+    fn the_identity_gives_the_other_matrix() {
+        let shape = Shape { m: 16, n: 8, k: 16 };
+        let text = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%c0, %c1, %c2, %c3}, {%a0, %a1, %a2, %a3}, {%b0, %b1}, {%c0, %c1, %c2, %c3};";
+        let half = |x: f32| u64::from(half::f16::from_f32(x).to_bits());
+        let identity = |row, k| half(if row == k { 1.0 } else { 0.0 });
+        let d = product(text, shape, Type::F16, identity, |k, column| half((k * 8 + column) as f32), |_, _| u64::from(0.5f32.to_bits()));
+        let expected: Vec<u64> = (0..128).map(|place| u64::from((place as f32 + 0.5).to_bits())).collect();
+        assert_eq!(d, expected);
+    }
+
+    #[test]
+    fn bytes_of_both_signs_are_multiplied_exactly() {
+        let shape = Shape { m: 16, n: 8, k: 32 };
+        let registers = "{%c0, %c1, %c2, %c3}, {%a0, %a1, %a2, %a3}, {%b0, %b1}, {%c0, %c1, %c2, %c3};";
+        let a = |row: usize, k: usize| ((row * 37 + k * 91 + row * k) % 256) as u64;
+        let b = |k: usize, column: usize| ((column * 53 + k * 29 + column * k * 3) % 256) as u64;
+        let c = |row: usize, column: usize| ((row * 8 + column) as u64) << 24;
+        for (types, saturate) in [("s8.u8", false), ("u8.s8", true)] {
+            let flag = if saturate { ".satfinite" } else { "" };
+            let text = format!("mma.sync.aligned.m16n8k32.row.col{flag}.s32.{types}.s32 {registers}");
+            let d = product(&text, shape, Type::B8, a, b, c);
+            for (place, &bits) in d.iter().enumerate() {
+                let (row, column) = (place / 8, place % 8);
+                let value = |bits: u64, signed: bool| if signed { i128::from(bits as u8 as i8) } else { i128::from(bits as u8) };
+                let products: i128 =
+                    (0..32).map(|k| value(a(row, k), types.starts_with('s')) * value(b(k, column), types.ends_with("s8"))).sum();
+                let exact = products + i128::from(c(row, column) as u32 as i32);
+                let expected = if saturate { exact.clamp(i32::MIN.into(), i32::MAX.into()) } else { exact } as u32;
+                assert_eq!(bits, u64::from(expected), "{types} row {row} column {column}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_exist_is_refused() {
+        let operands = "{%r0, %r1, %r2, %r3}, {%r4, %r5}, {%r6}, {%r0, %r1, %r2, %r3};";
+        for (modifiers, reason) in [
+            ("sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "the simulator does not multiply sparse matrices: `mma.sp`"),
+            ("aligned.m16n8k8.row.col.f32.f16.f16.f32", "`mma` needs `.sync` here"),
+            ("sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", "there is no `mma.m16n8k32` with factors of type `.f16`"),
+            ("sync.aligned.m16n8k8.row.row.f32.f16.f16.f32", "`mma.m16n8k8` takes A by rows and B by columns: `.row.col`"),
+            ("sync.aligned.m16n8k8.row.col.f16.bf16.bf16.f16", "there is no such `mma` of `.bf16` by `.bf16` plus `.f16` to `.f16`"),
+            ("sync.aligned.m16n8k8.row.col.f32.f16.f16.f16", "there is no such `mma` of `.f16` by `.f16` plus `.f16` to `.f32`"),
+            (
+                "sync.aligned.m8n8k4.row.col.f16.f16.f16.f16",
+                "there is no `mma.m8n8k4` with factors of type `.f16`; that one was made for `sm_70`, and its layout is not simulated",
+            ),
+        ] {
+            assert_eq!(refusal(&format!("mma.{modifiers} {operands}")).as_deref(), Some(reason));
+        }
+        let wrong = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 ";
+        assert_eq!(refusal(&format!("{wrong}{operands}")).as_deref(), Some("4 registers are wanted, not 2"));
     }
 }

@@ -3,6 +3,8 @@
 
 pub(crate) mod fragment;
 mod mma;
+#[cfg(test)]
+mod recorded;
 mod transfer;
 
 pub(crate) use mma::decode as decode_mma;

@@ -167,3 +167,115 @@ impl Instruction for Move {
         counters::Class::Warp
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::FaultKind;
+    use crate::instructions::harness::{Failure, Harness, refusal};
+
+    /// Shared memory of 48 rows of 16 bytes whose element `e` of row `r` is `r * 8 + e`, and row addresses in `%a`: lane `l` names row
+    /// `(l * 5 + 3) % 48`.
+    fn filled() -> Harness {
+        let mut harness = Harness::new();
+        harness.define("%a", Type::U32, |lane| (named(lane) * 16) as u64);
+        harness.define("%z", Type::U32, |lane| lane as u64 * 16);
+        for chunk in 0..2 {
+            let pair =
+                |row: usize, first: usize| (0..4).fold(0u64, |word, element| word | ((row * 8 + first + element) as u64) << (element * 16));
+            harness.define("%x", Type::B64, |lane| pair(chunk * 32 + lane, 0));
+            harness.define("%y", Type::B64, |lane| pair(chunk * 32 + lane, 4));
+            harness.run(&format!("st.shared.v2.b64 [%z+{}], {{%x, %y}};", chunk * 512)).expect("it stores");
+        }
+        harness.cluster.clocks.barrier(&[(0, Lanes::ALL)]);
+        for number in 0..4 {
+            harness.declare(&format!("%d{number}"), Type::B32);
+        }
+        harness
+    }
+
+    fn named(lane: usize) -> usize {
+        (lane * 5 + 3) % 48
+    }
+
+    #[test]
+    fn loads_rows_and_columns() {
+        for (count, operands) in [(1, "{%d0}"), (2, "{%d0, %d1}"), (4, "{%d0, %d1, %d2, %d3}")] {
+            for transpose in [false, true] {
+                let mut harness = filled();
+                let flag = if transpose { ".trans" } else { "" };
+                harness.run(&format!("ldmatrix.sync.aligned.m8n8.x{count}{flag}.shared.b16 {operands}, [%a];")).expect("it loads");
+                for number in 0..count {
+                    for (lane, &bits) in harness.value(&format!("%d{number}")).iter().enumerate() {
+                        let expected = [0, 1].map(|half| {
+                            let (row, column) = (lane / 4, lane % 4 * 2 + half);
+                            let (row, column) = if transpose { (column, row) } else { (row, column) };
+                            (named(number * 8 + row) * 8 + column) as u64
+                        });
+                        assert_eq!(bits, expected[0] | expected[1] << 16, "x{count}{flag} register {number} lane {lane}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn stores_what_it_loads() {
+        for flag in ["", ".trans"] {
+            let mut harness = filled();
+            harness.run(&format!("ldmatrix.sync.aligned.m8n8.x4{flag}.shared::cta.b16 {{%d0, %d1, %d2, %d3}}, [%a];")).expect("it loads");
+            harness.run(&format!("stmatrix.sync.aligned.m8n8.x4{flag}.shared.b16 [%z+1024], {{%d0, %d1, %d2, %d3}};")).expect("it stores");
+            harness.run("ld.shared.v2.b64 {%x, %y}, [%z+1024];").expect("it loads");
+            for (lane, (&low, &high)) in harness.value("%x").iter().zip(&harness.value("%y")).enumerate() {
+                assert_eq!((low & 0xffff, high >> 48), ((named(lane) * 8) as u64, (named(lane) * 8 + 7) as u64), "{flag} row {lane}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_move_transposes() {
+        let mut harness = filled();
+        harness.run("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%d0}, [%a];").expect("it loads");
+        harness.run("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%d1}, [%a];").expect("it loads");
+        harness.run("movmatrix.sync.aligned.m8n8.trans.b16 %d2, %d1;").expect("it moves");
+        assert_eq!(harness.value("%d2"), harness.value("%d0"));
+        assert_ne!(harness.value("%d1"), harness.value("%d0"));
+    }
+
+    #[test]
+    fn rows_of_other_lanes_need_a_barrier() {
+        let mut harness = filled();
+        harness.run("st.shared.b64 [%z], %x;").expect("it stores");
+        let fault = harness.run("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%d0}, [%a];");
+        assert!(matches!(fault, Err(Failure::Trap(0, FaultKind::SharedRace { access: "ldmatrix", .. }))), "{fault:?}");
+    }
+
+    #[test]
+    fn only_rows_that_are_loaded_are_checked() {
+        let mut harness = filled();
+        // Lanes 16 and on give no address of `.x2`.
+        harness.define("%b", Type::U32, |lane| if lane < 16 { lane as u64 * 16 } else { 0xffff_0007 });
+        harness.run("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%d0, %d1}, [%b];").expect("it loads");
+        let fault = harness.run("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%d0, %d1, %d2, %d3}, [%b];");
+        assert!(matches!(fault, Err(Failure::Trap(16, FaultKind::Misaligned { alignment: 16, .. }))), "{fault:?}");
+    }
+
+    #[test]
+    fn what_does_not_exist_is_refused() {
+        for (text, reason) in [
+            ("ldmatrix.sync.aligned.m8n8.x3.shared.b16 {%r0, %r1, %r2}, [%r3];", "`ldmatrix` needs a count: `.x1`, `.x2` or `.x4`"),
+            (
+                "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r0, %r1}, [%r3];",
+                "`ldmatrix` moves matrices `.m8n8` of `.b16`; the other shapes do not exist before `sm_100a`",
+            ),
+            (
+                "ldmatrix.sync.aligned.m8n8.x1.global.b16 {%r0}, [%d3];",
+                "`ldmatrix` accesses shared memory of its own CTA, not global memory",
+            ),
+            ("stmatrix.aligned.m8n8.x1.shared.b16 [%r3], {%r0};", "`stmatrix` needs `.sync.aligned`"),
+            ("movmatrix.sync.aligned.m8n8.b16 %r0, %r1;", "`movmatrix` transposes: it needs `.trans`"),
+        ] {
+            assert_eq!(refusal(text).as_deref(), Some(reason));
+        }
+    }
+}

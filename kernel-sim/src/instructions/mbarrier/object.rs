@@ -12,9 +12,9 @@
 //!
 //! A state that `arrive` gives holds the arrivals still waited for in bits 0..20, the number of the phase in 20..60 and a mark above.
 
-use std::collections::HashMap;
 use crate::instructions::async_access::Held;
 use crate::memory::Stamp;
+use std::collections::HashMap;
 
 /// The most arrivals, or bytes, that a phase can wait for.
 pub(super) const MAX_COUNT: u32 = (1 << 20) - 1;
@@ -55,7 +55,15 @@ impl Object {
             return Err(format!("its count must be 1 to {MAX_COUNT}, not {count}"));
         }
         let nothing = Stamp::default;
-        Ok(Object { expected: count, pending: count, transactions: 0, phase: 0, arrived: nothing(), completed: nothing(), landed: Vec::new() })
+        Ok(Object {
+            expected: count,
+            pending: count,
+            transactions: 0,
+            phase: 0,
+            arrived: nothing(),
+            completed: nothing(),
+            landed: Vec::new(),
+        })
     }
 
     /// The object's bits in shared memory.
@@ -147,7 +155,10 @@ impl Object {
         match (self.phase & 0xff_ffff_ffff).wrapping_sub(phase) {
             0 => Ok(false),
             1 => Ok(true),
-            _ => Err(format!("the state is of phase {phase}, and only the current phase {} and the one before it can be waited for", self.phase)),
+            _ => Err(format!(
+                "the state is of phase {phase}, and only the current phase {} and the one before it can be waited for",
+                self.phase
+            )),
         }
     }
 

@@ -117,7 +117,10 @@ mod tests {
         assert_eq!(unit(8, 0), 64);
         // The second step along K begins 32 bytes on, inside of the same pattern.
         let second = descriptor(32, 16, 1024, 1);
-        assert_eq!((0..8).map(|row| second.offset(Major::K, 2, row, 0) / 16).collect::<Vec<_>>(), (0..8).map(|row| row * 8 + (row ^ 2)).collect::<Vec<_>>());
+        assert_eq!(
+            (0..8).map(|row| second.offset(Major::K, 2, row, 0) / 16).collect::<Vec<_>>(),
+            (0..8).map(|row| row * 8 + (row ^ 2)).collect::<Vec<_>>()
+        );
         let narrow = descriptor(0, 16, 256, 3);
         assert_eq!((0..8).map(|row| narrow.offset(Major::K, 2, row, 0) / 16 % 2).collect::<Vec<_>>(), [0, 0, 0, 0, 1, 1, 1, 1]);
         let middle = descriptor(0, 16, 512, 2);
@@ -138,9 +141,13 @@ mod tests {
     /// Every element has bytes of its own.
     #[test]
     fn no_two_elements_share_bytes() {
-        for (major, mode, leading, stride) in
-            [(Major::K, 0, 128, 256), (Major::K, 1, 16, 1024), (Major::K, 2, 16, 512), (Major::K, 3, 16, 256), (Major::Outer, 1, 2048, 1024)]
-        {
+        for (major, mode, leading, stride) in [
+            (Major::K, 0, 128, 256),
+            (Major::K, 1, 16, 1024),
+            (Major::K, 2, 16, 512),
+            (Major::K, 3, 16, 256),
+            (Major::Outer, 1, 2048, 1024),
+        ] {
             let matrix = descriptor(0, leading, stride, mode);
             let mut offsets: Vec<u32> = (0..128).flat_map(|outer| (0..16).map(move |k| matrix.offset(major, 2, outer, k))).collect();
             offsets.sort_unstable();

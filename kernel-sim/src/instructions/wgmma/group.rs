@@ -6,9 +6,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use super::super::Register;
 use super::descriptor::Descriptor;
 use super::product::Shape;
-use super::super::Register;
 use crate::memory::Operation;
 
 /// Warps of a warpgroup.
@@ -22,13 +22,15 @@ pub(crate) type Warpgroups = HashMap<usize, Warpgroup>;
 pub(crate) struct Warpgroup {
     /// By ordinal: those that not all warps have waited for.
     pub(super) products: HashMap<u64, Joint>,
-    /// What the first warp wanted in its n-th `setmaxnreg`, and how many warps said so.
-    pub(in crate::instructions) register_counts: HashMap<u64, (u32, usize)>,
+    /// What the first warp to come wanted in its n-th `setmaxnreg`.
+    pub(in crate::instructions) register_counts: HashMap<u64, u32>,
 }
 
 /// A product as the four warps share it.
 pub(super) struct Joint {
     pub(super) step: u32,
+    /// The source line.
+    pub(super) line: u32,
     pub(super) a: Option<Descriptor>,
     pub(super) b: Descriptor,
     pub(super) shape: Shape,

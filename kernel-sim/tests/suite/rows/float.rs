@@ -38,7 +38,21 @@ pub fn rows(rows: &mut Rows) {
         rows.add("f32 f32", "f32", format!("{op}.f32 d, a, b;"));
         rows.add("f64 f64", "f64", format!("{op}.f64 d, a, b;"));
     }
+    nans(rows);
     approximate(rows);
+}
+
+/// Of several NaNs, `f64` gives one; which, and with what sign, is the hardware's choice.
+fn nans(rows: &mut Rows) {
+    const EXPONENT: &str = "0x7ff0000000000001";
+    for op in ["add.rn", "sub.rn", "mul.rn", "div.rn", "min", "max"] {
+        let body = format!("or.b64 a, a, {EXPONENT}; or.b64 b, b, {EXPONENT}; {op}.f64 d, a, b;");
+        rows.named(&format!("{op}.f64 of NaNs"), "b64 b64", "f64", body);
+    }
+    for (which, name) in [("abc", "three NaNs"), ("ab", "NaN, NaN, any"), ("ac", "NaN, any, NaN"), ("bc", "any, NaN, NaN")] {
+        let nans: String = which.chars().map(|operand| format!("or.b64 {operand}, {operand}, {EXPONENT}; ")).collect();
+        rows.named(&format!("fma.rn.f64 of {name}"), "b64 b64 b64", "f64", format!("{nans}fma.rn.f64 d, a, b, c;"));
+    }
 }
 
 fn arithmetic(rows: &mut Rows, modifiers: &str, ty: &str) {

@@ -3,6 +3,7 @@
 use super::Rows;
 
 pub fn rows(rows: &mut Rows) {
+    out_of_bounds(rows);
     for ty in ["f16", "f16x2"] {
         for modifiers in ["", ".rn", ".ftz", ".sat", ".rn.ftz.sat"] {
             for op in ["add", "sub", "mul"] {
@@ -40,6 +41,19 @@ pub fn rows(rows: &mut Rows) {
         }
         rows.add(ty, ty, format!("tanh.approx.{ty} d, a;")).close((-7f64).exp2(), 0.0);
         rows.add(ty, ty, format!("ex2.approx.ftz.{ty} d, a;")).close((-7f64).exp2(), 0.0);
+    }
+}
+
+/// One NaN stands for what lies outside of a tensor: each thread tries another, of both signs.
+fn out_of_bounds(rows: &mut Rows) {
+    for (ty, fraction, infinity, one, warps) in [("f16", 10, 0x7c00, 0x3c00, 64), ("bf16", 7, 0x7f80, 0x3f80, 8)] {
+        let body = format!(
+            ".reg .b32 bits, sign; .reg .b16 a, b, high; shr.u32 sign, %thread, {fraction}; shl.b32 sign, sign, 15;
+             and.b32 bits, %thread, {}; or.b32 bits, bits, sign; or.b32 bits, bits, {infinity}; mov.b32 {{a, high}}, bits; mov.b16 b, {one};
+             fma.rn.oob.{ty} d, a, b, b; fma.rn.oob.{ty} d1, b, a, b; fma.rn.oob.relu.{ty} d2, b, b, a;",
+            (1 << fraction) - 1
+        );
+        rows.named(&format!("fma.rn.oob.{ty} of every NaN"), "", "b16 b16 b16", body).warps(warps);
     }
 }
 

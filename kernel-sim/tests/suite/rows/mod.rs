@@ -1,5 +1,6 @@
 //! THE TABLE of the instruction suite: what each row executes, on which inputs, and how close the answer must be.
 
+mod atomic;
 mod convert;
 mod float;
 mod half;
@@ -14,7 +15,7 @@ use kernel_sim::ptx::Type;
 pub type Family = (&'static str, fn(&mut Rows));
 
 /// Every family.
-pub const FAMILIES: [Family; 7] = [
+pub const FAMILIES: [Family; 8] = [
     ("integer", integer::rows),
     ("predicate", predicate::rows),
     ("convert", convert::rows),
@@ -22,6 +23,7 @@ pub const FAMILIES: [Family; 7] = [
     ("half", half::rows),
     ("warp", warp::rows),
     ("matrix", matrix::rows),
+    ("atomic", atomic::rows),
 ];
 
 /// What one kernel of the suite executes. Each thread has one case.

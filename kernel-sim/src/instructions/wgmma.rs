@@ -1,0 +1,106 @@
+//! `wgmma`: matrix products of a warpgroup, that is of four warps together (PTX ISA, "Asynchronous Warpgroup Level Matrix
+//! Instructions").
+
+mod descriptor;
+mod fragment;
+mod group;
+mod product;
+
+pub(crate) use group::{Matrices, Warpgroups};
+
+use super::{Convergence, Form, Instruction, Progress, Unsupported};
+use crate::counters::Class;
+use crate::fault::Trap;
+use crate::lanes::WARP;
+use crate::machine::Cx;
+use group::WARPS;
+
+/// Decodes `wgmma`.
+pub(super) fn decode(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
+    let what = form.next_modifier();
+    if !form.flag("sync") || !form.flag("aligned") {
+        return Err(form.error("`.sync.aligned` is missing"));
+    }
+    match what {
+        Some("fence") => Ok(Box::new(Fence)),
+        Some("commit_group") => Ok(Box::new(Commit)),
+        Some("wait_group") => Ok(Box::new(Wait { allowed: form.immediate()? })),
+        Some("mma_async") => product::decode(form),
+        other => Err(form.error(format!("the simulator does not know `wgmma.{}`", other.unwrap_or_default()))),
+    }
+}
+
+struct Fence;
+
+impl Instruction for Fence {
+    fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
+        warpgroup(cx)?;
+        let registers = cx.warp.registers.len();
+        cx.warp.matrices.fence(registers);
+        Ok(Progress::Done)
+    }
+
+    fn convergence(&self) -> Convergence {
+        Convergence::Aligned
+    }
+
+    fn class(&self) -> Class {
+        Class::Barrier
+    }
+}
+
+struct Commit;
+
+impl Instruction for Commit {
+    fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
+        warpgroup(cx)?;
+        cx.warp.matrices.committed += 1;
+        Ok(Progress::Done)
+    }
+
+    fn convergence(&self) -> Convergence {
+        Convergence::Aligned
+    }
+
+    fn class(&self) -> Class {
+        Class::Barrier
+    }
+}
+
+struct Wait {
+    /// How many of the youngest committed groups may still be under way.
+    allowed: u64,
+}
+
+impl Instruction for Wait {
+    fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
+        let group = warpgroup(cx)?;
+        let limit = cx.warp.matrices.committed.saturating_sub(self.allowed);
+        while cx.warp.matrices.products.front().is_some_and(|own| own.group < limit) {
+            if !product::finish_oldest(cx, group)? {
+                return Ok(Progress::Wait);
+            }
+        }
+        Ok(Progress::Done)
+    }
+
+    fn convergence(&self) -> Convergence {
+        Convergence::Aligned
+    }
+
+    fn class(&self) -> Class {
+        Class::Barrier
+    }
+}
+
+/// The number of the warp's warpgroup, which must be whole.
+pub(super) fn warpgroup(cx: &Cx<'_>) -> Result<usize, Trap> {
+    let group = cx.warp.index / WARPS;
+    let threads = cx.grid.block.iter().product::<u32>() as usize;
+    let wanted = (group + 1) * WARPS * WARP;
+    if threads < wanted {
+        let reason = format!("a warpgroup has {} threads, and this one only {}", WARPS * WARP, threads + WARPS * WARP - wanted);
+        return Err(cx.illegal(0, reason));
+    }
+    Ok(group)
+}
