@@ -183,10 +183,13 @@ fn memory_of_a_dropped_tensor_is_a_fault() {
     static ADDRESS: Kernel =
         Kernel::new("address", "", 1, PARAMS, &[variant(ptx!("sm_80", "ld.param.u64 %rd0, [y];\nst.global.u64 [%rd0], %rd0;\n"))]);
     // Reads where the tensor's element points to.
-    static FOLLOW: Kernel = Kernel::new("follow", "", 1, PARAMS, &[variant(ptx!(
-        "sm_80",
-        "ld.param.u64 %rd0, [y];\nld.global.u64 %rd1, [%rd0];\nld.global.u64 %rd2, [%rd1];\n"
-    ))]);
+    static FOLLOW: Kernel = Kernel::new(
+        "follow",
+        "",
+        1,
+        PARAMS,
+        &[variant(ptx!("sm_80", "ld.param.u64 %rd0, [y];\nld.global.u64 %rd1, [%rd0];\nld.global.u64 %rd2, [%rd1];\n"))],
+    );
     let device = Device::sim(Target::SM_90A).unwrap();
     let (mut x, mut y) = (device.zeros::<u64>(1).unwrap(), device.zeros::<u64>(1).unwrap());
     hand_written(&ADDRESS, &mut x).unwrap();
