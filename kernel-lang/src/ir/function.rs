@@ -156,6 +156,13 @@ impl Function {
         inst
     }
 
+    /// Makes an op the one that defines a value, as its only result.
+    pub fn redefine(&mut self, inst: Inst, op: Op, result: Value) {
+        self.insts[inst].op = op;
+        self.insts[inst].results = vec![result];
+        self.values[result].def = Def::Result(inst, 0);
+    }
+
     /// The type of a value.
     pub fn ty(&self, value: Value) -> &Type {
         &self.values[value].ty

@@ -41,6 +41,7 @@ mod lexer;
 mod ops;
 mod parse;
 mod print;
+pub mod renaming;
 pub mod rewrite;
 mod rules;
 mod types;

@@ -139,6 +139,28 @@ impl Layout {
         Self::from_flat(shape, self.0.bases.clone())
     }
 
+    /// The layout of the tile of that shape which was broadcast to this one: along axes of extent 1 there, nothing is left of an index.
+    /// Registers that differed only along such axes become copies, as in [`Layout::slice`].
+    ///
+    /// ```
+    /// use kernel_lang::layout::Layout;
+    /// let whole: Layout = "layout<[4, 4], register = [(0, 1)], lane = [(0, 2), (1, 0), (2, 0)], warp = [], block = []>".parse().unwrap();
+    /// let column = "layout<[4, 1], register = [(0, 0)], lane = [(0, 0), (1, 0), (2, 0)], warp = [], block = []>";
+    /// assert_eq!(whole.unbroadcast(&[4, 1]).unwrap().to_string(), column);
+    /// ```
+    ///
+    /// # Errors
+    /// [`LayoutError::Rank`], or [`LayoutError::ShapesDiffer`] if an extent is neither 1 nor this one's.
+    pub fn unbroadcast(&self, shape: &[u32]) -> Result<Layout, LayoutError> {
+        if shape.len() != self.rank() {
+            return Err(LayoutError::Rank { expected: self.rank(), found: shape.len() });
+        }
+        if shape.iter().zip(self.shape()).any(|(small, large)| *small != 1 && small != large) {
+            return Err(LayoutError::ShapesDiffer);
+        }
+        self.map_indices(shape, |index| index.iter().zip(shape).map(|(at, extent)| at & (extent - 1)).collect())
+    }
+
     fn map_indices(&self, shape: &[u32], map: impl Fn(Vec<u32>) -> Vec<u32>) -> Result<Layout, LayoutError> {
         let bases = Level::ALL.map(|level| self.flat_bases(level).iter().map(|&flat| flatten(shape, &map(self.unflatten(flat)))).collect());
         Self::from_flat(shape, bases)

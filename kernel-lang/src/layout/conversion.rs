@@ -46,7 +46,7 @@ pub fn conversion(src: &Layout, dst: &Layout, element_bits: u32) -> Result<Conve
     if src == dst {
         return Ok(Conversion::None);
     }
-    if let Some(from) = registers(src, dst) {
+    if let Some(from) = renaming(src, dst) {
         return Ok(Conversion::Registers(from));
     }
     let shared = SharedPlan::new(src, dst, element_bits)?;
@@ -103,8 +103,19 @@ pub(super) fn differences(src: &Layout, dst: &Layout, level: Level) -> Vec<u64> 
     src.flat_bases(level).iter().zip(dst.flat_bases(level)).map(|(a, b)| a ^ b).collect()
 }
 
-/// The renaming of registers that does the conversion, if one does in every thread.
-fn registers(src: &Layout, dst: &Layout) -> Option<Vec<u32>> {
+/// The renaming of registers that does the conversion, if one does in every thread: destination register `i` is source register `from[i]`.
+/// For layouts of one shape.
+///
+/// ```
+/// use kernel_lang::layout::{Layout, renaming};
+/// let rows: Layout = "layout<[4], register = [1, 2], lane = [], warp = [], block = []>".parse().unwrap();
+/// let swapped: Layout = "layout<[4], register = [2, 1], lane = [], warp = [], block = []>".parse().unwrap();
+/// assert_eq!(renaming(&rows, &swapped), Some(vec![0, 2, 1, 3]));
+/// ```
+pub fn renaming(src: &Layout, dst: &Layout) -> Option<Vec<u32>> {
+    if src.shape() != dst.shape() {
+        return None;
+    }
     if [Level::Lane, Level::Warp, Level::Block].iter().any(|&level| src.flat_bases(level) != dst.flat_bases(level)) {
         return None;
     }

@@ -75,7 +75,7 @@ mod shared;
 mod shuffle;
 mod text;
 
-pub use conversion::{Conversion, XorTable, conversion};
+pub use conversion::{Conversion, XorTable, conversion, renaming};
 pub use error::LayoutError;
 pub use matrix::Matrix;
 pub use shared::{Access, Instruction, Memory, SharedPlan};
@@ -337,6 +337,18 @@ impl Layout {
     pub fn registers_add(&self) -> bool {
         let touched = |levels: &[Level]| levels.iter().flat_map(|&level| self.flat_bases(level)).fold(0, |a, b| a | b);
         touched(&[Level::Register]) & touched(&[Level::Lane, Level::Warp, Level::Block]) == 0
+    }
+
+    /// Whether each bit stands for a step along one axis, or for nothing, and no two for the same: then an index along an axis is put
+    /// together from bits of the thread and of the register without carries, and runs along it are split in two by one bit at a time.
+    /// Blocked layouts are so, and whatever reshapes, permutations, slices and broadcasts make of them.
+    pub fn is_bitwise(&self) -> bool {
+        let mut seen = 0;
+        self.0.bases.iter().flatten().filter(|basis| **basis != 0).all(|&basis| {
+            let is_new = basis.count_ones() == 1 && seen & basis == 0;
+            seen |= basis;
+            is_new
+        })
     }
 
     /// The layout without register bits that only make copies within a thread, and the bits kept, lowest first: register

@@ -4,6 +4,10 @@
 //! component. Its memory accesses choose: the widest that an access can use, so that each thread moves up to 16 bytes at once and the
 //! lanes of a warp lie side by side; without one that can be wide, neighbouring lanes hold neighbouring elements.
 //!
+//! Ops that change the shape relate components: a sum along an axis is held where the rows were, a row that is broadcast is held by every
+//! thread that holds a part of its copies. The largest tiles choose, and the smaller ones follow as [`crate::ir::renaming`] says. Where a
+//! component cannot have what two neighbours or two accesses want, a `convert` stands between.
+//!
 //! ```text
 //! ; before
 //! ; num_warps 4
@@ -20,128 +24,119 @@
 //! }
 //! ```
 
-use crate::analysis::affine::AffineFacts;
-use crate::ir::{Function, Handle, Inst, Op, SideTable, Type, Value};
+mod accesses;
+mod components;
+mod converts;
+
+use std::cmp::Reverse;
+
+use crate::ir::renaming::{operand_layout, result_layout};
+use crate::ir::{Function, Inst, Op, SideTable, Value};
 use crate::layout::Layout;
 use crate::target::Target;
 
+use accesses::Wish;
+use components::{Components, tiles};
+
 /// Runs the pass. Every tile of the kernel then has a layout in [`Function::layouts`].
 pub fn run(func: &mut Function, target: &Target, num_warps: u32) {
-    let mut components = Components { parent: (0..func.value_count()).collect() };
-    connect(func, &mut components);
-    let vectors = vectors(func, &mut components);
+    accesses::separate(func);
+    let mut components = Components::of(func);
+    let wishes = accesses::wishes(func, &mut components);
+    let chosen = choose(func, &mut components, &wishes, target, num_warps);
     let mut layouts = SideTable::new();
     for value in tiles(func) {
-        let vector = vectors.get(components.find(value)).copied().unwrap_or(1);
-        layouts[value] = Some(layout_of(func.ty(value), vector, target, num_warps));
+        layouts[value] = chosen[components.find(value)].clone();
     }
     func.layouts = layouts;
+    converts::insert(func);
 }
 
-fn layout_of(ty: &Type, vector: u32, target: &Target, num_warps: u32) -> Layout {
-    let shape: Vec<u32> = ty.extents().iter().map(|extent| *extent as u32).collect();
+/// A layout for each component.
+fn choose(func: &Function, components: &mut Components, wishes: &[Wish], target: &Target, num_warps: u32) -> Vec<Option<Layout>> {
+    let mut order: Vec<Value> = tiles(func);
+    // The largest first; of equal ones those that access memory. Of one component the first value speaks.
+    order.sort_by_key(|value| (Reverse(func.ty(*value).numel()), !wishes[components.find(*value)].is_access));
+    let edges = edges(func, components);
+    let mut chosen: Vec<Option<Layout>> = vec![None; func.value_count()];
+    for value in order {
+        let component = components.find(value);
+        if chosen[component].is_some() {
+            continue;
+        }
+        let shape: Vec<u32> = func.ty(value).extents().iter().map(|extent| *extent as u32).collect();
+        chosen[component] = Some(layout_of(&shape, &wishes[component], target, num_warps));
+        let mut next = vec![component];
+        while let Some(known) = next.pop() {
+            for (inst, x, result) in &edges[known] {
+                let Some(layout) = chosen[known].clone() else { continue };
+                let op = &func.inst(*inst).op;
+                let is_forward = components.find(*x) == known;
+                let (from, to) = if is_forward { (*x, *result) } else { (*result, *x) };
+                let follower = components.find(to);
+                let (leads, follows) = (func.ty(from).numel(), func.ty(to).numel());
+                if chosen[follower].is_some() || follows > leads || (follows == leads && wishes[follower].is_access) {
+                    continue;
+                }
+                let derived = match op {
+                    Op::Convert { .. } => Some(layout),
+                    _ if is_forward => result_layout(func, op, to, &layout),
+                    _ => operand_layout(func, op, to, &layout),
+                };
+                if derived.is_some() {
+                    chosen[follower] = derived;
+                    next.push(follower);
+                }
+            }
+        }
+    }
+    chosen
+}
+
+/// By component, the ops that lead from it or to it, with the operand and the result.
+fn edges(func: &Function, components: &mut Components) -> Vec<Vec<(Inst, Value, Value)>> {
+    let mut edges = vec![Vec::new(); func.value_count()];
+    for inst in func.all_insts() {
+        let data = func.inst(inst);
+        let x = match &data.op {
+            Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } | Op::Convert { x } => *x,
+            Op::Reduce { inputs, .. } => inputs[0],
+            _ => continue,
+        };
+        if func.ty(x).is_tile() && func.ty(data.results[0]).is_tile() {
+            for end in [x, data.results[0]] {
+                edges[components.find(end)].push((inst, x, data.results[0]));
+            }
+        }
+    }
+    edges
+}
+
+/// Threads side by side along the axis that memory runs along, each with a vector; then along the others, the last first. Warps rather
+/// stand along axes that nothing is reduced along, so that reductions stay inside of them.
+fn layout_of(shape: &[u32], wish: &Wish, target: &Target, num_warps: u32) -> Layout {
     let threads = target.warp_size() * num_warps;
     let share = (shape.iter().product::<u32>() / threads).max(1);
     let rank = shape.len();
+    let fastest = wish.axis.unwrap_or(rank - 1);
+    let order: Vec<usize> = [fastest].into_iter().chain((0..rank).rev().filter(|axis| *axis != fastest)).collect();
     let mut size_per_thread = vec![1; rank];
-    size_per_thread[rank - 1] = vector.min(share).min(shape[rank - 1]);
-    // Lanes, then warps, fill the last axis first.
-    let (mut lanes, mut warps) = (vec![1; rank], vec![1; rank]);
-    let (mut lanes_left, mut warps_left) = (target.warp_size(), num_warps);
-    for axis in (0..rank).rev() {
-        let room = (shape[axis] / size_per_thread[axis]).max(1);
-        lanes[axis] = if axis == 0 { lanes_left } else { room.min(lanes_left) };
-        lanes_left /= lanes[axis];
-        let room = (room / lanes[axis]).max(1);
-        warps[axis] = if axis == 0 { warps_left } else { room.min(warps_left) };
-        warps_left /= warps[axis];
-    }
-    let order: Vec<usize> = (0..rank).rev().collect();
-    Layout::blocked(&shape, &size_per_thread, &lanes, &warps, &order).expect("extents of verified tiles are powers of two")
+    size_per_thread[fastest] = wish.vector.min(share).min(shape[fastest]);
+    let room: Vec<u32> = (0..rank).map(|axis| (shape[axis] / size_per_thread[axis]).max(1)).collect();
+    let lanes = spread(target.warp_size(), &room, &order);
+    let room: Vec<u32> = (0..rank).map(|axis| (room[axis] / lanes[axis]).max(1)).collect();
+    let mut warp_order = order.clone();
+    warp_order.sort_by_key(|axis| wish.reduced.contains(axis));
+    let warps = spread(num_warps, &room, &warp_order);
+    Layout::blocked(shape, &size_per_thread, &lanes, &warps, &order).expect("extents of verified tiles are powers of two")
 }
 
-fn tiles(func: &Function) -> Vec<Value> {
-    let mut tiles = Vec::new();
-    for region in func.regions_under(func.body) {
-        tiles.extend(func.region(region).params.iter().copied());
-        for inst in &func.region(region).insts {
-            tiles.extend(&func.inst(*inst).results);
-        }
+/// How many of `count` stand along each axis: the room there is, in that order. What is left makes copies along the last.
+fn spread(count: u32, room: &[u32], order: &[usize]) -> Vec<u32> {
+    let (mut counts, mut left) = (vec![1; room.len()], count);
+    for (index, &axis) in order.iter().enumerate() {
+        counts[axis] = if index + 1 == order.len() { left } else { room[axis].min(left) };
+        left /= counts[axis];
     }
-    tiles.retain(|value| func.ty(*value).is_tile());
-    tiles
-}
-
-struct Components {
-    parent: Vec<usize>,
-}
-
-impl Components {
-    fn find(&mut self, value: Value) -> usize {
-        let mut at = value.index();
-        while self.parent[at] != at {
-            self.parent[at] = self.parent[self.parent[at]];
-            at = self.parent[at];
-        }
-        at
-    }
-
-    fn join_each(&mut self, func: &Function, values: &[Value], with: &[Value]) {
-        let pairs = values.iter().zip(with).filter(|(value, _)| func.ty(**value).is_tile());
-        pairs.for_each(|(value, with)| self.join(*value, *with));
-    }
-
-    fn join(&mut self, a: Value, b: Value) {
-        let (a, b) = (self.find(a), self.find(b));
-        self.parent[a] = b;
-    }
-}
-
-fn connect(func: &Function, components: &mut Components) {
-    for inst in func.all_insts() {
-        let data = func.inst(inst);
-        let results = &data.results;
-        match &data.op {
-            Op::If { then_region, else_region, .. } => {
-                components.join_each(func, results, func.yielded(*then_region));
-                components.join_each(func, results, func.yielded(*else_region));
-            }
-            Op::For { init, body, .. } => {
-                for values in [init, &func.region(*body).params[1..], func.yielded(*body)] {
-                    components.join_each(func, results, values);
-                }
-            }
-            Op::While { init, test, body } => {
-                for values in [init, &func.region(*test).params, &func.region(*body).params, func.yielded(*test), func.yielded(*body)] {
-                    components.join_each(func, results, values);
-                }
-            }
-            Op::Broadcast { .. } | Op::ExpandDims { .. } => {}
-            _ => tiles_of(func, inst).windows(2).for_each(|pair| components.join(pair[0], pair[1])),
-        }
-    }
-}
-
-fn tiles_of(func: &Function, inst: Inst) -> Vec<Value> {
-    let data = func.inst(inst);
-    let mut tiles = data.results.clone();
-    data.op.for_each_operand(&mut |value| tiles.push(value));
-    tiles.retain(|value| func.ty(*value).is_tile());
-    tiles
-}
-
-/// How many neighbouring elements a thread should hold, by component.
-fn vectors(func: &Function, components: &mut Components) -> Vec<u32> {
-    let mut facts = AffineFacts::new();
-    let mut vectors = vec![1; func.value_count()];
-    for inst in func.all_insts() {
-        let (Op::Load { base, offset, align, .. } | Op::Store { base, offset, align, .. }) = func.inst(inst).op else { continue };
-        let is_contiguous = facts.get(func, offset).is_some_and(|affine| affine.lanes.last() == Some(&1));
-        if align > 0 && is_contiguous {
-            let vector = align / func.ty(base).dtype().bytes() as u32;
-            let component = &mut vectors[components.find(offset)];
-            *component = vector.max(*component);
-        }
-    }
-    vectors
+    counts
 }

@@ -55,9 +55,16 @@ proptest! {
         let mut order: Vec<usize> = (0..rank).collect();
         order.sort_by_key(|&axis| keys[axis]);
         let permuted = layout.permute(&order).unwrap();
+        let mut small = layout.shape().to_vec();
+        small[axis] = 1;
+        let unbroadcast = layout.unbroadcast(&small).unwrap();
+        prop_assert!(layout.unbroadcast(&small[1..]).is_err());
         let flat = layout.reshape(&[layout.elements() as u32]).unwrap();
         for place in places(&layout) {
             let index = at(&layout, place);
+            let mut without = index.clone();
+            without[axis] = 0;
+            prop_assert_eq!(at(&unbroadcast, place), without);
             let mut without = index.clone();
             without.remove(axis);
             prop_assert_eq!(at(&sliced, place), without);

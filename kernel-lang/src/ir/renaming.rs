@@ -1,0 +1,63 @@
+//! Layouts across the ops that change a tile's shape: what such an op makes of its operand's layout, without moving an element.
+//!
+//! ```text
+//! expand_dims, reshape   the bases stay: an index is one row-major number
+//! permute                the axes of each basis change places
+//! reduce                 the axis is taken off each basis; registers that differed only there are one
+//! broadcast              read backwards: the result's bases, without the axes along which the operand has extent 1
+//! ```
+
+use crate::ir::arena::Value;
+use crate::ir::function::Function;
+use crate::ir::ops::Op;
+use crate::layout::{Layout, renaming};
+
+/// The layout that a result of `op` has if every thread keeps what it holds, from its operand's; `None` for other ops, and for a
+/// `broadcast`, whose result has many.
+pub fn result_layout(func: &Function, op: &Op, result: Value, operand: &Layout) -> Option<Layout> {
+    let layout = match op {
+        Op::ExpandDims { .. } | Op::Reshape { .. } => operand.reshape(&extents(func, result)).ok()?,
+        Op::Permute { order, .. } => operand.permute(&axes(order)).ok()?,
+        Op::Reduce { axis, .. } => operand.slice(*axis as usize).ok()?,
+        _ => return None,
+    };
+    Some(layout.without_register_copies().0)
+}
+
+/// The layout that the operand `x` of `op` must have, so that every thread holds what it needs for a result in that layout; `None` for
+/// other ops, and for a `reduce`, whose operand may have many.
+pub fn operand_layout(func: &Function, op: &Op, x: Value, result: &Layout) -> Option<Layout> {
+    let shape = extents(func, x);
+    let layout = match op {
+        Op::ExpandDims { .. } | Op::Reshape { .. } => result.reshape(&shape).ok()?,
+        Op::Permute { order, .. } => {
+            let order = axes(order);
+            let inverse: Vec<usize> = (0..order.len()).map(|axis| order.iter().position(|from| *from == axis)).collect::<Option<_>>()?;
+            result.permute(&inverse).ok()?
+        }
+        Op::Broadcast { .. } => result.unbroadcast(&shape).ok()?,
+        _ => return None,
+    };
+    Some(layout.without_register_copies().0)
+}
+
+/// For each register of the result of such an op the operand's register that holds the element, in every thread; of a `reduce`, a register
+/// that holds one of the elements. `None` if the layouts want elements to move.
+pub fn register_sources(func: &Function, op: &Op, x: Value, result: Value) -> Option<Vec<u32>> {
+    let (from, to) = (func.layouts[x].as_ref()?, func.layouts[result].as_ref()?);
+    match op {
+        Op::ExpandDims { .. } | Op::Reshape { .. } => renaming(&from.reshape(to.shape()).ok()?, to),
+        Op::Permute { order, .. } => renaming(&from.permute(&axes(order)).ok()?, to),
+        Op::Reduce { axis, .. } => renaming(&from.slice(*axis as usize).ok()?, to),
+        Op::Broadcast { .. } => renaming(from, &to.unbroadcast(from.shape()).ok()?),
+        _ => None,
+    }
+}
+
+fn extents(func: &Function, value: Value) -> Vec<u32> {
+    func.ty(value).extents().iter().map(|extent| *extent as u32).collect()
+}
+
+fn axes(order: &[u32]) -> Vec<usize> {
+    order.iter().map(|axis| *axis as usize).collect()
+}
