@@ -92,6 +92,70 @@ impl<'a> Builder<'a> {
         self.op(Op::Broadcast { x }, &[ty])
     }
 
+    /// `x` with an axis of extent 1 more, at position `axis`.
+    pub fn expand_dims(&mut self, x: Value, axis: u32) -> Value {
+        self.op(Op::ExpandDims { x, axis }, &[])
+    }
+
+    /// The elements of `x` in row-major order under another shape; `x` itself if it has it already.
+    pub fn reshape(&mut self, x: Value, shape: &[ConstExpr]) -> Value {
+        if self.func.ty(x).shape() == shape {
+            return x;
+        }
+        let ty = Type::tile(self.func.ty(x).elem().clone(), shape.to_vec());
+        self.op(Op::Reshape { x }, &[ty])
+    }
+
+    /// The axes of `x` in another order: axis `i` of the result is axis `order[i]`.
+    pub fn permute(&mut self, x: Value, order: Vec<u32>) -> Value {
+        self.op(Op::Permute { x, order }, &[])
+    }
+
+    /// Combines the elements of each input along an axis. `combine` gets a builder in the region, what the earlier run gave and what the
+    /// later one gave, as scalars, and answers with what both give.
+    pub fn reduce(
+        &mut self,
+        inputs: Vec<Value>,
+        axis: u32,
+        combine: impl FnOnce(&mut Builder<'_>, &[Value], &[Value]) -> Vec<Value>,
+    ) -> Vec<Value> {
+        let combine = self.combine(&inputs, combine);
+        self.several(Op::Reduce { inputs, axis, combine })
+    }
+
+    /// As [`Builder::reduce`], of every run that begins at the first element (with `reverse`, at the last).
+    pub fn scan(
+        &mut self,
+        inputs: Vec<Value>,
+        axis: u32,
+        reverse: bool,
+        combine: impl FnOnce(&mut Builder<'_>, &[Value], &[Value]) -> Vec<Value>,
+    ) -> Vec<Value> {
+        let combine = self.combine(&inputs, combine);
+        self.several(Op::Scan { inputs, axis, reverse, combine })
+    }
+
+    fn combine(&mut self, inputs: &[Value], combine: impl FnOnce(&mut Builder<'_>, &[Value], &[Value]) -> Vec<Value>) -> Region {
+        let region = self.func.add_region();
+        for value in [inputs, inputs].concat() {
+            let ty = Type::scalar(self.func.ty(value).elem().clone());
+            self.func.add_region_param(region, ty);
+        }
+        let params = self.func.region(region).params.clone();
+        let (earlier, later) = params.split_at(inputs.len());
+        let mut inner = Builder::new(self.func, region, self.loc);
+        let values = combine(&mut inner, earlier, later);
+        inner.yield_values(values);
+        region
+    }
+
+    fn several(&mut self, op: Op) -> Vec<Value> {
+        match self.try_op(op, &[]) {
+            Ok(inst) => self.func.inst(inst).results.clone(),
+            Err(message) => panic!("a pass made an ill-typed op: {message}"),
+        }
+    }
+
     /// `x as elem`; `x` itself if it is that already.
     pub fn cast(&mut self, x: Value, elem: impl Into<Elem>) -> Value {
         let ty = self.func.ty(x).with_elem(elem);

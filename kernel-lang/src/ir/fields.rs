@@ -26,6 +26,8 @@ pub enum AttributeValue {
     Expr(ConstExpr),
     /// A quoted text.
     Text(String),
+    /// A list of numbers in brackets.
+    List(Vec<i128>),
 }
 
 /// One field of an op.
@@ -160,6 +162,23 @@ impl Field for u32 {
                 u32::try_from(value).map_err(|_| format!("attribute `{name}` is out of range"))
             }
             Some(_) => Err(format!("attribute `{name}` is not a number")),
+        }
+    }
+}
+
+/// A list of axes.
+impl Field for Vec<u32> {
+    fn print(&self, name: &str, parts: &mut Parts) {
+        let list = self.iter().map(|axis| i128::from(*axis)).collect();
+        parts.attributes.push((name.to_string(), AttributeValue::List(list)));
+    }
+    fn parse(name: &str, parts: &mut Parts) -> Result<Vec<u32>, String> {
+        match take_attribute(name, parts) {
+            Some(AttributeValue::List(list)) => {
+                let axis = |number: &i128| u32::try_from(*number).map_err(|_| format!("attribute `{name}` is out of range"));
+                list.iter().map(axis).collect()
+            }
+            _ => Err(format!("attribute `{name}` is missing or not a list")),
         }
     }
 }

@@ -379,6 +379,20 @@ define_ops! {
     Broadcast = "broadcast" { x: Value },
     /// A new axis of extent 1 at position `axis`.
     ExpandDims = "expand_dims" { x: Value, axis: u32 },
+    /// The same elements in row-major order, under another shape with as many.
+    Reshape = "reshape" { x: Value },
+    /// The axes in another order: axis `i` of the result is axis `order[i]` of `x`, so `[1, 0]` transposes.
+    Permute = "permute" { x: Value, order: Vec<u32> },
+    /// Combines the elements along `axis`, which the results lack; one result per input, all inputs of one shape. The region combines two
+    /// neighbouring runs: its parameters are, as scalars, what the earlier run gave for each input and then what the later one gave; it
+    /// yields what both give. It must be associative: how runs are split is fixed but unspecified. Earlier and later are never exchanged.
+    /// The region holds pure scalar ops only, and may use scalars from outside.
+    Reduce = "reduce" { inputs: Vec<Value>, axis: u32, combine: Region },
+    /// As `reduce`, of every run from the first element along `axis` up to and with each: results of the shape of the inputs. With
+    /// `reverse` the order is from the last element to the first, so that the earlier run is the one at the higher indices.
+    Scan = "scan" { inputs: Vec<Value>, axis: u32, reverse: bool, combine: Region },
+    /// The same tile in another layout. Stands only in kernels that have layouts.
+    Convert = "convert" { x: Value },
     /// `a * b + c`, rounded once.
     Fma = "fma" { a: Value, b: Value, c: Value },
     /// `on_true` where `cond` holds, else `on_false`.

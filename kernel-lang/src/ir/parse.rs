@@ -339,6 +339,13 @@ impl Parser {
         } else if matches!(self.peek(), Token::Value(_)) {
             let value = self.operand()?;
             parts.named.push((name, value));
+        } else if self.accept("[") {
+            let mut list = Vec::new();
+            while !self.accept("]") {
+                list.push(self.int()?);
+                self.accept(",");
+            }
+            parts.attributes.push((name, AttributeValue::List(list)));
         } else {
             let expr = self.constant()?;
             parts.attributes.push((name, AttributeValue::Expr(expr)));

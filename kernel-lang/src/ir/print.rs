@@ -88,6 +88,7 @@ impl Printer<'_> {
         attributes.extend(parts.attributes.iter().map(|(name, value)| match value {
             AttributeValue::Expr(expr) => format!("{name} = {expr}"),
             AttributeValue::Text(text) => format!("{name} = {text:?}"),
+            AttributeValue::List(list) => format!("{name} = {list:?}"),
         }));
         if !attributes.is_empty() {
             let _ = write!(line, " {{{}}}", attributes.join(", "));

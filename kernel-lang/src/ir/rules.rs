@@ -63,6 +63,39 @@ pub fn result_types(func: &Function, op: &Op, given: &[Type]) -> Result<Vec<Type
             shape.insert(*axis as usize, ConstExpr::Int(1));
             one(Type::tile(ty(*x).elem().clone(), shape))
         }
+        Op::Reshape { x } => {
+            let wanted = wanted()?;
+            check_reshape(ty(*x), &wanted)?;
+            one(wanted)
+        }
+        Op::Permute { x, order } => {
+            let shape = ty(*x).shape();
+            let is_permutation = order.len() == shape.len() && (0..shape.len()).all(|axis| order.contains(&(axis as u32)));
+            if ty(*x).is_pointer() || !is_permutation {
+                return Err(format!("{order:?} is no order of the axes of `{}`", ty(*x)));
+            }
+            let shape = order.iter().map(|axis| shape[*axis as usize].clone()).collect();
+            one(Type::tile(ty(*x).elem().clone(), shape))
+        }
+        Op::Reduce { inputs, axis, .. } => {
+            check_along(func, op.name(), inputs, *axis)?;
+            let without = |value: &Value| {
+                let mut shape = ty(*value).shape().to_vec();
+                shape.remove(*axis as usize);
+                Type::tile(ty(*value).elem().clone(), shape)
+            };
+            Ok(inputs.iter().map(without).collect())
+        }
+        Op::Scan { inputs, axis, .. } => {
+            check_along(func, op.name(), inputs, *axis)?;
+            Ok(inputs.iter().map(|value| ty(*value).clone()).collect())
+        }
+        Op::Convert { x } => {
+            if !ty(*x).is_tile() {
+                return Err(format!("`convert` takes a tile, not `{}`", ty(*x)));
+            }
+            one(ty(*x).clone())
+        }
         Op::Fma { a, b, c } => {
             same_types(func, "fma", *a, *b)?;
             same_types(func, "fma", *a, *c)?;
@@ -214,4 +247,32 @@ fn check_broadcast(from: &Type, to: &Type) -> Result<(), String> {
     }
     let fits = from.shape().iter().zip(to.shape()).all(|(from, to)| from == to || from.as_int() == Some(1));
     if fits { Ok(()) } else { broken() }
+}
+
+/// As many elements as far as the extents are known; specialisation asks again.
+fn check_reshape(from: &Type, to: &Type) -> Result<(), String> {
+    let numel = |ty: &Type| ty.shape().iter().try_fold(1_i128, |numel, dim| numel.checked_mul(dim.as_int()?));
+    let same_count = match (numel(from), numel(to)) {
+        (Some(from), Some(to)) => from == to,
+        _ => true,
+    };
+    if !from.is_pointer() && !to.is_pointer() && from.elem() == to.elem() && same_count {
+        return Ok(());
+    }
+    Err(format!("cannot reshape `{from}` to `{to}`"))
+}
+
+/// The inputs of a reduction or scan: tiles of one shape that has the axis.
+fn check_along(func: &Function, name: &str, inputs: &[Value], axis: u32) -> Result<(), String> {
+    let Some(first) = inputs.first() else { return Err(format!("`{name}` has no input")) };
+    for input in inputs {
+        if func.ty(*input).is_pointer() {
+            return Err(format!("`{name}` takes tiles, not `{}`", func.ty(*input)));
+        }
+        same_shapes(func, name, *first, *input)?;
+    }
+    if axis as usize >= func.ty(*first).shape().len() {
+        return Err(format!("`{}` has no axis {axis}", func.ty(*first)));
+    }
+    Ok(())
 }

@@ -4,14 +4,15 @@
 //! 1. A region ends in one terminator and has none before: `return` ends the body, `yield` every other region, `condition` the test of a `while`.
 //! 2. A value is used only where its definition reaches: later in the same region, or in a region nested there.
 //! 3. What a region yields has the types that the op around it needs: its results, or the carried values of a loop.
+//! 4. The region of a `reduce` or `scan` holds pure ops on scalars only.
 //!
 //! Types
-//! 4. The results of an op have the types of its [rule](super::rules).
+//! 5. The results of an op have the types of its [rule](super::rules).
 //!
 //! Stages
-//! 5. [`Stage::Generic`] may name type and constant parameters and may hold `static_if` and `static_assert`; the later stages do neither, and
+//! 6. [`Stage::Generic`] may name type and constant parameters and may hold `static_if` and `static_assert`; the later stages do neither, and
 //!    the extents of their tiles are powers of two.
-//! 6. At [`Stage::Gpu`] every tile has a layout of its own extents, values of one elementwise op have the same one, and every access is
+//! 7. At [`Stage::Gpu`] every tile has a layout of its own extents, values of one elementwise op have the same one, and every access is
 //!    `in_bounds`: proved, or guarded by its mask.
 
 use std::fmt;
@@ -154,11 +155,13 @@ impl Verifier<'_> {
         }
         if self.stage == Stage::Gpu {
             self.layouts(inst);
+        } else if matches!(data.op, Op::Convert { .. }) {
+            self.broken(inst, "stands only in kernels with layouts");
         }
         self.regions(inst, &given);
     }
 
-    /// Law 6.
+    /// Law 7.
     fn layouts(&mut self, inst: Inst) {
         let func = self.func;
         let data = func.inst(inst);
@@ -171,7 +174,17 @@ impl Verifier<'_> {
                 self.broken(inst, format!("{value} has no layout of its extents"));
             }
         }
-        let changes_shape = matches!(data.op, Op::Broadcast { .. } | Op::ExpandDims { .. } | Op::For { .. } | Op::While { .. });
+        let changes_shape = matches!(
+            data.op,
+            Op::Broadcast { .. }
+                | Op::ExpandDims { .. }
+                | Op::Reshape { .. }
+                | Op::Permute { .. }
+                | Op::Reduce { .. }
+                | Op::Convert { .. }
+                | Op::For { .. }
+                | Op::While { .. }
+        );
         let mut first = data.results.iter().copied().find(|value| func.ty(*value).is_tile());
         let mut differ = false;
         data.op.for_each_operand(&mut |value| {
@@ -184,7 +197,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// Law 3, then each region's own.
+    /// Laws 3 and 4, then each region's own.
     fn regions(&mut self, inst: Inst, results: &[Type]) {
         let func = self.func;
         let types = |values: &[Value]| values.iter().map(|value| func.ty(*value).clone()).collect::<Vec<_>>();
@@ -225,11 +238,38 @@ impl Verifier<'_> {
                     }
                 }
             }
+            Op::Reduce { inputs, combine, .. } | Op::Scan { inputs, combine, .. } => {
+                let elems: Vec<Type> = inputs.iter().map(|value| Type::scalar(func.ty(*value).elem().clone())).collect();
+                let params = [elems.clone(), elems.clone()].concat();
+                if types(&func.region(*combine).params) != params {
+                    let found = types(&func.region(*combine).params);
+                    self.broken(inst, format!("has region parameters {} for {}", list(&found), list(&params)));
+                }
+                self.region(*combine, Terminator::Yield);
+                if ended(combine) && types(func.yielded(*combine)) != elems {
+                    self.broken(inst, format!("yields {} for {}", list(&types(func.yielded(*combine))), list(&elems)));
+                }
+                self.pure_scalars(*combine);
+            }
             _ => {}
         }
     }
 
-    /// Law 5.
+    /// Law 4. A `static_if` may choose among such ops.
+    fn pure_scalars(&mut self, combine: Region) {
+        let func = self.func;
+        func.for_each_inst(combine, &mut |inst| {
+            let data = func.inst(inst);
+            let mut scalar = data.results.iter().all(|value| func.ty(*value).is_scalar());
+            data.op.for_each_operand(&mut |value| scalar &= func.ty(value).is_scalar());
+            let allowed = data.op.is_pure() || matches!(data.op, Op::Yield { .. } | Op::StaticIf { .. } | Op::StaticAssert { .. });
+            if !(scalar && allowed) {
+                self.broken(inst, "stands where two elements are combined: pure ops on scalars only");
+            }
+        });
+    }
+
+    /// Law 6.
     fn check_ty(&mut self, ty: &Type, loc: Loc, op: &'static str) {
         if self.stage == Stage::Generic {
             return;

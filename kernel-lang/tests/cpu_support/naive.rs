@@ -107,6 +107,31 @@ impl Naive<'_, '_> {
             Op::NumPrograms { axis } => i64s(vec![self.grid[*axis as usize].into()]),
             Op::Arange { start, end } => i64s((start.as_int().unwrap() as i64..end.as_int().unwrap() as i64).collect()),
             Op::ExpandDims { x, .. } => vec![self.get(*x)],
+            Op::Reshape { x } => vec![self.get(*x)],
+            Op::Permute { x, order } => {
+                let from = self.get(*x);
+                let extents = func.ty(*x).extents();
+                let to = func.ty(results[0]).extents();
+                let source = |lane: usize| {
+                    let (mut rest, mut index) = (lane, vec![0; to.len()]);
+                    for axis in (0..to.len()).rev() {
+                        index[order[axis] as usize] = rest % to[axis];
+                        rest /= to[axis];
+                    }
+                    index.iter().zip(&extents).fold(0, |at, (index, extent)| at * extent + index)
+                };
+                vec![(0..from.len()).map(|lane| from[source(lane)]).collect()]
+            }
+            Op::Reduce { inputs, axis, combine } => {
+                let runs = self.scan(inputs, *axis, false, *combine);
+                let (outer, extent, inner) = around(&func.ty(inputs[0]).extents(), *axis);
+                let lasts = |run: Vec<Scalar>| {
+                    (0..outer * inner).map(|at| run[(at / inner * extent + extent - 1) * inner + at % inner]).collect()
+                };
+                runs.into_iter().map(lasts).collect()
+            }
+            Op::Scan { inputs, axis, reverse, combine } => self.scan(inputs, *axis, *reverse, *combine),
+            Op::Convert { .. } => panic!("the CPU has no layouts"),
             Op::Broadcast { x } => vec![self.broadcast(*x, results[0])],
             Op::Length { base } => i64s(vec![self.length(*base)]),
             Op::Address { base } => i64s(vec![self.tensor(*base).args()[0] as i64]),
@@ -177,6 +202,25 @@ impl Naive<'_, '_> {
         }
     }
 
+    /// One element after the other.
+    fn scan(&mut self, inputs: &[Value], axis: u32, reverse: bool, combine: Region) -> Vec<Vec<Scalar>> {
+        let func = self.func;
+        let mut runs = self.gets(inputs);
+        let (outer, extent, inner) = around(&func.ty(inputs[0]).extents(), axis);
+        for at in 0..outer * inner {
+            let place = |step: usize| (at / inner * extent + if reverse { extent - 1 - step } else { step }) * inner + at % inner;
+            for step in 1..extent {
+                let element = |runs: &[Vec<Scalar>], step: usize| runs.iter().map(|run| vec![run[place(step)]]).collect::<Vec<_>>();
+                let both = [element(&runs, step - 1), element(&runs, step)].concat();
+                self.sets(&func.region(combine).params, both);
+                self.region(combine);
+                let next = self.gets(func.yielded(combine));
+                runs.iter_mut().zip(next).for_each(|(run, next)| run[place(step)] = next[0]);
+            }
+        }
+        runs
+    }
+
     fn broadcast(&self, x: Value, result: Value) -> Vec<Scalar> {
         let from = self.get(x);
         let to = self.func.ty(result).extents();
@@ -228,6 +272,12 @@ impl Naive<'_, '_> {
         }
         inside
     }
+}
+
+/// How many elements stand in front of an axis, along it and behind it.
+fn around(extents: &[usize], axis: u32) -> (usize, usize, usize) {
+    let (outer, rest) = extents.split_at(axis as usize);
+    (outer.iter().product(), rest[0], rest[1..].iter().product())
 }
 
 trait IntoVec<T> {

@@ -169,6 +169,10 @@ impl Translator<'_> {
             // A checked run here looks at every access itself.
             Op::Report { .. } => {}
             Op::Arange { .. } => unreachable!("`arange` is affine"),
+            Op::Reshape { .. } | Op::Permute { .. } | Op::Reduce { .. } | Op::Scan { .. } => {
+                unreachable!("`compile_cpu` refuses what the CPU cannot do yet")
+            }
+            Op::Convert { .. } => unreachable!("a kernel for the CPU has no layouts"),
             Op::StaticIf { .. } | Op::StaticAssert { .. } => unreachable!("a specialised kernel has no `{}`", data.op.name()),
         }
     }

@@ -329,6 +329,9 @@ impl Emitter<'_> {
             Op::Return {} => asm!(self, "ret"),
             Op::Yield { .. } | Op::Condition { .. } => {}
             Op::StaticIf { .. } | Op::StaticAssert { .. } => unreachable!("a verified kernel is specialised"),
+            Op::Reshape { .. } | Op::Permute { .. } | Op::Reduce { .. } | Op::Scan { .. } | Op::Convert { .. } => {
+                unreachable!("`compile` refuses what the GPU cannot do yet")
+            }
         }
     }
 }
