@@ -136,11 +136,12 @@ impl AffineFacts {
         if ty.is_pointer() || ty.elem() != &Elem::Dtype(Dtype::I64) {
             return None;
         }
-        let derived = func.def_op(value).and_then(|op| self.derive(func, op, ty.shape().len()));
+        let derived = func.def_op(value).and_then(|op| self.derive(func, op, ty.shape()));
         derived.or_else(|| ty.is_scalar().then(|| Affine { uniform: vec![(value, 1)], constant: 0, lanes: Vec::new() }))
     }
 
-    fn derive(&mut self, func: &Function, op: &Op, rank: usize) -> Option<Affine> {
+    fn derive(&mut self, func: &Function, op: &Op, shape: &[ConstExpr]) -> Option<Affine> {
+        let rank = shape.len();
         match op {
             Op::Const { value: ConstExpr::Int(value) } => Some(Affine::constant(i64::try_from(*value).ok()?, rank)),
             Op::Arange { start, .. } => {
@@ -162,6 +163,17 @@ impl AffineFacts {
                 affine.lanes.insert(*axis as usize, 0);
                 Some(affine)
             }
+            Op::Reshape { x } => {
+                let affine = self.get(func, *x)?;
+                let lanes = reshaped(&affine.lanes, func.ty(*x).shape(), shape)?;
+                Some(Affine { lanes, ..affine })
+            }
+            Op::Permute { x, order } => {
+                let affine = self.get(func, *x)?;
+                let lanes = order.iter().map(|axis| affine.lanes[*axis as usize]).collect();
+                Some(Affine { lanes, ..affine })
+            }
+            Op::Convert { x } => self.get(func, *x),
             Op::Unary { op: UnaryOp::Neg, x } => Some(self.get(func, *x)?.scale(-1)),
             Op::Binary { op: BinaryOp::Add, lhs, rhs } => Some(self.get(func, *lhs)?.plus(&self.get(func, *rhs)?)),
             Op::Binary { op: BinaryOp::Sub, lhs, rhs } => Some(self.get(func, *lhs)?.minus(&self.get(func, *rhs)?)),
@@ -180,6 +192,27 @@ impl AffineFacts {
             _ => None,
         }
     }
+}
+
+/// The coefficients after a reshape, if there are some: bit by bit of the row-major index, whose contributions must double along each axis
+/// that there is now.
+fn reshaped(lanes: &[i64], from: &[ConstExpr], to: &[ConstExpr]) -> Option<Vec<i64>> {
+    let bits = |extent: &ConstExpr| extent.as_int().filter(|extent| extent.count_ones() == 1).map(i128::trailing_zeros);
+    let mut steps = Vec::new();
+    for (lane, extent) in lanes.iter().zip(from).rev() {
+        steps.extend((0..bits(extent)?).map(|bit| lane.wrapping_shl(bit)));
+    }
+    let mut steps = steps.into_iter();
+    let mut coefficients = Vec::new();
+    for extent in to.iter().rev() {
+        let steps: Vec<i64> = steps.by_ref().take(bits(extent)? as usize).collect();
+        if steps.windows(2).any(|pair| pair[1] != pair[0].wrapping_mul(2)) {
+            return None;
+        }
+        coefficients.push(steps.first().copied().unwrap_or(0));
+    }
+    coefficients.reverse();
+    Some(coefficients)
 }
 
 #[cfg(test)]
@@ -213,5 +246,20 @@ mod tests {
         assert_eq!(affine, Affine { uniform: vec![(n, 3)], constant: 8, lanes: vec![4] });
         assert_eq!(affine.lane_maximum(&[64]), Some(252));
         assert_eq!(facts.get(&func, offsets[1]), None);
+    }
+
+    #[test]
+    fn a_reshape_is_affine_where_its_axes_are() {
+        let shape = |extents: &[i128]| extents.iter().map(|extent| ConstExpr::Int(*extent)).collect::<Vec<_>>();
+        let cases: [(&[i64], &[i128], &[i128], Option<Vec<i64>>); 5] = [
+            (&[3], &[64], &[4, 16], Some(vec![48, 3])),
+            (&[48, 3], &[4, 16], &[64], Some(vec![3])),
+            (&[100, 1], &[4, 16], &[64], None),
+            (&[100, 1], &[4, 16], &[4, 1, 4, 4], Some(vec![100, 0, 4, 1])),
+            (&[100, 7], &[4, 1], &[2, 2], Some(vec![200, 100])),
+        ];
+        for (lanes, from, to, expected) in cases {
+            assert_eq!(reshaped(lanes, &shape(from), &shape(to)), expected, "{lanes:?} {from:?} {to:?}");
+        }
     }
 }

@@ -13,7 +13,8 @@
 //! 6. [`Stage::Generic`] may name type and constant parameters and may hold `static_if` and `static_assert`; the later stages do neither, and
 //!    the extents of their tiles are powers of two.
 //! 7. At [`Stage::Gpu`] every tile has a layout of its own extents, values of one elementwise op have the same one, and every access is
-//!    `in_bounds`: proved, or guarded by its mask.
+//!    `in_bounds`: proved, or guarded by its mask. Only a `convert` moves elements between threads: ops that change the shape find theirs where
+//!    they are, see [`super::renaming`]. What is reduced or scanned has a [bitwise](crate::layout::Layout::is_bitwise) layout.
 
 use std::fmt;
 
@@ -21,8 +22,10 @@ use crate::ir::arena::{Inst, Region, SideTable, Value};
 use crate::ir::constexpr::ConstExpr;
 use crate::ir::function::Function;
 use crate::ir::ops::Op;
+use crate::ir::renaming::register_sources;
 use crate::ir::rules;
 use crate::ir::types::Type;
+use crate::layout::conversion;
 use crate::location::Loc;
 
 /// Which law a kernel obeys.
@@ -194,6 +197,37 @@ impl Verifier<'_> {
         });
         if differ && !changes_shape && !data.op.is_terminator() {
             self.broken(inst, "has operands of different layouts");
+        }
+        self.moves_nothing(inst);
+    }
+
+    /// The end of law 7.
+    fn moves_nothing(&mut self, inst: Inst) {
+        let func = self.func;
+        let data = func.inst(inst);
+        let x = match &data.op {
+            Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } if func.ty(*x).numel() > 1 => *x,
+            Op::Convert { x } => {
+                let layouts = func.layouts[*x].as_ref().zip(func.layouts[data.results[0]].as_ref());
+                if layouts.is_none_or(|(from, to)| conversion(from, to, 32).is_err()) {
+                    self.broken(inst, "converts to a layout that needs what no thread of the program holds");
+                }
+                return;
+            }
+            Op::Reduce { inputs, .. } | Op::Scan { inputs, .. } => {
+                let layouts = inputs.iter().map(|input| func.layouts[*input].as_ref()).collect::<Vec<_>>();
+                if layouts.iter().any(|layout| layout.is_none_or(|layout| !layout.is_bitwise()) || *layout != layouts[0]) {
+                    return self.broken(inst, "combines tiles whose layouts are not bitwise and the same");
+                }
+                inputs[0]
+            }
+            _ => return,
+        };
+        let is_scan = matches!(data.op, Op::Scan { .. });
+        for result in data.results.iter().filter(|result| !is_scan && func.ty(**result).is_tile()) {
+            if register_sources(func, &data.op, x, *result).is_none() {
+                self.broken(inst, format!("{result} has a layout that needs elements of other threads"));
+            }
         }
     }
 

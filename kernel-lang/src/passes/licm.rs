@@ -67,6 +67,8 @@ fn hoist(func: &mut Function, regions: &[Region]) -> Vec<Inst> {
         for inst in func.region(*region).insts.clone() {
             let mut invariant = func.inst(inst).op.is_pure();
             func.inst(inst).op.for_each_operand(&mut |value| invariant &= !varies[value]);
+            // A reduction stays where it is: its region may use what varies.
+            func.inst(inst).op.for_each_region(&mut |_| invariant = false);
             if invariant {
                 func.inst(inst).results.iter().for_each(|result| varies[*result] = false);
                 moved.push(inst);

@@ -39,6 +39,9 @@
 //! A guard costs several instructions an element, so the guarded copy of [`super::split_full_tiles`] was most of a kernel's code, and most of
 //! the time that the driver takes to compile it at the first launch.
 //!
+//! Tiles of rank 2 and more stay whole: their slices would be of one axis, and what is broadcast along it or reduced along it is not made of
+//! slices. So does a tile that is reduced.
+//!
 //! It changes the order of accesses: a slice loads after an earlier one has stored. So what is stored must be loaded, if at all, at the very
 //! elements where it is stored.
 
@@ -91,7 +94,8 @@ fn sliceable(func: &Function, region: Region, facts: &mut AffineFacts) -> Option
                 accesses.push((*base, facts.get(func, *offset), false))
             }
             Op::Store { base, offset, .. } if func.ty(*offset).is_tile() => accesses.push((*base, facts.get(func, *offset), true)),
-            Op::ExpandDims { .. } => return None,
+            // These look across a tile: a slice of the result is not made of a slice of the operand.
+            Op::ExpandDims { .. } | Op::Reshape { .. } | Op::Permute { .. } | Op::Reduce { .. } | Op::Scan { .. } => return None,
             Op::Broadcast { x } if func.ty(*x).is_tile() => return None,
             op if op.is_pure() => {}
             _ => return None,

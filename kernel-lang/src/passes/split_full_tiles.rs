@@ -71,7 +71,8 @@ pub fn run(func: &mut Function) -> Changed {
     changed
 }
 
-/// Splits each stretch of ops without regions that accesses tiles.
+/// Splits each stretch of ops without branches and loops that accesses tiles. Reductions and scans belong to the stretch: what they combine
+/// then has the layout that the full tile wants, and no tile has to leave the branch for them.
 fn split_region(func: &mut Function, region: Region, facts: &mut AffineFacts) -> Changed {
     let insts = func.region(region).insts.clone();
     let mut out = Vec::new();
@@ -97,7 +98,7 @@ fn split_region(func: &mut Function, region: Region, facts: &mut AffineFacts) ->
 
 fn is_plain(op: &Op) -> bool {
     let mut plain = !op.is_terminator();
-    op.for_each_region(&mut |_| plain = false);
+    op.for_each_region(&mut |_| plain = matches!(op, Op::Reduce { .. } | Op::Scan { .. }));
     plain
 }
 
@@ -133,7 +134,10 @@ fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts) -> Option<Pl
     for inst in stretch {
         let data = func.inst(*inst);
         let mut early = data.op.is_pure();
-        data.op.for_each_operand(&mut |value| early &= !late[value]);
+        let mut need = |op: &Op| op.for_each_operand(&mut |value| early &= !late[value]);
+        need(&data.op);
+        // A reduction may use scalars from outside.
+        data.op.for_each_region(&mut |region| func.for_each_inst(region, &mut |inst| need(&func.inst(inst).op)));
         if early {
             plan.before.push(*inst);
         } else {
@@ -169,11 +173,12 @@ fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts) -> Option<Pl
     (!plan.accesses.is_empty()).then_some(plan)
 }
 
-/// Do the lanes run along the last axis, each run a whole number of wide accesses from the first one?
+/// Do the lanes run along one axis, each run a whole number of wide accesses from the first one?
 fn is_wide(affine: &Affine, extents: &[usize], bytes: i64) -> bool {
-    let (Some((1, others)), Some((extent, _))) = (affine.lanes.split_last(), extents.split_last()) else { return false };
-    let keeps_alignment = |(lane, extent): (&i64, &usize)| *extent == 1 || lane.wrapping_mul(bytes) % WIDEST == 0;
-    *extent as i64 * bytes >= WIDEST && others.iter().zip(extents).all(keeps_alignment)
+    let runs = |axis: &usize| affine.lanes[*axis] == 1 && extents[*axis] as i64 * bytes >= WIDEST;
+    let Some(fastest) = (0..extents.len()).rev().find(runs) else { return false };
+    let keeps_alignment = |axis: usize| axis == fastest || extents[axis] == 1 || affine.lanes[axis].wrapping_mul(bytes) % WIDEST == 0;
+    (0..extents.len()).all(keeps_alignment)
 }
 
 /// The comparisons that a mask is the conjunction of, as far as they can be tested for a whole tile.

@@ -18,7 +18,7 @@ impl Emitter<'_> {
     }
 
     /// A region in a scope of its own: addresses computed inside are not known outside.
-    fn scoped(&mut self, region: Region) {
+    pub(super) fn scoped(&mut self, region: Region) {
         self.addresses.push(HashMap::new());
         self.region(region);
         self.addresses.pop();
@@ -65,14 +65,17 @@ impl Emitter<'_> {
         let has_else = self.func.region(else_region).insts.len() > 1 || !results.is_empty();
         let cond = self.scalar(cond);
         asm!(self, "@!{cond} bra.uni {}", if has_else { &otherwise } else { &end });
+        let fork = self.shared_fork();
         self.scoped(then_region);
         self.assign(&variables, self.func.yielded(then_region));
+        let then_end = self.shared_other_arm(&fork);
         if has_else {
             asm!(self, "bra.uni {end}");
             self.asm.place(&otherwise);
             self.scoped(else_region);
             self.assign(&variables, self.func.yielded(else_region));
         }
+        self.shared_join(then_end);
         self.asm.place(&end);
     }
 
@@ -91,7 +94,11 @@ impl Emitter<'_> {
         asm!(self, "setp.le.{ty} {stuck}, {step}, 0");
         asm!(self, "@{stuck} bra.uni {end}");
         self.asm.place(&again);
+        let fork = self.shared_fork();
+        self.shared_loop();
         self.scoped(body);
+        self.shared_loop_end();
+        self.shared_join(fork);
         self.assign(&variables[1..], self.func.yielded(body));
         // What is left is positive, also where `index + step` would overflow.
         let (left, more) = (self.reg(index.class), self.reg(Class::Pred));
@@ -111,8 +118,11 @@ impl Emitter<'_> {
         let (again, end) = (self.asm.label(), self.asm.label());
         self.assign(&variables, init);
         self.asm.place(&again);
+        let fork = self.shared_fork();
+        self.shared_loop();
         self.addresses.push(HashMap::new());
         self.region(test);
+        let after_test = self.shared_fork();
         let Op::Condition { cond, values } = &self.func.inst(self.func.terminator(test)).op else {
             unreachable!("the test of a verified `while` ends in `condition`")
         };
@@ -124,6 +134,9 @@ impl Emitter<'_> {
         asm!(self, "@!{cond} bra.uni {end}");
         self.scoped(body);
         self.addresses.pop();
+        self.shared_loop_end();
+        self.shared_join(fork);
+        self.shared_join(after_test);
         self.assign(&variables, self.func.yielded(body));
         asm!(self, "bra.uni {again}");
         self.asm.place(&end);

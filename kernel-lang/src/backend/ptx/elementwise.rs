@@ -20,10 +20,6 @@ impl Emitter<'_> {
                 let (address, length) = self.pointers[*base].expect("a pointer is a parameter of the kernel");
                 self.define(result, Lanes::Splat(if matches!(op, Op::Length { .. }) { length } else { address }));
             }
-            Op::Broadcast { x } | Op::ExpandDims { x, .. } if self.func.ty(*x).numel() == 1 => {
-                let reg = self.lanes(*x).get(0);
-                self.define(result, Lanes::Splat(reg));
-            }
             Op::Cast { x } => {
                 let lanes = self.cast(*x, self.func.ty(*x).dtype(), dtype);
                 self.define(result, lanes);

@@ -28,6 +28,13 @@ pub(super) struct ThreadParts {
     thread: Option<Reg>,
 }
 
+impl ThreadParts {
+    /// The thread's number in the program.
+    pub(super) fn number(&self) -> Reg {
+        self.thread.expect("what depends on the thread only is emitted first")
+    }
+}
+
 impl Emitter<'_> {
     /// Emits at the top, where it reaches every use, what depends on the thread only.
     pub(super) fn thread_parts(&mut self) {
@@ -55,7 +62,7 @@ impl Emitter<'_> {
     }
 
     /// Is this the thread whose `free` bits are all zero? `None` if every thread is.
-    fn owner(&mut self, free: u32, thread: Reg) -> Option<Reg> {
+    pub(super) fn owner(&mut self, free: u32, thread: Reg) -> Option<Reg> {
         let free = free & (32 * self.num_warps - 1);
         if free == 0 {
             return None;

@@ -105,7 +105,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn load_group(&mut self, instruction: &str, place: &str, dtype: Dtype, pred: Option<Reg>, fill: &[Option<Reg>]) -> Vec<Reg> {
+    pub(super) fn load_group(&mut self, instruction: &str, place: &str, dtype: Dtype, pred: Option<Reg>, fill: &[Option<Reg>]) -> Vec<Reg> {
         let group = fill.len();
         let guard = pred.map_or(String::new(), |pred| format!("@{pred} "));
         if dtype.bytes() < 4 && group * dtype.bytes() >= 4 && fill.iter().all(Option::is_none) {
@@ -134,7 +134,7 @@ impl Emitter<'_> {
         regs.into_iter().map(|reg| if dtype == Dtype::Bool { self.truth(reg) } else { reg }).collect()
     }
 
-    fn store_group(&mut self, instruction: &str, place: &str, dtype: Dtype, pred: Option<Reg>, regs: &[Reg]) {
+    pub(super) fn store_group(&mut self, instruction: &str, place: &str, dtype: Dtype, pred: Option<Reg>, regs: &[Reg]) {
         let guard = pred.map_or(String::new(), |pred| format!("@{pred} "));
         let regs: Vec<Reg> = regs.iter().map(|reg| if dtype == Dtype::Bool { self.byte(*reg) } else { *reg }).collect();
         if dtype.bytes() < 4 && regs.len() * dtype.bytes() >= 4 {
@@ -162,7 +162,7 @@ impl Emitter<'_> {
     }
 
     /// Elements as a word of memory.
-    fn pack(&mut self, parts: &[Reg]) -> Reg {
+    pub(super) fn pack(&mut self, parts: &[Reg]) -> Reg {
         let mut join = |low: Reg, high: Reg, selector: u32| {
             let both = self.reg(Class::B32);
             asm!(self, "prmt.b32 {both}, {low}, {high}, {selector:#x}");
@@ -183,13 +183,13 @@ impl Emitter<'_> {
         }
     }
 
-    fn truth(&mut self, byte: Reg) -> Reg {
+    pub(super) fn truth(&mut self, byte: Reg) -> Reg {
         let pred = self.reg(Class::Pred);
         asm!(self, "setp.ne.s32 {pred}, {byte}, 0");
         pred
     }
 
-    fn byte(&mut self, pred: Reg) -> Reg {
+    pub(super) fn byte(&mut self, pred: Reg) -> Reg {
         let byte = self.reg(Class::B32);
         asm!(self, "selp.b32 {byte}, 1, 0, {pred}");
         byte

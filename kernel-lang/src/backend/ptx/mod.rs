@@ -17,9 +17,13 @@ mod elementwise;
 mod index;
 mod math;
 mod memory;
+mod reduce;
 mod registers;
+mod relayout;
 mod remainder;
 mod report;
+mod shared;
+mod words;
 
 use std::collections::HashMap;
 
@@ -72,14 +76,26 @@ struct Emitter<'a> {
     ptx_version: (u32, u32),
     /// Does the module need the bits of 2/pi?
     uses_two_over_pi: bool,
+    shared: shared::Shared,
     loc: Loc,
     num_warps: u32,
 }
 
-/// The PTX module of a kernel: one entry named as the kernel; and the accesses that report, if it is checked.
+/// A kernel's PTX.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Module {
+    /// The text: one entry, named as the kernel.
+    pub text: String,
+    /// The accesses that report, if the kernel is checked.
+    pub sites: Vec<Site>,
+    /// Bytes of dynamic shared memory that a launch must give.
+    pub shared_bytes: u32,
+}
+
+/// The PTX module of a kernel.
 ///
 /// `func` is verified at the Gpu stage: every tile has a layout.
-pub fn emit(func: Verified<'_>, target: &Target, num_warps: u32) -> (String, Vec<Site>) {
+pub fn emit(func: Verified<'_>, target: &Target, num_warps: u32) -> Module {
     let func = func.func();
     let mut emitter = Emitter {
         func,
@@ -94,6 +110,7 @@ pub fn emit(func: Verified<'_>, target: &Target, num_warps: u32) -> (String, Vec
         sites: Vec::new(),
         ptx_version: target.ptx_version(),
         uses_two_over_pi: false,
+        shared: shared::Shared::default(),
         loc: Loc::NONE,
         num_warps,
     };
@@ -108,6 +125,9 @@ pub fn emit(func: Verified<'_>, target: &Target, num_warps: u32) -> (String, Vec
         let words: Vec<String> = math::TWO_OVER_PI.iter().map(|word| format!("{word:#010x}")).collect();
         text.push_str(&format!(".const .align 4 .b32 two_over_pi[{}] = {{{}}};\n\n", words.len(), words.join(", ")));
     }
+    if emitter.shared.bytes > 0 {
+        text.push_str(&format!(".extern .shared .align 16 .b8 {}[];\n\n", shared::NAME));
+    }
     text.push_str(&format!(".visible .entry {}(\n", func.name));
     let mut params: Vec<String> =
         func.params.iter().enumerate().flat_map(|(index, param)| param_declarations(func, index, param.value)).collect();
@@ -119,7 +139,7 @@ pub fn emit(func: Verified<'_>, target: &Target, num_warps: u32) -> (String, Vec
     for (index, file) in func.files.iter().enumerate() {
         text.push_str(&format!("\n.file {} {file:?}\n", index + 1));
     }
-    (text, emitter.sites)
+    Module { text, sites: emitter.sites, shared_bytes: emitter.shared.bytes }
 }
 
 fn param_declarations(func: &Function, index: usize, value: Value) -> Vec<String> {
@@ -312,8 +332,6 @@ impl Emitter<'_> {
             | Op::Length { .. }
             | Op::Address { .. }
             | Op::Arange { .. }
-            | Op::Broadcast { .. }
-            | Op::ExpandDims { .. }
             | Op::Unary { .. }
             | Op::Binary { .. }
             | Op::Compare { .. }
@@ -321,6 +339,11 @@ impl Emitter<'_> {
             | Op::Select { .. }
             | Op::Cast { .. }
             | Op::Bitcast { .. } => self.pure(&data.op, data.results[0]),
+            Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } => {
+                self.reshape(&data.op, *x, data.results[0])
+            }
+            Op::Convert { x } => self.convert(*x, data.results[0]),
+            Op::Reduce { .. } | Op::Scan { .. } => self.reduce(&data.op, &data.results),
             Op::ReducePio2 { x } => self.reduce_pio2(*x, data.results[0], data.results[1]),
             Op::Load { .. } => self.load(&data.op, data.results[0]),
             Op::Store { .. } => self.store(&data.op),
@@ -329,9 +352,6 @@ impl Emitter<'_> {
             Op::Return {} => asm!(self, "ret"),
             Op::Yield { .. } | Op::Condition { .. } => {}
             Op::StaticIf { .. } | Op::StaticAssert { .. } => unreachable!("a verified kernel is specialised"),
-            Op::Reshape { .. } | Op::Permute { .. } | Op::Reduce { .. } | Op::Scan { .. } | Op::Convert { .. } => {
-                unreachable!("`compile` refuses what the GPU cannot do yet")
-            }
         }
     }
 }

@@ -1,0 +1,271 @@
+//! Reductions and scans: in the thread, then between lanes, then between warps.
+//!
+//! An index along the axis is made of bits, each a bit of the register, the lane or the warp. Bit by bit, from the lowest, neighbouring runs
+//! become one: `combine(earlier, later)`, where the earlier run is that with the bit 0. Registers combine in place, lanes with the lane
+//! across the bit, warps through shared memory, all of a row of warp bits at once. Afterwards every thread that had a part has the whole.
+//!
+//! ```text
+//! index bit     0 1       2 3 4 5 6      7 8         9
+//! held by       register  lane           warp        register
+//! runs of       1 2       4 .. 64        128, 256    512
+//! ```
+//!
+//! If combining is commutative, all registers come first: then one value a thread is exchanged.
+//!
+//! A scan does the same, and besides, each element of the later run takes the earlier run in front of what it has.
+
+use std::collections::BTreeMap;
+
+use crate::ir::renaming::register_sources;
+use crate::ir::{BinaryOp, Def, Function, Op, Region, Value};
+use crate::layout::{Layout, Level};
+
+use super::registers::{Class, Reg, asm};
+use super::{Emitter, Lanes};
+
+/// Who holds a bit of the index along the axis.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Bit {
+    level: Level,
+    bit: usize,
+}
+
+struct Cx<'a> {
+    inputs: &'a [Value],
+    combine: Region,
+    is_commutative: bool,
+    /// Is the run with the bit 1 the earlier one?
+    reverse: bool,
+    /// What each run gave, by its first register: a value for each input.
+    totals: BTreeMap<u32, Vec<Reg>>,
+    /// Of a scan: what each register's element and those before it in its run gave.
+    prefixes: Vec<Vec<Reg>>,
+    /// The register bits that runs have taken up.
+    taken: u32,
+}
+
+impl Emitter<'_> {
+    pub(super) fn reduce(&mut self, op: &Op, results: &[Value]) {
+        let (inputs, axis, combine, reverse, is_scan) = match op {
+            Op::Reduce { inputs, axis, combine } => (inputs, *axis, *combine, false, false),
+            Op::Scan { inputs, axis, reverse, combine } => (inputs, *axis, *combine, *reverse, true),
+            _ => unreachable!("`{}` combines nothing", op.name()),
+        };
+        let layout = self.layout(inputs[0]).expect("tiles have layouts").clone();
+        let lanes: Vec<Lanes> = inputs.iter().map(|input| self.lanes(*input)).collect();
+        let element = |register: u32| -> Vec<Reg> { lanes.iter().map(|lanes| lanes.get(register as usize)).collect() };
+        let count = layout.registers_per_thread();
+        let is_commutative = !is_scan && is_commutative(self.func, combine);
+        let mut cx = Cx {
+            inputs,
+            combine,
+            is_commutative,
+            reverse,
+            totals: (0..count).map(|register| (register, element(register))).collect(),
+            prefixes: if is_scan { (0..count).map(element).collect() } else { Vec::new() },
+            taken: 0,
+        };
+        let bits = index_bits(&layout, axis as usize, is_commutative);
+        let mut at = 0;
+        while at < bits.len() {
+            let Bit { level, bit } = bits[at];
+            let row = bits[at..].iter().take_while(|next| next.level == level).count();
+            match level {
+                Level::Register => self.combine_registers(&mut cx, bit),
+                Level::Lane => self.combine_lanes(&mut cx, bit),
+                Level::Warp => self.combine_warps(&mut cx, &bits[at..at + row]),
+                Level::Block => unreachable!("a program is one block"),
+            }
+            at += if level == Level::Warp { row } else { 1 };
+        }
+        for (index, result) in results.iter().enumerate() {
+            let lanes = if is_scan {
+                Lanes::Each(cx.prefixes.iter().map(|prefix| prefix[index]).collect())
+            } else if self.func.ty(*result).is_tile() {
+                let sources = register_sources(self.func, op, inputs[0], *result).expect("a verified op moves nothing between threads");
+                Lanes::Each(sources.into_iter().map(|register| cx.totals[&(register & !cx.taken)][index]).collect())
+            } else {
+                Lanes::Splat(cx.totals[&0][index])
+            };
+            self.define(*result, lanes);
+        }
+    }
+
+    /// What two neighbouring runs give.
+    fn combined(&mut self, combine: Region, earlier: &[Reg], later: &[Reg]) -> Vec<Reg> {
+        let func = self.func;
+        for (param, reg) in func.region(combine).params.iter().zip(earlier.iter().chain(later)) {
+            self.define(*param, Lanes::Splat(*reg));
+        }
+        self.scoped(combine);
+        func.yielded(combine).iter().map(|value| self.scalar(*value)).collect()
+    }
+
+    fn combine_registers(&mut self, cx: &mut Cx<'_>, bit: usize) {
+        let bit = 1 << bit;
+        let (early, late) = if cx.reverse { (bit, 0) } else { (0, bit) };
+        for register in (0..cx.prefixes.len() as u32).filter(|register| register & bit == late) {
+            let earlier = cx.totals[&(register & !cx.taken & !bit | early)].clone();
+            let own = cx.prefixes[register as usize].clone();
+            cx.prefixes[register as usize] = self.combined(cx.combine, &earlier, &own);
+        }
+        let runs: Vec<u32> = cx.totals.keys().copied().filter(|run| run & bit == 0).collect();
+        let totals = runs.into_iter().map(|run| (run, self.combined(cx.combine, &cx.totals[&(run | early)], &cx.totals[&(run | late)])));
+        cx.totals = totals.collect();
+        cx.taken |= bit;
+    }
+
+    fn combine_lanes(&mut self, cx: &mut Cx<'_>, bit: usize) {
+        let mut is_later: Option<Reg> = None;
+        let runs: Vec<u32> = cx.totals.keys().copied().collect();
+        for run in runs {
+            let own = cx.totals[&run].clone();
+            let mut other = Vec::new();
+            for (input, reg) in cx.inputs.iter().zip(&own) {
+                let dtype = self.func.ty(*input).dtype();
+                let words = self.to_words(dtype, &[*reg]);
+                let words = self.shuffle("bfly", &words, 1 << bit);
+                other.extend(self.from_words(dtype, &words, 1));
+            }
+            if cx.is_commutative {
+                cx.totals.insert(run, self.combined(cx.combine, &own, &other));
+                continue;
+            }
+            let is_set = *is_later.get_or_insert_with(|| self.thread_bit(bit));
+            for register in (0..cx.prefixes.len()).filter(|register| *register as u32 & !cx.taken == run) {
+                let own = cx.prefixes[register].clone();
+                let longer = self.combined(cx.combine, &other, &own);
+                cx.prefixes[register] =
+                    if cx.reverse { self.choose(is_set, &own, &longer) } else { self.choose(is_set, &longer, &own) };
+            }
+            let (low, high) = (self.choose(is_set, &other, &own), self.choose(is_set, &own, &other));
+            let (earlier, later) = if cx.reverse { (high, low) } else { (low, high) };
+            cx.totals.insert(run, self.combined(cx.combine, &earlier, &later));
+        }
+    }
+
+    /// Every warp writes what its runs gave, and reads what those of all the warps did that differ from it in these bits.
+    fn combine_warps(&mut self, cx: &mut Cx<'_>, bits: &[Bit]) {
+        let threads = 32 * self.num_warps;
+        let runs: Vec<u32> = cx.totals.keys().copied().collect();
+        let dtypes: Vec<_> = cx.inputs.iter().map(|input| self.func.ty(*input).dtype()).collect();
+        let sizes: Vec<u32> = dtypes.iter().map(|dtype| runs.len() as u32 * threads * dtype.bytes() as u32).collect();
+        let range = self.scratch(sizes.iter().sum());
+        let starts: Vec<u32> = (0..sizes.len()).map(|input| range.start + sizes[..input].iter().sum::<u32>()).collect();
+        let place = |input: usize, run: usize, thread: u32| starts[input] + (run as u32 * threads + thread) * dtypes[input].bytes() as u32;
+        let thread = self.thread();
+        let addresses: Vec<Reg> = dtypes.iter().map(|dtype| self.thread_address(thread, dtype.bytes())).collect();
+        for (run, first) in runs.iter().enumerate() {
+            for (input, dtype) in dtypes.iter().enumerate() {
+                let reg = cx.totals[first][input];
+                self.store_group("st.shared", &format!("[{}+{}]", addresses[input], place(input, run, 0)), *dtype, None, &[reg]);
+            }
+        }
+        self.barrier();
+        let mask: u32 = bits.iter().map(|bit| 32 << bit.bit).sum();
+        let others = self.reg(Class::B32);
+        asm!(self, "and.b32 {others}, {thread}, {}", !mask & (threads - 1));
+        let addresses: Vec<Reg> = dtypes.iter().map(|dtype| self.thread_address(others, dtype.bytes())).collect();
+        let mut order: Vec<u32> = (0..1 << bits.len()).collect();
+        if cx.reverse {
+            order.reverse();
+        }
+        let warp_of = |part: u32| bits.iter().enumerate().filter(|(index, _)| part >> index & 1 == 1).map(|(_, bit)| 32 << bit.bit).sum::<u32>();
+        // In which of the warps in a row is this thread?
+        let mine: Vec<Option<Reg>> = order
+            .iter()
+            .enumerate()
+            .map(|(index, part)| (!cx.prefixes.is_empty() && index > 0).then(|| self.is_thread_part(mask, warp_of(*part))))
+            .collect();
+        for (run, first) in runs.iter().enumerate() {
+            let mut total: Vec<Reg> = Vec::new();
+            let mut before: Vec<Reg> = Vec::new();
+            for (index, part) in order.iter().enumerate() {
+                let mut next = Vec::new();
+                for (input, dtype) in dtypes.iter().enumerate() {
+                    let place = format!("[{}+{}]", addresses[input], place(input, run, warp_of(*part)));
+                    next.extend(self.load_group("ld.shared", &place, *dtype, None, &[None]));
+                }
+                if index == 0 {
+                    (total, before) = (next.clone(), next);
+                    continue;
+                }
+                if let Some(is_mine) = mine[index] {
+                    before = if index == 1 { total.clone() } else { self.choose(is_mine, &total, &before) };
+                }
+                total = self.combined(cx.combine, &total, &next);
+            }
+            if let Some(is_first) = (!cx.prefixes.is_empty()).then(|| self.is_thread_part(mask, warp_of(order[0]))) {
+                for register in (0..cx.prefixes.len()).filter(|register| *register as u32 & !cx.taken == *first) {
+                    let own = cx.prefixes[register].clone();
+                    let longer = self.combined(cx.combine, &before, &own);
+                    cx.prefixes[register] = self.choose(is_first, &own, &longer);
+                }
+            }
+            cx.totals.insert(*first, total);
+        }
+        self.reads_shared(range);
+    }
+
+    /// The address in shared memory of the element of that thread, in an array with one for each.
+    fn thread_address(&mut self, thread: Reg, bytes: usize) -> Reg {
+        let mut offset = thread;
+        if bytes > 1 {
+            offset = self.reg(Class::B32);
+            asm!(self, "shl.b32 {offset}, {thread}, {}", bytes.trailing_zeros());
+        }
+        self.shared_address(Some(offset))
+    }
+
+    /// Are those bits of the thread's number `value`?
+    fn is_thread_part(&mut self, mask: u32, value: u32) -> Reg {
+        let (masked, is_equal, thread) = (self.reg(Class::B32), self.reg(Class::Pred), self.thread());
+        asm!(self, "and.b32 {masked}, {thread}, {mask}");
+        asm!(self, "setp.eq.s32 {is_equal}, {masked}, {value}");
+        is_equal
+    }
+}
+
+/// Who holds the bits of an index along the axis, in the order in which runs become one.
+fn index_bits(layout: &Layout, axis: usize, is_commutative: bool) -> Vec<Bit> {
+    let mut bits = Vec::new();
+    for level in Level::ALL {
+        for bit in 0..layout.bits(level) {
+            let step = layout.basis(level, bit).map_or(0, |basis| basis[axis]);
+            if step != 0 {
+                bits.push((if is_commutative { level as u32 } else { 0 }, step, Bit { level, bit }));
+            }
+        }
+    }
+    bits.sort_by_key(|(group, step, _)| (*group, *step));
+    bits.into_iter().map(|(.., bit)| bit).collect()
+}
+
+/// Does combining give the same when earlier and later change places? Found where it shows: every result is the same formula then.
+fn is_commutative(func: &Function, combine: Region) -> bool {
+    func.yielded(combine).iter().all(|value| formula(func, combine, *value, false) == formula(func, combine, *value, true))
+}
+
+/// The value as a formula in the region's parameters, operands of commutative ops in alphabetic order.
+fn formula(func: &Function, combine: Region, value: Value, is_swapped: bool) -> String {
+    match func.def(value) {
+        Def::Param(region, index) if region == combine => {
+            let count = func.region(combine).params.len();
+            format!("${}", if is_swapped { (index + count / 2) % count } else { index })
+        }
+        Def::Result(inst, index) if func.region(combine).insts.contains(&inst) => {
+            let op = &func.inst(inst).op;
+            let mut operands = Vec::new();
+            op.for_each_operand(&mut |operand| operands.push(formula(func, combine, operand, is_swapped)));
+            if let Op::Binary {
+                op: BinaryOp::Add | BinaryOp::Mul | BinaryOp::And | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Min | BinaryOp::Max, ..
+            } = op
+            {
+                operands.sort();
+            }
+            let what = if let Op::Const { value } = op { value.to_string() } else { op.name().to_string() };
+            format!("{what}:{}:{index}({})", func.ty(value), operands.join(","))
+        }
+        _ => value.to_string(),
+    }
+}

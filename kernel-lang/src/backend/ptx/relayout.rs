@@ -1,0 +1,175 @@
+//! Tiles in other layouts: registers renamed, exchanged by shuffles, or moved through shared memory.
+
+use std::collections::BTreeMap;
+
+use crate::dtype::Dtype;
+use crate::ir::renaming::register_sources;
+use crate::ir::{Op, Value};
+use crate::layout::{Access, Conversion, SharedPlan, ShufflePlan, XorTable, conversion};
+
+use super::registers::{Class, Reg, asm};
+use super::{Emitter, Lanes};
+
+impl Emitter<'_> {
+    /// `broadcast`, `expand_dims`, `reshape`, `permute`: every thread has the elements already.
+    pub(super) fn reshape(&mut self, op: &Op, x: Value, result: Value) {
+        let lanes = match self.lanes(x) {
+            Lanes::Each(regs) if self.func.ty(x).numel() == 1 => Lanes::Splat(regs[0]),
+            Lanes::Splat(reg) => Lanes::Splat(reg),
+            Lanes::Each(regs) => {
+                let sources = register_sources(self.func, op, x, result).expect("a verified op moves nothing between threads");
+                Lanes::Each(sources.into_iter().map(|register| regs[register as usize]).collect())
+            }
+        };
+        self.define(result, lanes);
+    }
+
+    /// `convert`, the cheapest way.
+    pub(super) fn convert(&mut self, x: Value, result: Value) {
+        let (Lanes::Each(regs), Some(from), Some(to)) = (self.lanes(x), self.layout(x), self.layout(result)) else {
+            let lanes = self.lanes(x);
+            return self.define(result, lanes);
+        };
+        let dtype = self.func.ty(x).dtype();
+        let plan = conversion(from, to, 8 * dtype.bytes() as u32).expect("a verified conversion finds every element");
+        let regs = match plan {
+            Conversion::None => regs,
+            Conversion::Registers(from) => from.into_iter().map(|register| regs[register as usize]).collect(),
+            Conversion::Shuffle(plan) => self.by_shuffles(&plan, dtype, &regs),
+            Conversion::Shared(plan) => self.through_shared(&plan, dtype, &regs),
+        };
+        self.define(result, Lanes::Each(regs));
+    }
+
+    fn by_shuffles(&mut self, plan: &ShufflePlan, dtype: Dtype, regs: &[Reg]) -> Vec<Reg> {
+        let packed = plan.packed_registers();
+        let (from_bits, to_bits) = packed.iter().fold((0, 0), |bits, parts| (bits.0 | parts.0, bits.1 | parts.1));
+        // By the first of the registers that travel together.
+        let mut words: BTreeMap<u32, Vec<Reg>> = BTreeMap::new();
+        for register in (0..regs.len() as u32).filter(|register| register & from_bits == 0) {
+            let elements: Vec<Reg> = packed.iter().map(|(part, _)| regs[(register ^ part) as usize]).collect();
+            words.insert(register, self.to_words(dtype, &elements));
+        }
+        self.swap_where(&mut words, &plan.send);
+        let thread_lane = self.xor_of_thread_bits(&thread_values(&plan.source_lane));
+        let mut lanes: BTreeMap<u32, String> = BTreeMap::new();
+        let mut received: BTreeMap<u32, Vec<Reg>> = BTreeMap::new();
+        for round in &plan.rounds {
+            let sent = words[&round.send].clone();
+            let got = if plan.exchanges(round) {
+                let lane = lanes.entry(round.lane).or_insert_with(|| match thread_lane {
+                    None => round.lane.to_string(),
+                    Some(lane) if round.lane == 0 => lane.to_string(),
+                    Some(lane) => {
+                        let d = self.asm.reg(Class::B32);
+                        asm!(self, "xor.b32 {d}, {lane}, {}", round.lane);
+                        d.to_string()
+                    }
+                });
+                let lane = lane.clone();
+                self.shuffle("idx", &sent, lane)
+            } else {
+                sent
+            };
+            received.insert(round.receive, got);
+        }
+        self.swap_where(&mut received, &plan.receive);
+        let mut out: BTreeMap<u32, Reg> = BTreeMap::new();
+        for (register, words) in received.into_iter().filter(|(register, _)| *register < plan.registers && register & to_bits == 0) {
+            let elements = self.from_words(dtype, &words, packed.len());
+            out.extend(packed.iter().zip(elements).map(|((_, part), element)| (register ^ part, element)));
+        }
+        with_copies(out, &plan.copies, plan.registers)
+    }
+
+    /// Exchanges registers `i` and `i ^ v` in the threads where a bit is set, for the value `v` of each bit.
+    fn swap_where(&mut self, words: &mut BTreeMap<u32, Vec<Reg>>, table: &XorTable) {
+        for (bit, value) in thread_values(table).into_iter().enumerate().filter(|(_, value)| *value != 0) {
+            let is_set = self.thread_bit(bit);
+            let places: Vec<u32> = words.keys().flat_map(|place| [*place, place ^ value]).collect();
+            let mut swapped = BTreeMap::new();
+            for place in places {
+                let there = match (words.get(&place), words.get(&(place ^ value))) {
+                    (Some(own), Some(other)) => self.choose(is_set, other, own),
+                    (Some(only), None) | (None, Some(only)) => only.clone(),
+                    (None, None) => continue,
+                };
+                swapped.entry(place).or_insert(there);
+            }
+            *words = swapped;
+        }
+    }
+
+    fn through_shared(&mut self, plan: &SharedPlan, dtype: Dtype, regs: &[Reg]) -> Vec<Reg> {
+        let range = self.scratch(plan.shared_bytes());
+        let thread = self.thread();
+        let stores = self.owner(plan.store.idle.lane | plan.store.idle.warp << 5, thread);
+        for (place, registers) in self.shared_places(&plan.store, dtype, range.start) {
+            let group: Vec<Reg> = registers.iter().map(|register| regs[*register as usize]).collect();
+            self.store_group("st.shared", &place, dtype, stores, &group);
+        }
+        if plan.within_warps {
+            self.warp_barrier();
+        } else {
+            self.barrier();
+        }
+        let mut out = BTreeMap::new();
+        for (place, registers) in self.shared_places(&plan.load, dtype, range.start) {
+            let group = self.load_group("ld.shared", &place, dtype, None, &vec![None; registers.len()]);
+            out.extend(registers.into_iter().zip(group));
+        }
+        self.reads_shared(range);
+        let registers = out.len() + plan.copies.len();
+        with_copies(out, &plan.copies, registers as u32)
+    }
+
+    /// The place and the registers of each instruction.
+    fn shared_places(&mut self, access: &Access, dtype: Dtype, start: u32) -> Vec<(String, Vec<u32>)> {
+        let bytes = dtype.bytes() as u32;
+        let scaled: Vec<u32> = thread_values(&access.thread).into_iter().map(|value| value * bytes).collect();
+        let thread = self.xor_of_thread_bits(&scaled);
+        let mut addresses: BTreeMap<u32, Reg> = BTreeMap::new();
+        let mut places = Vec::new();
+        for instruction in &access.instructions {
+            let (xor, add) = access.split(instruction);
+            let address = match addresses.get(&xor) {
+                Some(address) => *address,
+                None => {
+                    let offset = thread.map(|thread| {
+                        if xor == 0 {
+                            return thread;
+                        }
+                        let d = self.reg(Class::B32);
+                        asm!(self, "xor.b32 {d}, {thread}, {}", xor * bytes);
+                        d
+                    });
+                    let address = self.shared_address(offset);
+                    addresses.insert(xor, address);
+                    address
+                }
+            };
+            let place = match start + add * bytes {
+                0 => format!("[{address}]"),
+                constant => format!("[{address}+{constant}]"),
+            };
+            places.push((place, instruction.registers.clone()));
+        }
+        places
+    }
+}
+
+/// By bit of the thread's number: five of the lane, then those of the warp.
+fn thread_values(table: &XorTable) -> Vec<u32> {
+    let mut values = table.lane.clone();
+    values.resize(5, 0);
+    values.extend(&table.warp);
+    values
+}
+
+fn with_copies(mut registers: BTreeMap<u32, Reg>, copies: &[(u32, u32)], count: u32) -> Vec<Reg> {
+    for (register, from) in copies {
+        let copy = registers[from];
+        registers.insert(*register, copy);
+    }
+    (0..count).map(|register| registers[&register]).collect()
+}

@@ -1,0 +1,153 @@
+//! Shared memory: who has which bytes, and the barriers between.
+//!
+//! No tile lives in shared memory: an op writes there, waits, and reads. So the bytes of an op are free again once every thread has read, and
+//! that is known after the next barrier, whosever it is. Until then another op takes other bytes, if there are some; if not, it waits first.
+//!
+//! ```text
+//! write A, barrier, read A        pending: A
+//! write B, barrier, read B        B is other memory than A, so nobody waited; after this barrier A is free: pending B
+//! write A, barrier, read A        and so on, one barrier an op
+//! ```
+//!
+//! A loop comes back to its first op: if that writes, before any barrier of the loop, what the end of the loop may still be reading, the loop
+//! ends in a barrier.
+
+use std::ops::Range;
+
+use super::Emitter;
+use super::registers::{Class, Reg, asm};
+
+/// The name of the buffer in the PTX.
+pub(super) const NAME: &str = "shared";
+/// Memory that is taken rather than waiting for what there is.
+const SPARE_BYTES: u32 = 4096;
+/// What the widest access of a thread needs.
+const ALIGN: u32 = 16;
+
+/// What is known about shared memory at this place of the program.
+#[derive(Default)]
+pub(super) struct Shared {
+    /// The most bytes that were taken.
+    pub(super) bytes: u32,
+    /// What some thread may still be reading.
+    pending: Vec<Range<u32>>,
+    /// The loops around.
+    loops: Vec<Loop>,
+}
+
+#[derive(Default)]
+struct Loop {
+    /// Was there surely a barrier since the body began?
+    is_fenced: bool,
+    /// What is written before that.
+    exposed: Vec<Range<u32>>,
+}
+
+/// The state before a branch.
+pub(super) struct Fork {
+    pending: Vec<Range<u32>>,
+    fenced: Vec<bool>,
+}
+
+fn overlap(a: &Range<u32>, b: &Range<u32>) -> bool {
+    a.start < b.end && b.start < a.end
+}
+
+impl Emitter<'_> {
+    /// Bytes that this op may write at once.
+    pub(super) fn scratch(&mut self, bytes: u32) -> Range<u32> {
+        let bytes = bytes.next_multiple_of(ALIGN);
+        let shared = &self.shared;
+        let mut starts: Vec<u32> = [0].into_iter().chain(shared.pending.iter().map(|range| range.end)).collect();
+        starts.sort_unstable();
+        let free = |start: &u32| shared.pending.iter().all(|range| !overlap(range, &(*start..start + bytes)));
+        let start = starts.into_iter().find(free).filter(|start| start + bytes <= shared.bytes.max(SPARE_BYTES));
+        let start = start.unwrap_or_else(|| {
+            if !self.shared.pending.is_empty() {
+                self.barrier();
+            }
+            0
+        });
+        let range = start..start + bytes;
+        let shared = &mut self.shared;
+        shared.bytes = shared.bytes.max(range.end);
+        shared.loops.iter_mut().filter(|around| !around.is_fenced).for_each(|around| around.exposed.push(range.clone()));
+        range
+    }
+
+    /// Waits for all threads of the program: what they wrote is seen, what they read is free.
+    pub(super) fn barrier(&mut self) {
+        if self.num_warps == 1 {
+            asm!(self, "bar.warp.sync 0xffffffff");
+        } else {
+            asm!(self, "bar.sync 0");
+        }
+        self.shared.pending.clear();
+        self.shared.loops.iter_mut().for_each(|around| around.is_fenced = true);
+    }
+
+    /// Waits for the threads of the own warp, where each warp reads only what it wrote.
+    pub(super) fn warp_barrier(&mut self) {
+        if self.num_warps == 1 {
+            self.barrier();
+        } else {
+            asm!(self, "bar.warp.sync 0xffffffff");
+        }
+    }
+
+    /// From now on threads read there.
+    pub(super) fn reads_shared(&mut self, range: Range<u32>) {
+        self.shared.pending.push(range);
+    }
+
+    /// The address of a byte of shared memory.
+    pub(super) fn shared_address(&mut self, offset: Option<Reg>) -> Reg {
+        let base = self.reg(Class::B32);
+        asm!(self, "mov.b32 {base}, {NAME}");
+        let Some(offset) = offset else { return base };
+        let sum = self.reg(Class::B32);
+        asm!(self, "add.s32 {sum}, {base}, {offset}");
+        sum
+    }
+
+    /// In front of code that may not run.
+    pub(super) fn shared_fork(&self) -> Fork {
+        let shared = &self.shared;
+        Fork { pending: shared.pending.clone(), fenced: shared.loops.iter().map(|around| around.is_fenced).collect() }
+    }
+
+    /// Goes back to the fork, for the other arm; gives the state at the end of the first.
+    pub(super) fn shared_other_arm(&mut self, fork: &Fork) -> Fork {
+        let end = self.shared_fork();
+        self.shared.pending.clone_from(&fork.pending);
+        for (around, is_fenced) in self.shared.loops.iter_mut().zip(&fork.fenced) {
+            around.is_fenced = *is_fenced;
+        }
+        end
+    }
+
+    /// Where two ways meet: what either may still read, and only the barriers that both have passed.
+    pub(super) fn shared_join(&mut self, other: Fork) {
+        for range in other.pending {
+            if !self.shared.pending.contains(&range) {
+                self.shared.pending.push(range);
+            }
+        }
+        for (around, is_fenced) in self.shared.loops.iter_mut().zip(other.fenced) {
+            around.is_fenced &= is_fenced;
+        }
+    }
+
+    /// Begins the body of a loop.
+    pub(super) fn shared_loop(&mut self) {
+        self.shared.loops.push(Loop::default());
+    }
+
+    /// Ends the body of a loop.
+    pub(super) fn shared_loop_end(&mut self) {
+        let Some(Loop { exposed, .. }) = self.shared.loops.pop() else { return };
+        if exposed.iter().any(|written| self.shared.pending.iter().any(|read| overlap(written, read))) {
+            self.barrier();
+        }
+    }
+}
