@@ -78,7 +78,7 @@ pub fn compile(func: &Function, options: &Options) -> Result<Compiled, Diagnosti
 pub fn compile_with(func: &Function, options: &Options, after: &mut dyn FnMut(&str, &Function, bool)) -> Result<Compiled, Diagnostics> {
     check_warps(options)?;
     let mut func = simplified(func, &options.bindings, after)?;
-    check_supported(&func, "GPU")?;
+    check_supported(&func)?;
     // A launch that looks for violations survives them, also in a kernel that is trusted otherwise.
     func.reports = options.checked;
     func.unchecked &= !options.checked;
@@ -96,7 +96,6 @@ pub fn compile_with(func: &Function, options: &Options, after: &mut dyn FnMut(&s
 /// As [`compile`].
 pub fn compile_cpu(func: &Function, bindings: &Bindings) -> Result<backend::cpu::Program, Diagnostics> {
     let func = simplified(func, bindings, &mut |_, _, _| {})?;
-    check_supported(&func, "CPU")?;
     let verified = verify(&func, Stage::Tile).map_err(|violations| defect(&violations))?;
     Ok(backend::cpu::Program::compile(verified))
 }
@@ -108,14 +107,14 @@ fn simplified(func: &Function, bindings: &Bindings, after: &mut dyn FnMut(&str, 
     Ok(func)
 }
 
-/// Are there only ops that the backend knows?
-fn check_supported(func: &Function, backend: &str) -> Result<(), Diagnostics> {
+/// Are there only ops that the GPU backend knows?
+fn check_supported(func: &Function) -> Result<(), Diagnostics> {
     let mut diagnostics = Diagnostics::new();
     for inst in func.all_insts() {
         let data = func.inst(inst);
         if matches!(data.op, Op::Reshape { .. } | Op::Permute { .. } | Op::Reduce { .. } | Op::Scan { .. }) {
-            let message = format!("`{}` is not supported by the {backend} backend yet", data.op.name());
-            diagnostics.push(Diagnostic::new(data.loc, message).help("run the kernel on another device"));
+            let message = format!("`{}` is not supported by the GPU backend yet", data.op.name());
+            diagnostics.push(Diagnostic::new(data.loc, message).help("run the kernel on the CPU"));
         }
     }
     if diagnostics.is_empty() { Ok(()) } else { Err(diagnostics) }

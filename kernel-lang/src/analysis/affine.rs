@@ -162,6 +162,11 @@ impl AffineFacts {
                 affine.lanes.insert(*axis as usize, 0);
                 Some(affine)
             }
+            Op::Permute { x, order } => {
+                let mut affine = self.get(func, *x)?;
+                affine.lanes = order.iter().map(|axis| affine.lanes[*axis as usize]).collect();
+                Some(affine)
+            }
             Op::Unary { op: UnaryOp::Neg, x } => Some(self.get(func, *x)?.scale(-1)),
             Op::Binary { op: BinaryOp::Add, lhs, rhs } => Some(self.get(func, *lhs)?.plus(&self.get(func, *rhs)?)),
             Op::Binary { op: BinaryOp::Sub, lhs, rhs } => Some(self.get(func, *lhs)?.minus(&self.get(func, *rhs)?)),
