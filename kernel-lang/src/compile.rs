@@ -2,7 +2,7 @@
 
 use crate::backend::{self, ptx::Site};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::ir::{Function, Op, Stage, Violation, verify};
+use crate::ir::{Function, Stage, Violation, verify};
 use crate::location::Loc;
 use crate::passes::{self, PIPELINE, SIMPLIFY, assign_layouts, specialize::Bindings};
 use crate::target::Target;
@@ -95,7 +95,6 @@ pub fn compile_with(func: &Function, options: &Options, after: &mut dyn FnMut(&s
 /// As [`compile`].
 pub fn compile_cpu(func: &Function, bindings: &Bindings) -> Result<backend::cpu::Program, Diagnostics> {
     let func = simplified(func, bindings, &mut |_, _, _| {})?;
-    check_supported(&func, "CPU")?;
     let verified = verify(&func, Stage::Tile).map_err(|violations| defect(&violations))?;
     Ok(backend::cpu::Program::compile(verified))
 }
@@ -105,19 +104,6 @@ fn simplified(func: &Function, bindings: &Bindings, after: &mut dyn FnMut(&str, 
     after("specialize", &func, true);
     passes::run(&mut func, SIMPLIFY, &mut |pass, func, changed| after(pass.name, func, changed));
     Ok(func)
-}
-
-/// Are there only ops that the backend knows?
-fn check_supported(func: &Function, backend: &str) -> Result<(), Diagnostics> {
-    let mut diagnostics = Diagnostics::new();
-    for inst in func.all_insts() {
-        let data = func.inst(inst);
-        if matches!(data.op, Op::Reshape { .. } | Op::Permute { .. } | Op::Reduce { .. } | Op::Scan { .. }) {
-            let message = format!("`{}` is not supported by the {backend} backend yet", data.op.name());
-            diagnostics.push(Diagnostic::new(data.loc, message).help("run the kernel on another device"));
-        }
-    }
-    if diagnostics.is_empty() { Ok(()) } else { Err(diagnostics) }
 }
 
 fn check_warps(options: &Options) -> Result<(), Diagnostics> {

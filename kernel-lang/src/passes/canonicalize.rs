@@ -90,7 +90,7 @@ enum Simpler {
 fn constant(func: &Function, value: Value) -> Option<&ConstExpr> {
     match func.def_op(value)? {
         Op::Const { value } => Some(value),
-        Op::Broadcast { x } => constant(func, *x),
+        Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } => constant(func, *x),
         _ => None,
     }
 }
@@ -138,11 +138,18 @@ fn simplify(func: &Function, inst: Inst) -> Option<Simpler> {
             None if on_true == on_false => Some(Simpler::Value(*on_true)),
             None => None,
         },
-        Op::Cast { x } | Op::Bitcast { x } | Op::Broadcast { x } if func.ty(*x) == func.ty(data.results[0]) => Some(Simpler::Value(*x)),
+        Op::Cast { x } | Op::Bitcast { x } | Op::Broadcast { x } | Op::Reshape { x } if func.ty(*x) == func.ty(data.results[0]) => {
+            Some(Simpler::Value(*x))
+        }
         Op::Broadcast { x } => match func.def_op(*x) {
-            Some(Op::Broadcast { x: inner }) if func.ty(*inner).is_scalar() => Some(Simpler::Op(Op::Broadcast { x: *inner })),
+            Some(Op::Broadcast { x: inner }) => Some(Simpler::Op(Op::Broadcast { x: *inner })),
             _ => None,
         },
+        Op::ExpandDims { .. } | Op::Reshape { .. } | Op::Permute { .. } => simplify_shape(func, op),
+        // Along an axis of extent 1 there is nothing to combine.
+        Op::Reduce { inputs, axis, .. } if inputs.len() == 1 && func.ty(inputs[0]).extents()[*axis as usize] == 1 => {
+            Some(Simpler::Op(Op::Reshape { x: inputs[0] }))
+        }
         // A mask that holds everywhere is none; one that holds nowhere leaves nothing to load.
         Op::Load { mask: Some(mask), .. } if truth(*mask) == Some(true) => {
             let mut op = op.clone();
@@ -176,6 +183,24 @@ fn simplify(func: &Function, inst: Inst) -> Option<Simpler> {
     }
 }
 
+/// An op that only moves elements.
+fn simplify_shape(func: &Function, op: &Op) -> Option<Simpler> {
+    let (Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. }) = op else { return None };
+    match (op, func.def_op(*x)) {
+        (Op::Permute { order, .. }, _) if order.is_sorted() => Some(Simpler::Value(*x)),
+        // However they are moved, equal elements are equal.
+        (_, Some(Op::Broadcast { x: inner })) if func.ty(*inner).is_scalar() => Some(Simpler::Op(Op::Broadcast { x: *inner })),
+        (Op::Reshape { .. }, Some(Op::Reshape { x: inner } | Op::ExpandDims { x: inner, .. })) => {
+            Some(Simpler::Op(Op::Reshape { x: *inner }))
+        }
+        (Op::Permute { order, .. }, Some(Op::Permute { x: inner, order: first })) => {
+            let order = order.iter().map(|axis| first[*axis as usize]).collect();
+            Some(Simpler::Op(Op::Permute { x: *inner, order }))
+        }
+        _ => None,
+    }
+}
+
 /// The result of an op of constants, if the device computes exactly that.
 fn fold(func: &Function, inst: Inst) -> Option<Simpler> {
     let data = func.inst(inst);
@@ -183,7 +208,7 @@ fn fold(func: &Function, inst: Inst) -> Option<Simpler> {
     let dtype = func.ty(result).elem().dtype()?;
     let operand = |value: Value| Scalar::from_const(constant(func, value)?, func.ty(value).dtype());
     let folded = match &data.op {
-        Op::Broadcast { x } => operand(*x)?,
+        Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } => operand(*x)?,
         Op::Unary { op, x } if is_exact(*op) => scalar::unary(*op, operand(*x)?)?,
         Op::Binary { op, lhs, rhs } => scalar::binary(*op, operand(*lhs)?, operand(*rhs)?)?,
         Op::Compare { op, lhs, rhs } if lhs == rhs && !func.ty(*lhs).dtype().is_float() => {

@@ -67,8 +67,7 @@ fn hoist(func: &mut Function, regions: &[Region]) -> Vec<Inst> {
         for inst in func.region(*region).insts.clone() {
             let mut invariant = func.inst(inst).op.is_pure();
             func.inst(inst).op.for_each_operand(&mut |value| invariant &= !varies[value]);
-            // A reduction stays where it is: its region may use what varies.
-            func.inst(inst).op.for_each_region(&mut |_| invariant = false);
+            invariant &= !captures(func, inst, &varies);
             if invariant {
                 func.inst(inst).results.iter().for_each(|result| varies[*result] = false);
                 moved.push(inst);
@@ -79,4 +78,21 @@ fn hoist(func: &mut Function, regions: &[Region]) -> Vec<Inst> {
         *func.insts_mut(*region) = kept;
     }
     moved
+}
+
+/// Do the regions of a pure op use what varies in the loop? What they define themselves goes with them.
+fn captures(func: &Function, inst: Inst, varies: &SideTable<Value, bool>) -> bool {
+    let mut regions = Vec::new();
+    func.inst(inst).op.for_each_region(&mut |region| regions.push(region));
+    let mut own: SideTable<Value, bool> = SideTable::new();
+    let mut found = false;
+    for region in regions {
+        func.region(region).params.iter().for_each(|param| own[*param] = true);
+        func.for_each_inst(region, &mut |inner| {
+            let data = func.inst(inner);
+            data.op.for_each_operand(&mut |value| found |= varies[value] && !own[value]);
+            data.results.iter().for_each(|result| own[*result] = true);
+        });
+    }
+    found
 }

@@ -125,9 +125,8 @@ impl Naive<'_, '_> {
             Op::Reduce { inputs, axis, combine } => {
                 let runs = self.scan(inputs, *axis, false, *combine);
                 let (outer, extent, inner) = around(&func.ty(inputs[0]).extents(), *axis);
-                let lasts = |run: Vec<Scalar>| {
-                    (0..outer * inner).map(|at| run[(at / inner * extent + extent - 1) * inner + at % inner]).collect()
-                };
+                let lasts =
+                    |run: Vec<Scalar>| (0..outer * inner).map(|at| run[(at / inner * extent + extent - 1) * inner + at % inner]).collect();
                 runs.into_iter().map(lasts).collect()
             }
             Op::Scan { inputs, axis, reverse, combine } => self.scan(inputs, *axis, *reverse, *combine),

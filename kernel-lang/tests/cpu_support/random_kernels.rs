@@ -160,7 +160,7 @@ impl Maker<'_> {
 
     fn step(&mut self, depth: usize) {
         let ty = self.any_type();
-        match self.choices.pick(18) {
+        match self.choices.pick(22) {
             0..=2 => {
                 let op = self.choices.of(BinaryOp::ALL);
                 if op.domain().contains(ty.dtype()) {
@@ -229,11 +229,63 @@ impl Maker<'_> {
             15 if depth < 2 => self.branch(depth),
             16 if depth < 2 => self.count(depth),
             17 if depth < 2 => self.repeat(depth),
+            18 => {
+                let x = self.of_type(&ty);
+                let to = self.choices.of(&SHAPES);
+                if to.iter().product::<usize>() == ty.numel() {
+                    self.push(Op::Reshape { x }, &[Type::tile(ty.dtype(), shape(to))]);
+                }
+            }
+            19 => {
+                let x = self.of_type(&ty);
+                let mut order: Vec<u32> = (0..ty.shape().len() as u32).collect();
+                let by = self.choices.pick(3) % order.len().max(1);
+                order.rotate_left(by);
+                self.push(Op::Permute { x, order }, &[]);
+            }
+            20 | 21 if ty.is_tile() => self.combine(&ty),
             _ => {
                 let axis = self.choices.pick(3) as u32;
                 self.push(self.choices.of(&[Op::ProgramId { axis }, Op::NumPrograms { axis }]), &[]);
             }
         }
+    }
+
+    /// A reduction or a scan by something that is exactly associative, so that every order gives the same.
+    fn combine(&mut self, ty: &Type) {
+        let is_int = ty.dtype().is_int();
+        let inputs: Vec<Value> = (0..1 + usize::from(is_int)).map(|_| self.of_type(ty)).collect();
+        let axis = self.choices.pick(ty.shape().len()) as u32;
+        let reverse = self.choices.pick(2) == 1;
+        let (is_scan, way) = (self.choices.pick(2) == 1, self.choices.pick(6));
+        let scale = self.scope.iter().copied().find(|value| *self.func.ty(*value) == Type::scalar(ty.dtype()));
+        let combine = |b: &mut Builder<'_>, x: &[Value], y: &[Value]| match way {
+            0 => x.to_vec(),
+            1 => y.to_vec(),
+            // The other one, by way of a scalar from outside that is not used after all.
+            2 => match scale {
+                Some(scale) => {
+                    let same = b.compare(CompareOp::Eq, scale, scale);
+                    let never = b.unary(UnaryOp::Not, same);
+                    let always = b.binary(BinaryOp::Or, same, never);
+                    x.iter().zip(y).map(|(x, y)| b.select(always, *y, *x)).collect()
+                }
+                None => x.to_vec(),
+            },
+            3 if is_int => {
+                let op = [BinaryOp::Add, BinaryOp::Xor, BinaryOp::Max][reverse as usize + is_scan as usize];
+                x.iter().zip(y).map(|(x, y)| b.binary(op, *x, *y)).collect()
+            }
+            // Linear functions one after the other: associative, not commutative.
+            _ if is_int => {
+                let (slope, product) = (b.binary(BinaryOp::Mul, x[0], y[0]), b.binary(BinaryOp::Mul, x[1], y[0]));
+                vec![slope, b.binary(BinaryOp::Add, product, y[1])]
+            }
+            _ => y.to_vec(),
+        };
+        let mut b = self.builder();
+        let results = if is_scan { b.scan(inputs, axis, reverse, combine) } else { b.reduce(inputs, axis, combine) };
+        self.scope.extend(results);
     }
 
     fn store(&mut self, offset: Value, value: Value) {

@@ -84,6 +84,24 @@ pub(super) struct Access {
     pub(super) view: Option<Slot>,
 }
 
+/// Which element of a tile stands at an index: `first + sum of strides[axis] * index[axis]`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Walk {
+    pub(super) first: usize,
+    pub(super) strides: Vec<usize>,
+}
+
+impl Walk {
+    /// Row-major over a tile of those extents.
+    pub(super) fn rows(extents: &[usize]) -> Walk {
+        let mut strides = vec![1; extents.len()];
+        for axis in (1..extents.len()).rev() {
+            strides[axis - 1] = strides[axis] * extents[axis];
+        }
+        Walk { first: 0, strides }
+    }
+}
+
 /// An index into [`Code::instrs`].
 pub(super) type Label = usize;
 
@@ -111,13 +129,14 @@ pub(super) enum Instr {
         from: Slot,
         bytes: usize,
     },
-    /// Elements of `width` bytes; `strides` are the source's in elements, 0 where it is repeated.
-    Broadcast {
+    /// Elements of `width` bytes from where one walk over `extents` leads to where the other does.
+    Rearrange {
         to: Slot,
+        to_walk: Walk,
         from: Slot,
+        from_walk: Walk,
         width: usize,
         extents: Vec<usize>,
-        strides: Vec<usize>,
     },
     /// An `i64` tile from its form.
     Index {
@@ -210,7 +229,7 @@ impl Instr {
                 f(result);
                 operands.iter_mut().for_each(f);
             }
-            Instr::Fill { to, from, .. } | Instr::Copy { to, from, .. } | Instr::Broadcast { to, from, .. } => {
+            Instr::Fill { to, from, .. } | Instr::Copy { to, from, .. } | Instr::Rearrange { to, from, .. } => {
                 f(to);
                 f(from);
             }

@@ -56,8 +56,8 @@ impl Machine<'_> {
                     Instr::Lanes { .. } => self.chunks(instr),
                     Instr::Fill { to, from, width, count } => memory::fill(self.at(*to), self.at(*from), *width, *count),
                     Instr::Copy { to, from, bytes } => self.at(*to).copy_from_nonoverlapping(self.at(*from), *bytes),
-                    Instr::Broadcast { to, from, width, extents, strides } => {
-                        memory::broadcast(self.at(*to), self.at(*from), *width, extents, strides);
+                    Instr::Rearrange { to, to_walk, from, from_walk, width, extents } => {
+                        memory::rearrange((self.at(*to), to_walk), (self.at(*from), from_walk), *width, extents);
                     }
                     Instr::Index { to, affine, extents } => self.index(*to, affine, extents),
                     Instr::Conditions { to, conditions, extents } => self.conditions(*to, conditions, extents),

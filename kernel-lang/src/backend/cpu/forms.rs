@@ -154,6 +154,12 @@ impl Search<'_> {
                 }
                 other => other,
             },
+            (Op::Permute { x, order }, Dtype::I64) => match &self.form[*x] {
+                Form::Affine { coefficients, base } => {
+                    Form::Affine { coefficients: order.iter().map(|axis| coefficients[*axis as usize]).collect(), base: *base }
+                }
+                _ => Form::Plain,
+            },
             (Op::Binary { op: BinaryOp::And, lhs, rhs }, Dtype::Bool) if self.form[*lhs] == Form::Mask && self.form[*rhs] == Form::Mask => {
                 Form::Mask
             }

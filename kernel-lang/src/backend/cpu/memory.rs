@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::backend::cpu::code::Walk;
+
 /// The expression with the alias `$T` standing for the unsigned type of that many bytes.
 macro_rules! by_bytes {
     ($width:expr, $T:ident => $body:expr) => {
@@ -66,25 +68,28 @@ pub(super) unsafe fn copy_strided(to: *mut u8, to_step: i64, from: *const u8, fr
     });
 }
 
-/// Copies a tile to the larger one of `extents`; `strides` are the source's in elements.
+/// Copies the elements of one walk over `extents` to those of another.
 ///
 /// # Safety
-/// Both hold the elements that extents and strides name, and do not overlap.
-pub(super) unsafe fn broadcast(to: *mut u8, from: *const u8, width: usize, extents: &[usize], strides: &[usize]) {
+/// Both tiles hold the elements that their walks lead to, and do not overlap.
+pub(super) unsafe fn rearrange(to: (*mut u8, &Walk), from: (*const u8, &Walk), width: usize, extents: &[usize]) {
     let Some((inner, outer)) = extents.split_last() else { return };
-    for row in 0..outer.iter().product() {
-        let mut rest = row;
-        let mut source = 0;
-        for (extent, stride) in outer.iter().zip(strides).rev() {
-            source += rest % extent * stride;
+    let start = |walk: &Walk, row: usize| {
+        let (mut rest, mut at) = (row, walk.first);
+        for (extent, stride) in outer.iter().zip(&walk.strides).rev() {
+            at += rest % extent * stride;
             rest /= extent;
         }
+        at * width
+    };
+    let (to_step, from_step) = (to.1.strides[outer.len()], from.1.strides[outer.len()]);
+    for row in 0..outer.iter().product() {
         // SAFETY: the caller's promise.
         unsafe {
-            let (to, from) = (to.add(row * inner * width), from.add(source * width));
-            match strides[outer.len()] {
-                0 => fill(to, from, width, *inner),
-                stride => copy_strided(to, 1, from, stride as i64, width, 0..*inner),
+            let (to, from) = (to.0.add(start(to.1, row)), from.0.add(start(from.1, row)));
+            match (to_step, from_step) {
+                (1, 0) => fill(to, from, width, *inner),
+                _ => copy_strided(to, to_step as i64, from, from_step as i64, width, 0..*inner),
             }
         }
     }

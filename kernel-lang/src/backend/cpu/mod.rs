@@ -7,7 +7,7 @@
 //! | file | what it knows |
 //! |---|---|
 //! | `forms` | which tiles are functions of the lane's index: offsets `a + b * lane`, masks `offset < n` |
-//! | `translate`, `symbolic`, `control` | IR to instructions |
+//! | `translate`, `symbolic`, `control`, `combine` | IR to instructions |
 //! | `allocate` | instructions to places in the scratch |
 //! | `code` | the instructions |
 //! | `execute`, `access`, `memory` | running them |
@@ -19,6 +19,7 @@
 mod access;
 mod allocate;
 mod code;
+mod combine;
 mod control;
 mod execute;
 mod forms;

@@ -68,6 +68,9 @@ impl Translator<'_> {
             Op::ExpandDims { x, axis } => {
                 map_affine(self.symbol_of(*x), &|coefficients| coefficients.insert(*axis as usize, Linear::Const(0)))
             }
+            Op::Permute { x, order } => map_affine(self.symbol_of(*x), &|coefficients| {
+                *coefficients = order.iter().map(|axis| coefficients[*axis as usize]).collect();
+            }),
             Op::Binary { op: BinaryOp::And, lhs, rhs } => match (self.symbol_of(*lhs), self.symbol_of(*rhs)) {
                 (Symbol::Mask(mut lhs), Symbol::Mask(rhs)) => {
                     lhs.extend(rhs);

@@ -7,7 +7,9 @@
 use std::collections::HashMap;
 
 use crate::backend::cpu::allocate::{self, Lifetime};
-use crate::backend::cpu::code::{Access, Affine, CHUNK, Code, Condition, Instr, Label, Linear, Mask, Offsets, Other, PENDING, Slot, VIEW};
+use crate::backend::cpu::code::{
+    Access, Affine, CHUNK, Code, Condition, Instr, Label, Linear, Mask, Offsets, Other, PENDING, Slot, VIEW, Walk,
+};
 use crate::backend::cpu::forms::{self, Forms};
 use crate::dtype::Dtype;
 use crate::ir::{ConstExpr, Function, Handle, Inst, Op, Region, SideTable, Type, Value, rewrite};
@@ -46,6 +48,8 @@ pub(super) struct Translator<'a> {
     uses: Vec<u32>,
     /// The last place that a jump leads to.
     landed: Label,
+    /// Inside a region that combines elements: for how many pairs at once each of its scalars stands.
+    pub(super) lane_count: Option<usize>,
 }
 
 /// Where the program index and the extents of the grid stand behind `words` argument words.
@@ -68,6 +72,7 @@ pub(super) fn translate(func: &Function) -> Code {
         views: HashMap::new(),
         uses: rewrite::use_counts(func),
         landed: 0,
+        lane_count: None,
     };
     let words = cx.params();
     cx.region(func.body);
@@ -121,7 +126,7 @@ impl Translator<'_> {
             Op::Cast { x } if dtype(*x) != dtype(data.results[0]) => {
                 self.lanes(lanes::cast(dtype(*x), dtype(data.results[0])), data.results[0], &[*x]);
             }
-            Op::Cast { x } | Op::Bitcast { x } | Op::ExpandDims { x, .. } => {
+            Op::Cast { x } | Op::Bitcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } => {
                 let Place { slot, uniform } = self.place(*x);
                 self.set_place(data.results[0], slot, uniform);
             }
@@ -134,8 +139,8 @@ impl Translator<'_> {
             Op::Broadcast { x } => self.broadcast(*x, data.results[0]),
             Op::ProgramId { axis } => self.grid_value(false, *axis, data.results[0]),
             Op::NumPrograms { axis } => self.grid_value(true, *axis, data.results[0]),
-            Op::Address { base } => self.set_place(data.results[0], argument(self.words[*base], Dtype::I64), false),
-            Op::Length { base } => self.set_place(data.results[0], argument(self.words[*base] + 1, Dtype::I64), false),
+            Op::Address { base } => self.set_scalar(data.results[0], argument(self.words[*base], Dtype::I64)),
+            Op::Length { base } => self.set_scalar(data.results[0], argument(self.words[*base] + 1, Dtype::I64)),
             Op::Load { base, offset, mask, other, volatile, .. } => {
                 let other = other.map_or(Other::Zero, |other| match self.place(other) {
                     Place { slot, uniform } if uniform || func.ty(*offset).is_scalar() => Other::Uniform(slot),
@@ -155,7 +160,7 @@ impl Translator<'_> {
             Op::Store { base, offset, value, mask, .. } => {
                 let slot = self.full(*value);
                 let mut access = self.access(*base, *offset, *mask, data.loc, slot, Other::Zero);
-                if self.uses[value.index()] == 1 && may_view(&access) {
+                if self.uses[value.index()] == 1 && self.owns_place(*value) && may_view(&access) {
                     self.aim(&mut access);
                 }
                 self.instrs.push(Instr::Store(Box::new(access)));
@@ -169,9 +174,9 @@ impl Translator<'_> {
             // A checked run here looks at every access itself.
             Op::Report { .. } => {}
             Op::Arange { .. } => unreachable!("`arange` is affine"),
-            Op::Reshape { .. } | Op::Permute { .. } | Op::Reduce { .. } | Op::Scan { .. } => {
-                unreachable!("`compile_cpu` refuses what the CPU cannot do yet")
-            }
+            Op::Permute { x, order } => self.permute(*x, order, data.results[0]),
+            Op::Reduce { inputs, axis, combine } => self.reduce(inputs, *axis, *combine, &data.results),
+            Op::Scan { inputs, axis, reverse, combine } => self.scan(inputs, (*axis, *reverse), *combine, &data.results),
             Op::Convert { .. } => unreachable!("a kernel for the CPU has no layouts"),
             Op::StaticIf { .. } | Op::StaticAssert { .. } => unreachable!("a specialised kernel has no `{}`", data.op.name()),
         }
@@ -179,7 +184,20 @@ impl Translator<'_> {
 
     fn grid_value(&mut self, num_programs: bool, axis: u32, result: Value) {
         let words = self.front_words();
-        self.set_place(result, grid_slot(words, num_programs, axis as usize), false);
+        self.set_scalar(result, grid_slot(words, num_programs, axis as usize));
+    }
+
+    /// Lets a scalar be the one at `from`.
+    fn set_scalar(&mut self, value: Value, from: Slot) {
+        match self.lane_count {
+            Some(_) => self.uniform(value, from),
+            None => self.set_place(value, from, false),
+        }
+    }
+
+    /// How many elements the value has.
+    fn count_of(&self, value: Value) -> usize {
+        self.lane_count.unwrap_or_else(|| self.func.ty(value).numel())
     }
 
     fn front_words(&self) -> usize {
@@ -242,9 +260,10 @@ impl Translator<'_> {
     fn lanes(&mut self, lanes: Lanes, result: Value, operands: &[Value]) {
         let ty = self.func.ty(result);
         let places: Vec<Place> = operands.iter().map(|operand| self.place(*operand)).collect();
-        let uniform = ty.is_tile() && places.iter().all(|place| place.uniform);
-        let count = if uniform { ty.numel().min(CHUNK) } else { ty.numel() };
-        let slot = if ty.is_scalar() { self.new_scalar() } else { self.new_tile(count * ty.dtype().bytes()) };
+        let is_tile = ty.is_tile() || self.lane_count.is_some();
+        let uniform = is_tile && places.iter().all(|place| place.uniform);
+        let count = if uniform { self.count_of(result).min(CHUNK) } else { self.count_of(result) };
+        let slot = if !is_tile { self.new_scalar() } else { self.new_tile(count * ty.dtype().bytes()) };
         let chunked = !uniform && places.iter().any(|place| place.uniform);
         // Operands that the op lacks are the first one again: they are not read.
         let operand = |index: usize| places.get(index).map_or(places[0].slot, |place| place.slot);
@@ -268,8 +287,8 @@ impl Translator<'_> {
     fn constant(&mut self, value: &ConstExpr, result: Value) {
         let ty = self.func.ty(result);
         let scalar = Scalar::from_const(value, ty.dtype()).expect("a verified constant fits its type");
-        let slot = self.front_constant(scalar, ty.numel().min(CHUNK));
-        self.set_place(result, slot, ty.is_tile());
+        let slot = self.front_constant(scalar, self.count_of(result).min(CHUNK));
+        self.set_place(result, slot, ty.is_tile() || self.lane_count.is_some());
     }
 
     /// Equal lanes at the front of the scratch.
@@ -297,19 +316,29 @@ impl Translator<'_> {
             return self.uniform(result, place.slot);
         }
         let to = self.new_place(result);
-        let mut strides = vec![0; ty.shape().len()];
-        let mut stride = 1;
-        for (axis, extent) in from.extents().into_iter().enumerate().rev() {
-            strides[axis] = if extent == 1 { 0 } else { stride };
-            stride *= extent;
+        let mut from_walk = Walk::rows(&from.extents());
+        from_walk.strides.iter_mut().zip(from.extents()).filter(|(_, extent)| *extent == 1).for_each(|(stride, _)| *stride = 0);
+        let extents = ty.extents();
+        self.instrs.push(Instr::Rearrange { to, to_walk: Walk::rows(&extents), from: place.slot, from_walk, width, extents });
+    }
+
+    fn permute(&mut self, x: Value, order: &[u32], result: Value) {
+        let place = self.place(x);
+        let extents = self.func.ty(result).extents();
+        if place.uniform || extents.is_empty() {
+            return self.set_place(result, place.slot, place.uniform);
         }
-        self.instrs.push(Instr::Broadcast { to, from: place.slot, width, extents: ty.extents(), strides });
+        let rows = Walk::rows(&self.func.ty(x).extents());
+        let from_walk = Walk { first: 0, strides: order.iter().map(|axis| rows.strides[*axis as usize]).collect() };
+        let to = self.new_place(result);
+        let width = self.func.ty(x).dtype().bytes();
+        self.instrs.push(Instr::Rearrange { to, to_walk: Walk::rows(&extents), from: place.slot, from_walk, width, extents });
     }
 
     /// Makes a value the uniform tile of a scalar.
     pub(super) fn uniform(&mut self, value: Value, from: Slot) {
         let ty = self.func.ty(value);
-        let (width, count) = (ty.dtype().bytes(), ty.numel().min(CHUNK));
+        let (width, count) = (ty.dtype().bytes(), self.count_of(value).min(CHUNK));
         let to = self.new_tile(width * count);
         self.instrs.push(Instr::Fill { to, from, width, count });
         self.set_place(value, to, true);
@@ -320,6 +349,12 @@ impl Translator<'_> {
         let Slot(cell) = self.new_scalar();
         self.views.insert(cell | VIEW, tile);
         Slot(cell | VIEW)
+    }
+
+    /// Does no other value lie where this one does?
+    fn owns_place(&self, value: Value) -> bool {
+        let op = self.func.def_op(value);
+        matches!(op, Some(Op::Unary { .. } | Op::Binary { .. } | Op::Compare { .. } | Op::Fma { .. } | Op::Select { .. } | Op::Cast { .. }))
     }
 
     /// Lets the op that computes what is stored, if it is the last one, write where the store goes. It reads no tensor that the kernel
