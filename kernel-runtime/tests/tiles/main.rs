@@ -1,0 +1,8 @@
+//! Tiles between threads: conversions, reductions and scans as PTX, on the simulator, against plain arrays.
+//!
+//! The layouts are random. A thread that reads what it must not, a missing barrier and memory that nobody wrote are faults of the simulator.
+
+mod conversions;
+mod harness;
+mod kernels;
+mod reductions;
