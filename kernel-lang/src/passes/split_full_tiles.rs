@@ -200,6 +200,10 @@ fn tests(
             tests(func, rhs, facts, out, is_early, is_early_value);
         }
         Some(Op::Broadcast { x }) if func.ty(*x).is_scalar() && is_early_value(*x) => out.push((mask, Test::Uniform(*x))),
+        // Whatever the shape, a tile of truths is full where this one is.
+        Some(Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. }) if func.ty(*x).is_tile() => {
+            tests(func, *x, facts, out, is_early, is_early_value);
+        }
         Some(Op::Compare { op, lhs, rhs }) => {
             let Some(mut left) = facts.get(func, *lhs).filter(is_early) else { return };
             let Some(mut right) = facts.get(func, *rhs).filter(is_early) else { return };
