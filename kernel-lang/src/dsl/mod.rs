@@ -6,8 +6,9 @@
 //! # Values
 //!
 //! * A **scalar** is one number or `bool`, the same for the whole program: a parameter, `program_id(0)`, `n / 2`.
-//! * A **tile** is a vector of numbers that the program computes at once: `arange(0, N)`, what [`load`] reads. Its extent is a
-//!   constant and a power of two.
+//! * A **tile** is a vector, a matrix or a block of more axes that the program computes at once: `arange(0, N)`, what [`load`] reads.
+//!   Its extents are constants and powers of two. `rows[(.., None)]` is a tile with a new axis behind, a column; `columns[(None, ..)]`
+//!   one with a new axis in front, a row.
 //! * A **pointer** is a parameter [`Ptr`] or [`PtrMut`] plus offsets in elements: `x + offsets`, `x + row * stride + columns`.
 //! * A **constant** is a literal, a `const` generic, or arithmetic on them. It takes the type of what it meets. Where it meets
 //!   nothing, as in `let mut count = 0;`, an integer is `i64` and a float `f32`; `0i32` and `0.0f64` say otherwise. `f32::INFINITY`,
@@ -28,7 +29,9 @@
 //! # Operators
 //!
 //! `+ - * / %` on numbers, `& | ^ !` on integers and `bool`, `<< >>` on integers, `== != < <= > >=` on everything, `&& ||` on `bool`
-//! (on scalars the right side runs only if it is needed). A scalar meets a tile element by element.
+//! (on scalars the right side runs only if it is needed). A scalar meets a tile element by element. Two tiles that meet have as many
+//! axes; along each, the extents are equal or one of them is 1 and repeats: `rows[(.., None)] * stride + columns[(None, ..)]`. So do masks,
+//! `other` and stored values with offsets.
 //!
 //! # Control flow
 //!
@@ -41,11 +44,15 @@
 pub mod math;
 mod memory;
 mod program;
+mod reduction;
+mod shape;
 mod tile;
 
 pub use math::*;
 pub use memory::*;
 pub use program::*;
+pub use reduction::*;
+pub use shape::*;
 pub use tile::*;
 
 use std::marker::PhantomData;

@@ -50,6 +50,10 @@ pub(crate) enum ExprKind {
     Tuple(Vec<Expr>),
     /// `[N]`: only as a shape.
     Shape(Vec<Expr>),
+    /// `|a, b| a + b`: only as an argument.
+    Closure(Vec<Pattern>, Box<Expr>),
+    /// `x[(.., None)]`: for each axis of the result, whether it is new.
+    NewAxes(Box<Expr>, Vec<bool>),
     /// `t.0`
     Field(Box<Expr>, String),
     /// `if c { a } else { b }`

@@ -1,6 +1,7 @@
 //! `let` and assignment. A variable keeps its type; one that began as a bare constant takes the type of the first value it meets.
 
 use super::Elaborator;
+use super::convert::written_shape;
 use super::meaning::{Constant, Kind, Meaning};
 use super::scope::{Origin, Variable};
 use crate::frontend::ast::{Expr, ExprKind, Name, Operator, Pattern, TypeName};
@@ -214,10 +215,10 @@ impl Elaborator<'_> {
             (Meaning::Pointer { .. }, Meaning::Pointer { .. }) => "declare a new variable: `let p = x + offsets;`".to_string(),
             (Meaning::Value(_) | Meaning::Constant(_), Meaning::Value(value)) if old_shape.is_empty() && !new_shape.is_empty() => {
                 let ty = self.func.ty(*value);
-                format!("make it a tile from the start: `let mut {name} = zeros::<{}>([{}]);`", ty.elem(), new_shape[0])
+                format!("make it a tile from the start: `let mut {name} = zeros::<{}>({});`", ty.elem(), written_shape(&new_shape))
             }
             (Meaning::Value(value), _) if !old_shape.is_empty() && new_shape.is_empty() => {
-                format!("spread the scalar: `full::<{}>([{}], value)`", self.func.ty(*value).elem(), old_shape[0])
+                format!("spread the scalar: `full::<{}>({}, value)`", self.func.ty(*value).elem(), written_shape(&old_shape))
             }
             _ => match (self.elem_of(old), self.elem_of(new)) {
                 (Some(old), Some(new)) if old != new => format!("cast the value: `(..) as {old}`"),

@@ -1,5 +1,6 @@
 //! Calls of the language's words.
 
+use super::convert::shapes_help;
 use super::meaning::{Constant, Kind, Meaning};
 use super::{Elaborator, Value};
 use crate::diagnostic::did_you_mean;
@@ -16,7 +17,7 @@ impl Elaborator<'_> {
         let Some(row) = row else {
             for arg in &call.args {
                 // A pointer's or a shape's own complaint would only be noise here.
-                if !matches!(arg.kind, ExprKind::Shape(_) | ExprKind::Text(_)) {
+                if !matches!(arg.kind, ExprKind::Shape(_) | ExprKind::Text(_) | ExprKind::Closure(..)) {
                     self.expr(arg);
                 }
             }
@@ -67,7 +68,18 @@ impl Elaborator<'_> {
                 Meaning::Poison
             }
             Word::Unary(op) => self.unary(op, &call.args[0], place),
+            Word::Binary(op) if call.args.len() == 1 => self.extreme(op, call, place),
             Word::Binary(op) => self.binary(op, &call.args[0], &call.args[1], place),
+            Word::ExpandDims => self.expand_dims(&call.args[0], &call.args[1], place),
+            Word::BroadcastTo => self.broadcast_to(&call.args[0], &call.args[1], place),
+            Word::Reshape => self.reshape(&call.args[0], &call.args[1], place),
+            Word::Permute => self.permute(&call.args[0], &call.args[1], place),
+            Word::Trans => self.trans(&call.args[0], place),
+            Word::Fold(op) => self.fold_tile(op, call, place),
+            Word::Truth(op) => self.truth(op, call, place),
+            Word::Arg(op) => self.arg_extreme(op, call, place),
+            Word::Cumulative(op) => self.cumulative(op, call, place),
+            Word::Reduce | Word::Scan => self.custom(row, call, place),
         }
     }
 
@@ -75,14 +87,11 @@ impl Elaborator<'_> {
     fn check_call(&mut self, row: &Row, call: &Call) -> bool {
         let before = self.errors.len();
         let (name, given) = (row.name, call.args.len());
-        let along_axis = call.named.iter().any(|(option, _)| matches!(option.text.as_str(), "axis" | "dim" | "keep_dims"));
-        if matches!(row.word, Word::Binary(_)) && (along_axis || given == 1) {
-            let help = format!("`{}` compares two values, element by element", row.usage);
-            self.errors.push_help(call.word.place, format!("`{name}` along an axis is not available yet"), help);
-            return false;
-        }
-        if given != row.args {
+        // `max(x, axis = 0)` takes one tile, `max(a, b)` two values.
+        let along_axis = matches!(row.word, Word::Binary(_)) && given == 1;
+        if given != row.args && !along_axis {
             let (given, wanted) = if call.is_method { (given - 1, row.args - 1) } else { (given, row.args) };
+            let wanted_args = wanted;
             let wanted = match wanted {
                 0 => "no argument".to_string(),
                 1 => "1 argument".to_string(),
@@ -96,6 +105,14 @@ impl Elaborator<'_> {
                 (Word::Load, 2) => "options have names: `load(x + offsets, mask = mask)`".to_string(),
                 (Word::Store, 3) => "options have names: `store(y + offsets, value, mask = mask)`".to_string(),
                 (Word::Arange, 1) => "write both bounds: `arange(0, N)`".to_string(),
+                (Word::Fold(_) | Word::Truth(_) | Word::Arg(_) | Word::Cumulative(_), _) if given > wanted_args => {
+                    format!("the axis is an option: `{name}(x, axis = 0)`")
+                }
+                (Word::Permute, _) if given > wanted_args => "the order stands in brackets: `permute(x, [1, 0, 2])`".to_string(),
+                (Word::Reshape | Word::BroadcastTo, _) if given > wanted_args => {
+                    format!("the shape stands in brackets: `{name}(x, [M, N])`")
+                }
+                (Word::Trans, _) if given > wanted_args => "axes in another order: `permute(x, [1, 0, 2])`".to_string(),
                 _ => format!("write `{}`", row.usage),
             };
             self.errors.push_help(at, format!("`{name}` takes {wanted}, not {given}"), help);
@@ -126,6 +143,11 @@ impl Elaborator<'_> {
         let options: &[&str] = match row.word {
             Word::Load => &["mask", "other", "cache", "evict", "volatile"],
             Word::Store => &["mask", "cache", "evict"],
+            Word::Fold(_) | Word::Truth(_) | Word::Arg(_) => &["axis", "keep_dims"],
+            Word::Binary(_) if along_axis => &["axis", "keep_dims", "propagate_nan"],
+            Word::Cumulative(_) => &["axis", "reverse"],
+            Word::Reduce => &["keep_dims"],
+            Word::Scan => &["reverse"],
             _ => &[],
         };
         for (option, _) in &call.named {
@@ -136,6 +158,11 @@ impl Elaborator<'_> {
             let help = match (option.text.as_str(), did_you_mean(&option.text, options.iter().copied())) {
                 ("cache_modifier", _) if !options.is_empty() => "write `cache = \"cg\"`".to_string(),
                 ("eviction_policy", _) if !options.is_empty() => "write `evict = \"evict_first\"`".to_string(),
+                ("dim", _) if options.contains(&"axis") => "write `axis = 0`".to_string(),
+                ("axis", _) if matches!(row.word, Word::Reduce | Word::Scan) => format!("the axis is the second argument: `{}`", row.usage),
+                ("axis" | "keep_dims", _) if matches!(row.word, Word::Binary(_)) => {
+                    format!("two values meet element by element; along an axis goes one tile: `{name}(x, axis = 0)`")
+                }
                 ("other", _) if row.word == Word::Store => "lanes that are masked off store nothing".to_string(),
                 (_, Some(near)) => format!("did you mean `{near}`?"),
                 _ if options.is_empty() => format!("write `{}`", row.usage),
@@ -146,7 +173,7 @@ impl Elaborator<'_> {
         // A wrong option is reported and dropped; the call goes on without it.
         if !fine {
             for arg in call.args.iter().chain(call.named.iter().map(|(_, value)| value)) {
-                if !matches!(arg.kind, ExprKind::Shape(_) | ExprKind::Text(_)) && !self.is_type(arg) {
+                if !matches!(arg.kind, ExprKind::Shape(_) | ExprKind::Text(_) | ExprKind::Closure(..)) && !self.is_type(arg) {
                     self.expr(arg);
                 }
             }
@@ -214,7 +241,7 @@ impl Elaborator<'_> {
         false
     }
 
-    fn shape(&mut self, expr: &Expr) -> Option<Vec<ConstExpr>> {
+    pub(super) fn shape(&mut self, expr: &Expr) -> Option<Vec<ConstExpr>> {
         let ExprKind::Shape(list) = &expr.kind else {
             let meaning = self.expr(expr);
             if !meaning.is_poison() {
@@ -227,14 +254,29 @@ impl Elaborator<'_> {
             }
             return None;
         };
-        if list.len() != 1 {
-            let message = if list.is_empty() { "a tile has at least one axis" } else { "tiles of several axes are not available yet" };
-            self.errors.push_help(expr.place, message, "write one extent: `[BLOCK_SIZE]`");
+        if list.is_empty() {
+            self.errors.push_help(expr.place, "a tile has at least one axis", "write its extents: `[BLOCK_SIZE]`");
             return None;
         }
-        let meaning = self.expr(&list[0]);
-        let extent = self.const_int(&meaning, "the extent of a tile", list[0].place)?;
-        self.check_extent(&extent, "the tile", list[0].place).then(|| vec![extent])
+        let extents: Vec<Option<ConstExpr>> = list
+            .iter()
+            .map(|extent| {
+                let meaning = self.expr(extent);
+                let value = self.const_int(&meaning, "the extent of a tile", extent.place)?;
+                self.check_extent(&value, "the tile", extent.place).then_some(value)
+            })
+            .collect();
+        let shape = extents.into_iter().collect::<Option<Vec<ConstExpr>>>()?;
+        let numel = shape.iter().try_fold(1i128, |numel, extent| numel.checked_mul(extent.as_int()?));
+        if let Some(numel) = numel.filter(|numel| *numel > MAX_EXTENT) {
+            self.errors.push_help(
+                expr.place,
+                format!("the tile has {numel} elements, more than the {MAX_EXTENT} of the largest tile"),
+                "let more programs share the work, or loop",
+            );
+            return None;
+        }
+        Some(shape)
     }
 
     fn zeros(&mut self, call: &Call, place: Place) -> Meaning {
@@ -290,7 +332,7 @@ impl Elaborator<'_> {
         self.emit(Op::Unary { op, x: value }, &[], place).into()
     }
 
-    fn wrong_domain(&mut self, name: &str, domain: Domain, meaning: &Meaning, value: Value, x: &Expr) {
+    pub(super) fn wrong_domain(&mut self, name: &str, domain: Domain, meaning: &Meaning, value: Value, x: &Expr) {
         let found = self.describe(meaning);
         let help = match self.func.ty(value).elem() {
             Elem::Param(param) if domain == Domain::Float => {
@@ -331,14 +373,14 @@ impl Elaborator<'_> {
                 return None;
             }
         };
-        let Ok(shape) = self.common_shape(&meanings) else {
-            let words: Vec<String> = meanings.iter().map(|meaning| self.describe(meaning)).collect();
-            self.errors.push_help(
-                place,
-                format!("the arguments of `{name}` differ in shape: {}", words.join(", ")),
-                "all need the same extent, or are scalars",
-            );
-            return None;
+        let shape = match self.common_shape(&meanings) {
+            Ok(shape) => shape,
+            Err((x, y)) => {
+                let words: Vec<String> = meanings.iter().map(|meaning| self.describe(meaning)).collect();
+                let help = shapes_help(&x, &y, "all need the same extent, or are scalars");
+                self.errors.push_help(place, format!("the arguments of `{name}` differ in shape: {}", words.join(", ")), help);
+                return None;
+            }
         };
         args.iter().map(|(meaning, place)| self.spread(meaning, &elem, &shape, *place).ok().flatten()).collect()
     }
@@ -378,14 +420,14 @@ impl Elaborator<'_> {
             return Meaning::Poison;
         }
         let all = [cond.clone(), Meaning::Value(values[0])];
-        let Ok(shape) = self.common_shape(&[&all[0], &all[1]]) else {
-            let (a, b) = (self.describe(cond), self.describe(&all[1]));
-            self.errors.push_help(
-                place,
-                format!("`select` chooses {b} by {a}: their shapes differ"),
-                "all need the same extent, or are scalars",
-            );
-            return Meaning::Poison;
+        let shape = match self.common_shape(&[&all[0], &all[1]]) {
+            Ok(shape) => shape,
+            Err((x, y)) => {
+                let (a, b) = (self.describe(cond), self.describe(&all[1]));
+                let help = shapes_help(&x, &y, "all need the same extent, or are scalars");
+                self.errors.push_help(place, format!("`select` chooses {b} by {a}: their shapes differ"), help);
+                return Meaning::Poison;
+            }
         };
         let Some(cond) = self.value(cond, args[0].place) else { return Meaning::Poison };
         let mut spread = |value: Value, place: Place| self.with_shape(value, &shape, place);

@@ -131,19 +131,52 @@ impl Elaborator<'_> {
         self.emit(Op::Broadcast { x: value }, &[ty], place)
     }
 
-    /// The shape that all of them can have: scalars fit any. `Err` is the first two that differ.
+    /// The shape that all of them can have: scalars fit any, and an axis of extent 1 repeats. `Err` is the first two that differ.
     pub(super) fn common_shape(&self, meanings: &[&Meaning]) -> Result<Vec<ConstExpr>, (Vec<ConstExpr>, Vec<ConstExpr>)> {
         let mut common: Vec<ConstExpr> = Vec::new();
         for meaning in meanings {
             let shape = self.shape_of(meaning);
-            if common.is_empty() {
-                common = shape;
-            } else if !shape.is_empty() && shape != common {
-                return Err((common, shape));
+            if shape.is_empty() || common.is_empty() {
+                common = if shape.is_empty() { common } else { shape };
+                continue;
+            }
+            let both = |(a, b): (&ConstExpr, &ConstExpr)| match (a.as_int(), b.as_int()) {
+                _ if a == b => Some(a.clone()),
+                (Some(1), _) => Some(b.clone()),
+                (_, Some(1)) => Some(a.clone()),
+                _ => None,
+            };
+            let joined: Option<Vec<ConstExpr>> = common.iter().zip(&shape).map(both).collect();
+            match joined.filter(|_| common.len() == shape.len()) {
+                Some(joined) => common = joined,
+                None => return Err((common, shape)),
             }
         }
         Ok(common)
     }
+
+    /// Can a value become a tile of that shape by repeating it along axes of extent 1?
+    pub(super) fn fits_shape(&self, meaning: &Meaning, shape: &[ConstExpr]) -> bool {
+        let own = self.shape_of(meaning);
+        own.is_empty() || own.len() == shape.len() && own.iter().zip(shape).all(|(own, to)| own == to || own.as_int() == Some(1))
+    }
+}
+
+/// How to make two shapes one; `same` is what to say where only extents differ.
+pub(super) fn shapes_help(a: &[ConstExpr], b: &[ConstExpr], same: &str) -> String {
+    match (a.len(), b.len()) {
+        (x, y) if x != y && x > 0 && y > 0 => {
+            "tiles that meet have as many axes: `x[(None, ..)]` makes a tile a row, `x[(.., None)]` a column".to_string()
+        }
+        (1, _) | (_, 1) => same.to_string(),
+        _ => "along each axis the extents are equal, or one of them is 1".to_string(),
+    }
+}
+
+/// A shape as the user would write it.
+pub(super) fn written_shape(shape: &[ConstExpr]) -> String {
+    let extents: Vec<String> = shape.iter().map(shown).collect();
+    format!("[{}]", extents.join(", "))
 }
 
 /// The one of two element types that holds every value of both.

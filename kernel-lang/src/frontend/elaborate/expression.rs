@@ -48,6 +48,15 @@ impl Elaborator<'_> {
                 );
                 Meaning::Poison
             }
+            ExprKind::Closure(..) => {
+                self.errors.push_help(
+                    place,
+                    "a closure has no meaning here",
+                    "it is the last argument of `reduce(x, axis, |a, b| ..)` and `associative_scan(x, axis, |a, b| ..)`",
+                );
+                Meaning::Poison
+            }
+            ExprKind::NewAxes(x, axes) => self.new_axes(x, axes, place),
             ExprKind::Field(x, index) => self.field(x, index, place),
             ExprKind::If(inner) => self.if_else(inner, true, place),
             ExprKind::Block(block) => self.scoped(|cx| cx.block(block)),
@@ -225,7 +234,7 @@ fn reads_memory(expr: &Expr) -> bool {
         ExprKind::Call(call) => {
             call.word.text == "load" || call.args.iter().any(reads_memory) || call.named.iter().any(|(_, value)| reads_memory(value))
         }
-        ExprKind::Neg(x) | ExprKind::Not(x) | ExprKind::Cast(x, _) | ExprKind::Field(x, _) => reads_memory(x),
+        ExprKind::Neg(x) | ExprKind::Not(x) | ExprKind::Cast(x, _) | ExprKind::Field(x, _) | ExprKind::NewAxes(x, _) => reads_memory(x),
         ExprKind::Binary(_, lhs, rhs) => reads_memory(lhs) || reads_memory(rhs),
         ExprKind::Tuple(list) | ExprKind::Shape(list) => list.iter().any(reads_memory),
         ExprKind::If(_) | ExprKind::Block(_) => true,

@@ -1,5 +1,6 @@
 //! `load` and `store`.
 
+use super::convert::{shapes_help, written_shape};
 use super::meaning::{Constant, Meaning};
 use super::scope::Origin;
 use super::{Elaborator, Value};
@@ -23,7 +24,7 @@ impl Elaborator<'_> {
         let other = self.option(call, "other").map(|expr| (self.expr(expr), expr));
         let cache = self.cache(call, &[Cache::All, Cache::Global, Cache::Streaming, Cache::Volatile]);
         let evict = self.evict(call);
-        let volatile = self.volatile(call);
+        let volatile = self.flag(call, "volatile");
         let Some(Target { base, offset, mask }) = target else { return Meaning::Poison };
         let elem = self.func.ty(base).elem().clone();
         let shape = self.func.ty(offset).shape().to_vec();
@@ -89,12 +90,14 @@ impl Elaborator<'_> {
             return None;
         }
         let own = self.shape_of(meaning);
-        if !own.is_empty() && own != shape {
+        if !self.fits_shape(meaning, shape) {
             let found = self.describe(meaning);
             let (message, help) = if shape.is_empty() {
-                (format!("the mask is {found}, but the pointer is to one element"), "add a tile of offsets to the pointer: `x + offsets`")
+                let help = "add a tile of offsets to the pointer: `x + offsets`".to_string();
+                (format!("the mask is {found}, but the pointer is to one element"), help)
             } else {
-                (format!("the mask is {found}, but the offsets have the shape `[{}]`", shape[0]), "a mask has the shape of the offsets")
+                let message = format!("the mask is {found}, but the offsets have the shape `{}`", written_shape(shape));
+                (message, shapes_help(&own, shape, "a mask has the shape of the offsets"))
             };
             self.errors.push_help(expr.place, message, help);
             return None;
@@ -111,15 +114,14 @@ impl Elaborator<'_> {
             return self.value(meaning, expr.place);
         }
         let own = self.shape_of(meaning);
-        if !own.is_empty() && own != shape {
+        if !self.fits_shape(meaning, shape) {
             let found = self.describe(meaning);
             let (message, help) = if shape.is_empty() {
-                (format!("{what} is {found}, but the pointer is to one element"), "add a tile of offsets to the pointer: `y + offsets`")
+                let help = "add a tile of offsets to the pointer: `y + offsets`".to_string();
+                (format!("{what} is {found}, but the pointer is to one element"), help)
             } else {
-                (
-                    format!("{what} is {found}, but the offsets have the shape `[{}]`", shape[0]),
-                    "it has the shape of the offsets, or is a scalar",
-                )
+                let message = format!("{what} is {found}, but the offsets have the shape `{}`", written_shape(shape));
+                (message, shapes_help(&own, shape, "it has the shape of the offsets, or is a scalar"))
             };
             self.errors.push_help(expr.place, message, help);
             return None;
@@ -142,7 +144,7 @@ impl Elaborator<'_> {
         }
     }
 
-    fn option<'b>(&self, call: &'b Call, name: &str) -> Option<&'b Expr> {
+    pub(super) fn option<'b>(&self, call: &'b Call, name: &str) -> Option<&'b Expr> {
         call.named.iter().find(|(option, _)| option.text == name).map(|(_, value)| value)
     }
 
@@ -181,8 +183,9 @@ impl Elaborator<'_> {
         found
     }
 
-    fn volatile(&mut self, call: &Call) -> bool {
-        let Some(expr) = self.option(call, "volatile") else { return false };
+    /// An option that is `true` or `false`.
+    pub(super) fn flag(&mut self, call: &Call, name: &str) -> bool {
+        let Some(expr) = self.option(call, name) else { return false };
         match self.expr(expr) {
             Meaning::Constant(Constant { expr: ConstExpr::Bool(value), .. }) => value,
             Meaning::Poison => false,
@@ -190,8 +193,8 @@ impl Elaborator<'_> {
                 let found = self.describe(&other);
                 self.errors.push_help(
                     expr.place,
-                    format!("`volatile` is a literal `true` or `false`, not {found}"),
-                    "write `volatile = true`, or leave it out",
+                    format!("`{name}` is a literal `true` or `false`, not {found}"),
+                    format!("write `{name} = true`, or leave it out"),
                 );
                 false
             }

@@ -7,6 +7,7 @@ mod assign;
 mod branch;
 mod call;
 mod cast;
+mod closure;
 mod constant;
 mod convert;
 mod expression;
@@ -16,7 +17,9 @@ mod meaning;
 mod memory;
 mod operator;
 mod pointer;
+mod reduction;
 mod scope;
+mod shape;
 
 use proc_macro2::Span;
 

@@ -1,6 +1,7 @@
 //! Operators between two operands: their types, their shapes, and constants among them.
 
 use super::Elaborator;
+use super::convert::shapes_help;
 use super::meaning::{Kind, Meaning};
 use crate::dtype::Dtype;
 use crate::frontend::ast::{Expr, ExprKind, Operator};
@@ -54,12 +55,12 @@ impl Elaborator<'_> {
         };
         let shape = match self.common_shape(&[lhs.0, rhs.0]) {
             Ok(shape) => shape,
-            Err(_) => {
+            Err((x, y)) => {
                 let (a, b) = (self.describe(lhs.0), self.describe(rhs.0));
                 self.errors.push_help(
                     place,
                     format!("cannot {} {a} {} {b}: their shapes differ", verb(operator).0, verb(operator).1),
-                    "both sides need the same extent, or one is a scalar",
+                    shapes_help(&x, &y, "both sides need the same extent, or one is a scalar"),
                 );
                 return None;
             }

@@ -1,5 +1,6 @@
 //! Pointers: `x + offsets`. A pointer is a parameter and an offset in elements, and arithmetic adds the offsets up.
 
+use super::convert::shapes_help;
 use super::meaning::{Constant, Kind, Meaning};
 use super::operator::Operand;
 use super::{Elaborator, Value};
@@ -40,14 +41,14 @@ impl Elaborator<'_> {
             (None, true) => self.emit(Op::Unary { op: UnaryOp::Neg, x: by }, &[], place),
             (Some(offset), _) => {
                 let both = [&Meaning::Value(offset), &Meaning::Value(by)];
-                let Ok(shape) = self.common_shape(&both) else {
-                    let (a, b) = (self.describe(both[0]), self.describe(both[1]));
-                    self.errors.push_help(
-                        place,
-                        format!("the offsets {a} and {b} differ in shape"),
-                        "all offsets of a pointer need the same extent, or are scalars",
-                    );
-                    return Meaning::Poison;
+                let shape = match self.common_shape(&both) {
+                    Ok(shape) => shape,
+                    Err((x, y)) => {
+                        let (a, b) = (self.describe(both[0]), self.describe(both[1]));
+                        let help = shapes_help(&x, &y, "all offsets of a pointer need the same extent, or are scalars");
+                        self.errors.push_help(place, format!("the offsets {a} and {b} differ in shape"), help);
+                        return Meaning::Poison;
+                    }
                 };
                 let lhs = self.with_shape(offset, &shape, place);
                 let rhs = self.with_shape(by, &shape, place);

@@ -138,7 +138,7 @@ impl Parser<'_> {
             Rust::Assign(_) => ("an assignment has no value", "make it a statement of its own"),
             Rust::Range(_) => ("a range has no value", "ranges are for loops: `for i in a..b`; a tile of indices is `arange(0, N)`"),
             Rust::Index(index) => return self.index(index, place),
-            Rust::Closure(_) => ("closures are not available in kernels yet", "write the computation out on the tiles"),
+            Rust::Closure(closure) => return self.closure(closure, place),
             Rust::Match(_) => ("`match` is not available in kernels", "use `if` and `else` on scalars, `select(cond, a, b)` on tiles"),
             Rust::Reference(_) | Rust::RawAddr(_) => ("references have no meaning in a kernel", "values are copied; pass the value itself"),
             Rust::Struct(_) => ("structs are not available in kernels", "use a tuple or separate variables"),
@@ -169,16 +169,44 @@ impl Parser<'_> {
         self.foreign(place, message, help)
     }
 
+    /// `x[(.., None)]` adds axes; nothing else is indexed.
     fn index(&mut self, index: &syn::ExprIndex, place: Place) -> Expr {
-        let is_axis = |expr: &Rust| matches!(expr, Rust::Range(_)) || matches!(expr, Rust::Path(path) if path.path.is_ident("None"));
-        if matches!(&*index.index, Rust::Tuple(tuple) if tuple.elems.iter().any(is_axis)) {
-            return self.foreign(place, "indexing that adds an axis is not available yet", "tiles have one axis for now");
+        let is_none = |expr: &Rust| matches!(expr, Rust::Path(path) if path.path.is_ident("None"));
+        let is_axis = |expr: &Rust| matches!(expr, Rust::Range(_)) || is_none(expr);
+        let list: Vec<&Rust> = match &*index.index {
+            Rust::Tuple(tuple) => tuple.elems.iter().collect(),
+            Rust::Paren(paren) => vec![&*paren.expr],
+            other => vec![other],
+        };
+        if !list.iter().any(|place| is_axis(place)) {
+            return self.foreign(
+                place,
+                "pointers and tiles are not indexed with `[]`",
+                "read one element with `load(x + i)`, several with `load(x + arange(0, N))`",
+            );
         }
-        self.foreign(
-            place,
-            "pointers and tiles are not indexed with `[]`",
-            "read one element with `load(x + i)`, several with `load(x + arange(0, N))`",
-        )
+        let is_whole = |expr: &Rust| matches!(expr, Rust::Range(range) if range.start.is_none() && range.end.is_none());
+        if let Some(other) = list.iter().find(|expr| !is_none(expr) && !is_whole(expr)) {
+            let help = "a column is `x[(.., None)]`, a row `x[(None, ..)]`; parts of a tile are not taken out";
+            return self.foreign(Place::of(other), "each place in `[]` is `..`, for an axis of the tile, or `None`, for a new one", help);
+        }
+        let x = self.expr(&index.expr);
+        let axes = list.into_iter().map(is_none).collect();
+        Expr { kind: ExprKind::NewAxes(Box::new(x), axes), place }
+    }
+
+    /// What combines two elements.
+    fn closure(&mut self, closure: &syn::ExprClosure, place: Place) -> Expr {
+        if closure.asyncness.is_some() || closure.capture.is_some() || !matches!(closure.output, syn::ReturnType::Default) {
+            return self.foreign(place, "a closure of a kernel has parameters and a value, nothing else", "write `|a, b| a + b`");
+        }
+        if let Some(typed) = closure.inputs.iter().find(|param| matches!(param, syn::Pat::Type(_))) {
+            let message = "the parameters of a closure have the types of the elements that it combines";
+            return self.foreign(Place::of(typed), message, "leave the types out: `|a, b| a + b`");
+        }
+        let params = closure.inputs.iter().map(|param| self.pattern(param)).collect();
+        let body = self.expr(&closure.body);
+        Expr { kind: ExprKind::Closure(params, Box::new(body)), place }
     }
 
     pub(super) fn macro_call(&mut self, mac: &syn::Macro, place: Place) -> Expr {

@@ -299,7 +299,7 @@ impl Parser<'_> {
         Some(StmtKind::StaticAssert(self.expr(&cond), message))
     }
 
-    fn pattern(&mut self, pat: &Pat) -> Pattern {
+    pub(super) fn pattern(&mut self, pat: &Pat) -> Pattern {
         match pat {
             Pat::Ident(ident) if ident.by_ref.is_none() && ident.subpat.is_none() => {
                 Pattern::Name { name: self.name(&ident.ident), mutable: ident.mutability.is_some() }

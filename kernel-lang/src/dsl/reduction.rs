@@ -1,0 +1,136 @@
+//! Combining the elements along an axis.
+//!
+//! A reduction takes `axis = k`, a literal, from the end if negative; left out, all axes are combined and the result is a scalar. With
+//! `keep_dims = true` the axis stays, with extent 1, so that the result meets the tile it came from. In which order elements are combined
+//! is fixed for a compiled kernel, but open. All can be written as methods: `x.sum(axis = 1)`, `x.max()`. The largest and the smallest element
+//! are [`max`](super::max)`(x, axis = k)` and [`min`](super::min)`(x, axis = k)`.
+
+use super::{Value, only_in_a_kernel};
+
+/// The sum of the elements along an axis.
+///
+/// Integers wrap. `f16` and `bf16` are added up in `f32` and rounded once. How many `bool`s hold is `sum(mask as i32)`.
+///
+/// ```ignore
+/// let total = sum(select(mask, v, 0.0), axis = 0);
+/// ```
+pub fn sum<T>(x: Value<T>, axis: usize, keep_dims: bool) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The product of the elements along an axis. Types as in [`sum`].
+///
+/// ```ignore
+/// let product = prod(v, axis = 0);
+/// ```
+pub fn prod<T>(x: Value<T>, axis: usize, keep_dims: bool) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The bitwise exclusive or of the integers along an axis.
+///
+/// ```ignore
+/// let parity = xor_sum(offsets);
+/// ```
+pub fn xor_sum<T>(x: Value<T>, axis: usize, keep_dims: bool) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// Does any `bool` along an axis hold?
+///
+/// ```ignore
+/// let has_nan = any(v != v);
+/// ```
+pub fn any<T>(x: Value<T>, axis: usize, keep_dims: bool) -> Value<bool> {
+    only_in_a_kernel()
+}
+
+/// Does every `bool` along an axis hold?
+///
+/// ```ignore
+/// let is_done = all(abs(v) < 1e-6);
+/// ```
+pub fn all<T>(x: Value<T>, axis: usize, keep_dims: bool) -> Value<bool> {
+    only_in_a_kernel()
+}
+
+/// Where the largest element along an axis is: its index, as `i64`; without an axis, in row-major order of the whole tile.
+///
+/// Of equal elements it is the first. NaN counts only where there is nothing else.
+///
+/// ```ignore
+/// let best = argmax(v, axis = 0);
+/// ```
+pub fn argmax<T>(x: Value<T>, axis: usize, keep_dims: bool) -> Value<i64> {
+    only_in_a_kernel()
+}
+
+/// Where the smallest element along an axis is. As [`argmax`].
+///
+/// ```ignore
+/// let nearest = argmin(v);
+/// ```
+pub fn argmin<T>(x: Value<T>, axis: usize, keep_dims: bool) -> Value<i64> {
+    only_in_a_kernel()
+}
+
+/// The elements along `axis` combined by a closure; with a tuple of tiles, element by element of each, and the result is a tuple.
+///
+/// The closure gets what an earlier run of elements gave and what the run behind it gave, and says what both give. It must be
+/// associative; it sees the two in their order. Inside are single elements, constants and scalars; no memory, no `if`, no loops.
+///
+/// ```ignore
+/// let largest = reduce(v, 0, |a, b| max(a, b));
+/// let (value, index) = reduce((v, offsets), 0, |(a, i), (b, j)| (max(a, b), select(b > a, j, i)));
+/// ```
+pub fn reduce<T>(x: Value<T>, axis: usize, combine: impl Fn(Value<T>, Value<T>) -> Value<T>, keep_dims: bool) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// As [`reduce`], of every run from the first element along `axis` up to and with each; with `reverse = true` from the last one, so that
+/// what came earlier is what stands behind.
+///
+/// ```ignore
+/// let (a, b) = associative_scan((v, v), 0, |(a, x), (b, y)| (a * b, x * b + y));
+/// ```
+pub fn associative_scan<T>(x: Value<T>, axis: usize, combine: impl Fn(Value<T>, Value<T>) -> Value<T>, reverse: bool) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The sum of the elements up to and with each. A tile of several axes needs the axis.
+///
+/// With `reverse = true` from the end. Integers wrap; `f16` and `bf16` are added up in `f32` and rounded once.
+///
+/// ```ignore
+/// let ends = cumsum(offsets, axis = 0);
+/// ```
+pub fn cumsum<T>(x: Value<T>, axis: usize, reverse: bool) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The product of the elements up to and with each. As [`cumsum`].
+///
+/// ```ignore
+/// let decays = cumprod(v, axis = 0);
+/// ```
+pub fn cumprod<T>(x: Value<T>, axis: usize, reverse: bool) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The largest element up to and with each; NaN loses against numbers. As [`cumsum`].
+///
+/// ```ignore
+/// let peaks = cummax(v);
+/// ```
+pub fn cummax<T>(x: Value<T>, axis: usize, reverse: bool) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The smallest element up to and with each; NaN loses against numbers. As [`cumsum`].
+///
+/// ```ignore
+/// let lows = cummin(v, reverse = true);
+/// ```
+pub fn cummin<T>(x: Value<T>, axis: usize, reverse: bool) -> Value<T> {
+    only_in_a_kernel()
+}

@@ -1,0 +1,155 @@
+//! Closures: `|a, b| a + b` becomes the region of a reduction or a scan.
+
+use super::meaning::Meaning;
+use super::{Elaborator, Region};
+use crate::frontend::ast::{Expr, ExprKind, Pattern};
+use crate::frontend::place::Place;
+use crate::frontend::words::Row;
+use crate::ir::{Elem, Op, Type};
+
+impl Elaborator<'_> {
+    /// The parameters of a region that combines such elements: what came earlier, then what comes later.
+    pub(super) fn region_params(&mut self, region: Region, elems: &[Elem]) {
+        for elem in elems.iter().chain(elems) {
+            self.func.add_region_param(region, Type::scalar(elem.clone()));
+        }
+    }
+
+    /// A closure on two elements, or on two tuples of elements, as a region.
+    pub(super) fn closure(&mut self, row: &Row, expr: &Expr, elems: &[Elem], is_tuple: bool) -> Option<Region> {
+        let ExprKind::Closure(params, body) = &expr.kind else {
+            let meaning = self.expr(expr);
+            if !meaning.is_poison() {
+                let found = self.describe(&meaning);
+                self.errors.push_help(
+                    expr.place,
+                    format!("`{}` takes a closure here, not {found}", row.name),
+                    format!("write `{}`", row.usage),
+                );
+            }
+            return None;
+        };
+        let [earlier, later] = &params[..] else {
+            self.errors.push_help(
+                expr.place,
+                format!(
+                    "this closure has {} parameter{}, and combines two elements",
+                    params.len(),
+                    if params.len() == 1 { "" } else { "s" }
+                ),
+                if is_tuple { "write `|(a, b), (c, d)| (a + c, b + d)`" } else { "write `|a, b| a + b`" },
+            );
+            return None;
+        };
+        let mistakes = self.errors.len();
+        let before = self.meanings();
+        let region = self.func.add_region();
+        self.region_params(region, elems);
+        let outer = std::mem::replace(&mut self.region, region);
+        let values = self.scoped(|cx| {
+            cx.bind_side(earlier, region, 0, elems.len(), is_tuple);
+            cx.bind_side(later, region, elems.len(), elems.len(), is_tuple);
+            let meaning = cx.expr(body);
+            cx.closure_values(&meaning, body, elems, is_tuple)
+        });
+        self.region = outer;
+        self.check_assignments(&before, body.place);
+        self.restore(&before);
+        let values = values?;
+        let loc = self.places.add(expr.place);
+        self.func.append(region, Op::Yield { values }, [], loc);
+        self.check_ops(region, body.place);
+        (self.errors.len() == mistakes).then_some(region)
+    }
+
+    fn bind_side(&mut self, pattern: &Pattern, region: Region, first: usize, count: usize, is_tuple: bool) {
+        let mut parts: Vec<Meaning> =
+            self.func.region(region).params[first..first + count].iter().map(|value| Meaning::Value(*value)).collect();
+        let meaning = if is_tuple { Meaning::Tuple(parts) } else { parts.remove(0) };
+        self.bind_meaning(pattern, meaning);
+    }
+
+    /// What the closure gives, as elements of the inputs.
+    fn closure_values(&mut self, meaning: &Meaning, body: &Expr, elems: &[Elem], is_tuple: bool) -> Option<Vec<crate::ir::Value>> {
+        let parts = match meaning {
+            Meaning::Poison => return None,
+            Meaning::Tuple(parts) if is_tuple && parts.len() == elems.len() => parts.clone(),
+            other if !is_tuple && !matches!(other, Meaning::Tuple(_)) => vec![other.clone()],
+            other => {
+                let found = self.describe(other);
+                let wanted = if is_tuple { format!("a tuple of {}", elems.len()) } else { format!("`{}`", elems[0]) };
+                self.errors.push_help(
+                    body.place,
+                    format!("the closure gives {found}, and combines {wanted}"),
+                    "it gives what both elements together are: of the same type as each",
+                );
+                return None;
+            }
+        };
+        let mut values = Vec::new();
+        for (part, elem) in parts.iter().zip(elems) {
+            if !self.shape_of(part).is_empty() {
+                self.not_a_scalar(part, body.place);
+                return None;
+            }
+            match self.with_elem(part, elem, body.place) {
+                Ok(value) => values.push(value?),
+                Err(()) => {
+                    let found = self.describe(part);
+                    self.errors.push_help(
+                        body.place,
+                        format!("the closure gives {found}, and combines `{elem}`"),
+                        format!("cast what it gives: `(..) as {elem}`"),
+                    );
+                    return None;
+                }
+            }
+        }
+        Some(values)
+    }
+
+    fn not_a_scalar(&mut self, meaning: &Meaning, place: Place) {
+        let found = self.describe(meaning);
+        self.errors.push_help(
+            place,
+            format!("a closure combines single elements, and this is {found}"),
+            "give another tile as another input: `reduce((x, y), axis, |(a, b), (c, d)| ..)`",
+        );
+    }
+
+    fn check_assignments(&mut self, before: &[Meaning], place: Place) {
+        let changed = self.variables.iter().zip(before).find(|(variable, before)| variable.meaning != **before);
+        if let Some(name) = changed.map(|(variable, _)| variable.name.clone()) {
+            self.errors.push_help(place, format!("a closure cannot assign to `{name}`, which is outside of it"), "it only gives a value");
+        }
+    }
+
+    /// Elements are combined in no certain order and number: only computing is allowed.
+    fn check_ops(&mut self, region: Region, place: Place) {
+        for inst in self.insts_under(region) {
+            let data = self.func.inst(inst);
+            let at = self.places.get(data.loc).unwrap_or(place);
+            let mut tile = data.results.iter().copied().find(|value| self.func.ty(*value).is_tile());
+            data.op.for_each_operand(&mut |value| tile = tile.or(self.func.ty(value).is_tile().then_some(value)));
+            let (message, help) = match &data.op {
+                Op::Load { .. } | Op::Store { .. } => {
+                    ("a closure neither reads nor writes memory", "load before, and give the tile as another input")
+                }
+                Op::If { .. } => ("`if` cannot stand in a closure", "choose with `select(cond, a, b)`"),
+                Op::For { .. } | Op::While { .. } => ("a loop cannot stand in a closure", "write the computation out"),
+                _ => match tile {
+                    Some(value) => return self.not_a_scalar(&Meaning::Value(value), at),
+                    None => continue,
+                },
+            };
+            self.errors.push_help(at, message, help);
+            return;
+        }
+    }
+
+    fn insts_under(&self, region: Region) -> Vec<crate::ir::Inst> {
+        let mut insts = Vec::new();
+        self.func.for_each_inst(region, &mut |inst| insts.push(inst));
+        insts
+    }
+}

@@ -1,0 +1,224 @@
+//! Words that combine the elements along an axis.
+
+use super::meaning::Meaning;
+use super::{Elaborator, Region, Value};
+use crate::dtype::Dtype;
+use crate::frontend::ast::{Call, Expr};
+use crate::frontend::place::Place;
+use crate::frontend::words::{Row, Word};
+use crate::ir::rewrite::{Substitution, copy_regions};
+use crate::ir::{BinaryOp, Builder, CompareOp, Domain, Elem, Op};
+
+impl Elaborator<'_> {
+    /// The tile that a word such as `sum` takes.
+    fn tile(&mut self, name: &str, x: &Expr) -> Option<(Meaning, Value)> {
+        let meaning = self.expr(x);
+        let value = self.value(&meaning, x.place)?;
+        if self.func.ty(value).is_scalar() {
+            let found = self.describe(&meaning);
+            let help = "a scalar is the one element already; tiles come from `arange`, `zeros`, `full` and `load`";
+            self.errors.push_help(x.place, format!("`{name}` combines the elements of a tile, not {found}"), help);
+            return None;
+        }
+        Some((meaning, value))
+    }
+
+    /// `axis = k`: `Some(None)` if it is left out.
+    fn axis_option(&mut self, call: &Call, meaning: &Meaning) -> Option<Option<u32>> {
+        let Some(expr) = self.option(call, "axis") else { return Some(None) };
+        let (rank, found) = (self.shape_of(meaning).len(), self.describe(meaning));
+        self.axis(expr, rank, &found).map(Some)
+    }
+
+    /// Reduces along one axis, or along all of them, with a region made for the call.
+    fn along(&mut self, inputs: Vec<Value>, axis: Option<u32>, combine: Region, keep_dims: bool, place: Place) -> Vec<Value> {
+        let loc = self.places.add(place);
+        let rank = self.func.ty(inputs[0]).shape().len() as u32;
+        // The last axis first: what is combined stays in row-major order.
+        let axes: Vec<u32> = axis.map_or_else(|| (0..rank).rev().collect(), |axis| vec![axis]);
+        let mut values = inputs;
+        for (count, axis) in axes.iter().enumerate() {
+            let mut op = Op::Reduce { inputs: values, axis: *axis, combine };
+            if count > 0 {
+                copy_regions(&mut self.func, &mut op, &mut Substitution::new());
+            }
+            let inst = Builder::new(&mut self.func, self.region, loc).try_op(op, &[]).expect("tiles of one shape have their axes");
+            values = self.func.inst(inst).results.clone();
+        }
+        if keep_dims {
+            let mut b = Builder::new(&mut self.func, self.region, loc);
+            for axis in axes.iter().rev() {
+                values.iter_mut().for_each(|value| *value = b.expand_dims(*value, *axis));
+            }
+        }
+        values
+    }
+
+    /// A region that combines scalars of those types.
+    fn region_of(
+        &mut self,
+        elems: &[Elem],
+        place: Place,
+        combine: impl FnOnce(&mut Builder<'_>, &[Value], &[Value]) -> Vec<Value>,
+    ) -> Region {
+        let loc = self.places.add(place);
+        let region = self.func.add_region();
+        self.region_params(region, elems);
+        let params = self.func.region(region).params.clone();
+        let (earlier, later) = params.split_at(elems.len());
+        let mut b = Builder::new(&mut self.func, region, loc);
+        let values = combine(&mut b, earlier, later);
+        b.yield_values(values);
+        region
+    }
+
+    fn finish(&mut self, call: &Call, meaning: &Meaning, inputs: Vec<Value>, combine: Region, place: Place) -> Option<Vec<Value>> {
+        let keep_dims = self.flag(call, "keep_dims");
+        let axis = self.axis_option(call, meaning)?;
+        Some(self.along(inputs, axis, combine, keep_dims, place))
+    }
+
+    /// `sum`, `prod` and `xor_sum`
+    pub(super) fn fold_tile(&mut self, op: BinaryOp, call: &Call, place: Place) -> Meaning {
+        let name = call.word.text.as_str();
+        let Some((meaning, value)) = self.tile(name, &call.args[0]) else { return Meaning::Poison };
+        // Bits of truths are combined by `any` and `all`.
+        let domain = if op == BinaryOp::Xor { Domain::Int } else { op.domain() };
+        if !self.check_domain(value, domain) {
+            self.wrong_domain(name, domain, &meaning, value, &call.args[0]);
+            return Meaning::Poison;
+        }
+        let elem = self.func.ty(value).elem().clone();
+        let combine = self.region_of(&[elem], place, |b, x, y| vec![b.binary(op, x[0], y[0])]);
+        self.finish(call, &meaning, vec![value], combine, place).map(|values| values[0]).into()
+    }
+
+    /// `any` and `all`
+    pub(super) fn truth(&mut self, op: BinaryOp, call: &Call, place: Place) -> Meaning {
+        let name = call.word.text.as_str();
+        let Some((meaning, value)) = self.tile(name, &call.args[0]) else { return Meaning::Poison };
+        if self.func.ty(value).elem() != &Elem::Dtype(Dtype::Bool) {
+            let found = self.describe(&meaning);
+            let help = format!("compare first: `{name}({} != 0)`", super::operator::written(&call.args[0]));
+            self.errors.push_help(call.args[0].place, format!("`{name}` takes `bool`, not {found}"), help);
+            return Meaning::Poison;
+        }
+        let combine = self.region_of(&[Dtype::Bool.into()], place, |b, x, y| vec![b.binary(op, x[0], y[0])]);
+        self.finish(call, &meaning, vec![value], combine, place).map(|values| values[0]).into()
+    }
+
+    /// `max(x, axis = k)` and `min(x, axis = k)`
+    pub(super) fn extreme(&mut self, op: BinaryOp, call: &Call, place: Place) -> Meaning {
+        let name = call.word.text.as_str();
+        let Some((meaning, value)) = self.tile(name, &call.args[0]) else { return Meaning::Poison };
+        if !self.check_domain(value, op.domain()) {
+            self.wrong_domain(name, op.domain(), &meaning, value, &call.args[0]);
+            return Meaning::Poison;
+        }
+        let propagate_nan = self.flag(call, "propagate_nan");
+        let elem = self.func.ty(value).elem().clone();
+        let combine = self.region_of(&[elem], place, |b, x, y| {
+            let (x, y) = (x[0], y[0]);
+            let mut value = b.binary(op, x, y);
+            if propagate_nan {
+                for operand in [y, x] {
+                    let is_nan = b.compare(CompareOp::Ne, operand, operand);
+                    value = b.select(is_nan, operand, value);
+                }
+            }
+            vec![value]
+        });
+        self.finish(call, &meaning, vec![value], combine, place).map(|values| values[0]).into()
+    }
+
+    /// `argmax` and `argmin`: the earlier element stays unless the later one is better, or it is NaN and the later one is not.
+    pub(super) fn arg_extreme(&mut self, op: BinaryOp, call: &Call, place: Place) -> Meaning {
+        let name = call.word.text.as_str();
+        let Some((meaning, value)) = self.tile(name, &call.args[0]) else { return Meaning::Poison };
+        if !self.check_domain(value, op.domain()) {
+            self.wrong_domain(name, op.domain(), &meaning, value, &call.args[0]);
+            return Meaning::Poison;
+        }
+        let Some(axis) = self.axis_option(call, &meaning) else { return Meaning::Poison };
+        let ty = self.func.ty(value).clone();
+        let positions = self.positions(&ty, axis, place);
+        let better = if op == BinaryOp::Max { CompareOp::Gt } else { CompareOp::Lt };
+        let elems = [ty.elem().clone(), Elem::Dtype(Dtype::I64)];
+        let combine = self.region_of(&elems, place, |b, x, y| {
+            let is_better = b.compare(better, y[0], x[0]);
+            let [x_is_nan, y_is_number] = [(CompareOp::Ne, x[0]), (CompareOp::Eq, y[0])].map(|(op, value)| b.compare(op, value, value));
+            let replaces_nan = b.binary(BinaryOp::And, x_is_nan, y_is_number);
+            let takes_later = b.binary(BinaryOp::Or, is_better, replaces_nan);
+            x.iter().zip(y).map(|(x, y)| b.select(takes_later, *y, *x)).collect()
+        });
+        self.finish(call, &meaning, vec![value, positions], combine, place).map(|values| values[1]).into()
+    }
+
+    /// `cumsum` and the like
+    pub(super) fn cumulative(&mut self, op: BinaryOp, call: &Call, place: Place) -> Meaning {
+        let name = call.word.text.as_str();
+        let Some((meaning, value)) = self.tile(name, &call.args[0]) else { return Meaning::Poison };
+        if !self.check_domain(value, op.domain()) {
+            self.wrong_domain(name, op.domain(), &meaning, value, &call.args[0]);
+            return Meaning::Poison;
+        }
+        let reverse = self.flag(call, "reverse");
+        let Some(axis) = self.axis_option(call, &meaning) else { return Meaning::Poison };
+        if axis.is_none() && self.func.ty(value).shape().len() > 1 {
+            let found = self.describe(&meaning);
+            let help = format!("write `{name}(x, axis = 0)`; along all of them in row-major order: reshape first");
+            self.errors.push_help(call.word.place, format!("`{name}` needs an axis: {found} has several"), help);
+            return Meaning::Poison;
+        }
+        let elem = self.func.ty(value).elem().clone();
+        let combine = self.region_of(&[elem], place, |b, x, y| vec![b.binary(op, x[0], y[0])]);
+        self.emit(Op::Scan { inputs: vec![value], axis: axis.unwrap_or(0), reverse, combine }, &[], place).into()
+    }
+
+    /// `reduce(x, axis, |a, b| ..)` and `associative_scan(x, axis, |a, b| ..)`
+    pub(super) fn custom(&mut self, row: &Row, call: &Call, place: Place) -> Meaning {
+        let meaning = self.expr(&call.args[0]);
+        let (parts, is_tuple) = match &meaning {
+            Meaning::Tuple(parts) if !parts.is_empty() => (parts.clone(), true),
+            other => (vec![other.clone()], false),
+        };
+        let mut inputs = Vec::new();
+        for part in &parts {
+            let Some(value) = self.value(part, call.args[0].place) else { return Meaning::Poison };
+            inputs.push(value);
+        }
+        let shape = self.func.ty(inputs[0]).shape().to_vec();
+        if let Some(scalar) = parts.iter().find(|part| self.shape_of(part).is_empty()) {
+            let found = self.describe(scalar);
+            let help = "spread a scalar over the tile: `broadcast_to(a, [N])`";
+            self.errors.push_help(call.args[0].place, format!("`{}` combines the elements of tiles, not {found}", row.name), help);
+            return Meaning::Poison;
+        }
+        if inputs.iter().any(|value| self.func.ty(*value).shape() != shape) {
+            let words: Vec<String> = parts.iter().map(|part| self.describe(part)).collect();
+            self.errors.push_help(
+                call.args[0].place,
+                format!("the inputs of `{}` differ in shape: {}", row.name, words.join(", ")),
+                "spread the smaller one: `broadcast_to(x, [M, N])`",
+            );
+            return Meaning::Poison;
+        }
+        let found = self.describe(&parts[0]);
+        let axis = self.axis(&call.args[1], shape.len(), &found);
+        let elems: Vec<Elem> = inputs.iter().map(|value| self.func.ty(*value).elem().clone()).collect();
+        let combine = self.closure(row, &call.args[2], &elems, is_tuple);
+        let (Some(axis), Some(combine)) = (axis, combine) else { return Meaning::Poison };
+        let values = if row.word == Word::Scan {
+            let reverse = self.flag(call, "reverse");
+            let loc = self.places.add(place);
+            let op = Op::Scan { inputs, axis, reverse, combine };
+            let inst = Builder::new(&mut self.func, self.region, loc).try_op(op, &[]).expect("tiles of one shape have their axes");
+            self.func.inst(inst).results.clone()
+        } else {
+            let keep_dims = self.flag(call, "keep_dims");
+            self.along(inputs, Some(axis), combine, keep_dims, place)
+        };
+        let mut meanings: Vec<Meaning> = values.into_iter().map(Meaning::Value).collect();
+        if is_tuple { Meaning::Tuple(meanings) } else { meanings.remove(0) }
+    }
+}

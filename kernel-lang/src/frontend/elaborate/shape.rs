@@ -1,0 +1,183 @@
+//! Words that give a tile another shape.
+
+use super::convert::written_shape;
+use super::meaning::{Constant, Meaning};
+use super::{Elaborator, Value};
+use crate::frontend::ast::{Expr, ExprKind};
+use crate::frontend::place::Place;
+use crate::ir::{Builder, ConstExpr, Op, Type};
+
+impl Elaborator<'_> {
+    /// `x[(.., None)]`
+    pub(super) fn new_axes(&mut self, x: &Expr, axes: &[bool], place: Place) -> Meaning {
+        let meaning = self.expr(x);
+        // The offsets of a pointer take new axes too.
+        let (base, value) = match &meaning {
+            Meaning::Pointer { base, offset: Some(offset) } => (Some(*base), Some(*offset)),
+            other => (None, self.value(other, x.place)),
+        };
+        let Some(mut value) = value else { return Meaning::Poison };
+        let rank = self.func.ty(value).shape().len();
+        let kept = axes.iter().filter(|is_new| !**is_new).count();
+        if kept != rank {
+            let found = self.describe(&meaning);
+            let axes_of = |count: usize| if count == 1 { "1 axis".to_string() } else { format!("{count} axes") };
+            self.errors.push_help(
+                place,
+                format!("{found} has {}, and `[]` names {}", axes_of(rank), axes_of(kept)),
+                "write one `..` for each axis of the tile, and `None` where a new one goes",
+            );
+            return Meaning::Poison;
+        }
+        if kept == axes.len() {
+            self.errors.push_help(place, "these `[]` add no axis", "`None` stands where a new axis goes: `x[(.., None)]`");
+            return Meaning::Poison;
+        }
+        for (axis, _) in axes.iter().enumerate().filter(|(_, is_new)| **is_new) {
+            let Some(expanded) = self.emit(Op::ExpandDims { x: value, axis: axis as u32 }, &[], place) else { return Meaning::Poison };
+            value = expanded;
+        }
+        base.map_or(Meaning::Value(value), |base| Meaning::Pointer { base, offset: Some(value) })
+    }
+
+    /// An axis given as a number, from the end if negative: one of `count`. `what` names whose axes they are.
+    pub(super) fn axis(&mut self, expr: &Expr, count: usize, what: &str) -> Option<u32> {
+        let rank = count as i128;
+        match self.expr(expr) {
+            Meaning::Poison => None,
+            Meaning::Constant(Constant { expr: ConstExpr::Int(axis), .. }) if (-rank..rank).contains(&axis) => {
+                u32::try_from(axis.rem_euclid(rank)).ok()
+            }
+            Meaning::Constant(Constant { expr: ConstExpr::Int(axis), .. }) => {
+                let help = match count {
+                    1 => "the only axis is 0".to_string(),
+                    2 => "the axes are 0 and 1; negative ones count from the end".to_string(),
+                    _ => format!("the axes are 0 to {}; negative ones count from the end", count - 1),
+                };
+                self.errors.push_help(expr.place, format!("there is no axis {axis} in {what}"), help);
+                None
+            }
+            other => {
+                let found = self.describe(&other);
+                self.errors.push_help(expr.place, format!("an axis is a literal number, not {found}"), "write it like `axis = 0`");
+                None
+            }
+        }
+    }
+
+    pub(super) fn expand_dims(&mut self, x: &Expr, axis: &Expr, place: Place) -> Meaning {
+        let meaning = self.expr(x);
+        let Some(value) = self.value(&meaning, x.place) else { return Meaning::Poison };
+        let found = self.describe(&meaning);
+        let Some(axis) = self.axis(axis, self.func.ty(value).shape().len() + 1, &format!("{found} with an axis more")) else {
+            return Meaning::Poison;
+        };
+        self.emit(Op::ExpandDims { x: value, axis }, &[], place).into()
+    }
+
+    pub(super) fn broadcast_to(&mut self, x: &Expr, shape: &Expr, place: Place) -> Meaning {
+        let meaning = self.expr(x);
+        let shape = self.shape(shape);
+        let value = self.value(&meaning, x.place);
+        let (Some(value), Some(shape)) = (value, shape) else { return Meaning::Poison };
+        if !self.fits_shape(&Meaning::Value(value), &shape) {
+            let found = self.describe(&meaning);
+            let help = if self.func.ty(value).shape().len() == shape.len() {
+                "only axes of extent 1 repeat"
+            } else {
+                "add the missing axes first: `x[(None, ..)]` makes a tile a row, `x[(.., None)]` a column"
+            };
+            self.errors.push_help(place, format!("cannot broadcast {found} to `{}`", written_shape(&shape)), help);
+            return Meaning::Poison;
+        }
+        self.with_shape(value, &shape, place).into()
+    }
+
+    pub(super) fn reshape(&mut self, x: &Expr, shape: &Expr, place: Place) -> Meaning {
+        let meaning = self.expr(x);
+        let shape = self.shape(shape);
+        let value = self.value(&meaning, x.place);
+        let (Some(value), Some(shape)) = (value, shape) else { return Meaning::Poison };
+        let numel = |shape: &[ConstExpr]| shape.iter().try_fold(1i128, |numel, extent| numel.checked_mul(extent.as_int()?));
+        if let (Some(from), Some(to)) = (numel(self.func.ty(value).shape()), numel(&shape))
+            && from != to
+        {
+            let found = self.describe(&meaning);
+            self.errors.push_help(
+                place,
+                format!("cannot reshape {found} to `{}`: it has {from} elements, not {to}", written_shape(&shape)),
+                "a reshape keeps every element; to repeat elements write `broadcast_to(x, [..])`",
+            );
+            return Meaning::Poison;
+        }
+        let loc = self.places.add(place);
+        Builder::new(&mut self.func, self.region, loc).reshape(value, &shape).into()
+    }
+
+    pub(super) fn permute(&mut self, x: &Expr, order: &Expr, place: Place) -> Meaning {
+        let meaning = self.expr(x);
+        let Some(value) = self.value(&meaning, x.place) else { return Meaning::Poison };
+        let rank = self.func.ty(value).shape().len();
+        let ExprKind::Shape(list) = &order.kind else {
+            self.errors.push_help(order.place, "the order of the axes stands in brackets", "write it like `permute(x, [1, 0, 2])`");
+            return Meaning::Poison;
+        };
+        let found = self.describe(&meaning);
+        let axes: Vec<Option<u32>> = list.iter().map(|axis| self.axis(axis, rank, &found)).collect();
+        let Some(axes) = axes.into_iter().collect::<Option<Vec<u32>>>() else { return Meaning::Poison };
+        if let Some(missing) = (0..rank as u32).find(|axis| !axes.contains(axis)) {
+            let message = format!("axis {missing} of {found} is missing in the order");
+            self.errors.push_help(order.place, message, "each axis stands in the order once");
+            return Meaning::Poison;
+        }
+        if axes.len() > rank {
+            let message = format!("the order names {} axes, and {found} has {rank}", axes.len());
+            self.errors.push_help(order.place, message, "each axis stands in the order once");
+            return Meaning::Poison;
+        }
+        self.emit(Op::Permute { x: value, order: axes }, &[], place).into()
+    }
+
+    pub(super) fn trans(&mut self, x: &Expr, place: Place) -> Meaning {
+        let meaning = self.expr(x);
+        let Some(value) = self.value(&meaning, x.place) else { return Meaning::Poison };
+        if self.func.ty(value).shape().len() != 2 {
+            let found = self.describe(&meaning);
+            let help = "axes in another order: `permute(x, [1, 0, 2])`; a new axis: `x[(.., None)]`";
+            self.errors.push_help(place, format!("`trans` exchanges the two axes of a tile, not those of {found}"), help);
+            return Meaning::Poison;
+        }
+        self.emit(Op::Permute { x: value, order: vec![1, 0] }, &[], place).into()
+    }
+
+    /// The position of each element of a tile along one axis, or in row-major order along all of them.
+    pub(super) fn positions(&mut self, ty: &Type, axis: Option<u32>, place: Place) -> Value {
+        let loc = self.places.add(place);
+        let shape = ty.shape().to_vec();
+        let rank = shape.len() as u32;
+        let mut b = Builder::new(&mut self.func, self.region, loc);
+        let mut sum: Option<Value> = None;
+        for along in (0..rank).filter(|along| axis.is_none_or(|axis| axis == *along)) {
+            let mut tile = b.op(Op::Arange { start: ConstExpr::Int(0), end: shape[along as usize].clone() }, &[]);
+            for other in (0..rank).filter(|other| *other != along) {
+                tile = b.expand_dims(tile, other);
+            }
+            if axis.is_none() && along + 1 < rank {
+                let stride =
+                    shape[along as usize + 1..].iter().cloned().reduce(|a, b| ConstExpr::binary(crate::ir::ConstBinary::Mul, a, b));
+                let like = b.func.ty(tile).clone();
+                let stride = b.constant(stride.unwrap_or(ConstExpr::Int(1)), like);
+                tile = b.binary(crate::ir::BinaryOp::Mul, tile, stride);
+            }
+            let tile = b.broadcast(tile, &shape);
+            sum = Some(sum.map_or(tile, |sum| b.binary(crate::ir::BinaryOp::Add, sum, tile)));
+        }
+        sum.expect("a tile has an axis")
+    }
+}
+
+impl From<Value> for Meaning {
+    fn from(value: Value) -> Meaning {
+        Meaning::Value(value)
+    }
+}
