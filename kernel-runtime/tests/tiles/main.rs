@@ -5,4 +5,5 @@
 mod conversions;
 mod harness;
 mod kernels;
+mod random;
 mod reductions;
