@@ -251,15 +251,11 @@ mod tests {
     #[test]
     fn a_reshape_is_affine_where_its_axes_are() {
         let shape = |extents: &[i128]| extents.iter().map(|extent| ConstExpr::Int(*extent)).collect::<Vec<_>>();
-        let cases: [(&[i64], &[i128], &[i128], Option<Vec<i64>>); 5] = [
-            (&[3], &[64], &[4, 16], Some(vec![48, 3])),
-            (&[48, 3], &[4, 16], &[64], Some(vec![3])),
-            (&[100, 1], &[4, 16], &[64], None),
-            (&[100, 1], &[4, 16], &[4, 1, 4, 4], Some(vec![100, 0, 4, 1])),
-            (&[100, 7], &[4, 1], &[2, 2], Some(vec![200, 100])),
-        ];
-        for (lanes, from, to, expected) in cases {
-            assert_eq!(reshaped(lanes, &shape(from), &shape(to)), expected, "{lanes:?} {from:?} {to:?}");
-        }
+        let after = |lanes: &[i64], from: &[i128], to: &[i128]| reshaped(lanes, &shape(from), &shape(to));
+        assert_eq!(after(&[3], &[64], &[4, 16]), Some(vec![48, 3]));
+        assert_eq!(after(&[48, 3], &[4, 16], &[64]), Some(vec![3]));
+        assert_eq!(after(&[100, 1], &[4, 16], &[64]), None);
+        assert_eq!(after(&[100, 1], &[4, 16], &[4, 1, 4, 4]), Some(vec![100, 0, 4, 1]));
+        assert_eq!(after(&[100, 7], &[4, 1], &[2, 2]), Some(vec![200, 100]));
     }
 }

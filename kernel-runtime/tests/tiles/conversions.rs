@@ -14,7 +14,10 @@ fn kernel(elem: &str, shape: &[u32], layouts: &[Layout]) -> String {
     let count: u32 = shape.iter().product();
     let mut text = format!("kernel @moves(%x: ptr<{elem}>, %y: ptr_mut<{elem}>) {{\n");
     let ty = |elem: &str, layout: &Layout| format!("tile<{elem}, {:?}> {layout}", layout.shape());
-    let _ = writeln!(text, "%a = const {{value = 0}} : i64\n%b = const {{value = 2}} : i64\n%c = const {{value = 1}} : i64\nfor %a, %b, %c (%i: i64) {{");
+    let _ = writeln!(
+        text,
+        "%a = const {{value = 0}} : i64\n%b = const {{value = 2}} : i64\n%c = const {{value = 1}} : i64\nfor %a, %b, %c (%i: i64) {{"
+    );
     let (first, last) = (&layouts[0], layouts.last().unwrap());
     for (name, layout) in [("from", first), ("to", last)] {
         let flat = layout.reshape(&[count]).unwrap();

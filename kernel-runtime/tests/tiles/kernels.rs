@@ -85,7 +85,8 @@ fn rows_and_columns_of_ragged_matrices() {
         let x: Vec<u32> = (0..m * n).map(|_| random.next() as u32).collect();
         let programs = m.div_ceil(rows as usize);
         let sum = |rows: std::ops::Range<usize>, columns: std::ops::Range<usize>| {
-            rows.flat_map(|row| columns.clone().map(move |column| (row, column))).fold(0u32, |sum, (row, column)| sum.wrapping_add(x[row * n + column]))
+            rows.flat_map(|row| columns.clone().map(move |column| (row, column)))
+                .fold(0u32, |sum, (row, column)| sum.wrapping_add(x[row * n + column]))
         };
         let expected: Vec<u32> = if axis == 1 {
             (0..m).map(|row| sum(row..row + 1, 0..n)).collect()

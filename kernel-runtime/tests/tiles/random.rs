@@ -196,7 +196,9 @@ impl Generator {
         // The last of a run, with its lowest bit xored over all: associative, and not commutative.
         let [a, b, c, d, e] = [(); 5].map(|()| self.name());
         let body = if keeps_last {
-            format!("({a}: u32, {b}: u32) {{\n{c} = const {{value = 1}} : u32\n{d} = and {a}, {c} : u32\n{e} = xor {b}, {d} : u32\nyield {e}\n}}")
+            format!(
+                "({a}: u32, {b}: u32) {{\n{c} = const {{value = 1}} : u32\n{d} = and {a}, {c} : u32\n{e} = xor {b}, {d} : u32\nyield {e}\n}}"
+            )
         } else {
             format!("({a}: u32, {b}: u32) {{\n{c} = add {a}, {b} : u32\nyield {c}\n}}")
         };
@@ -204,7 +206,7 @@ impl Generator {
         let extent = x.shape[axis];
         let inner: usize = x.shape[axis + 1..].iter().product();
         let mut last = Vec::new();
-        for start in (0..values.len()).filter(|at| at / inner % extent == 0) {
+        for start in (0..values.len()).filter(|at| (at / inner).is_multiple_of(extent)) {
             let mut run: Vec<usize> = (0..extent).map(|k| start + k * inner).collect();
             if is_scan && reverse {
                 run.reverse();
@@ -237,14 +239,8 @@ impl Generator {
 }
 
 fn check(seed: u64) {
-    let mut cx = Generator {
-        random: Random::new(seed),
-        text: String::new(),
-        tiles: Vec::new(),
-        next: 0,
-        params: Vec::new(),
-        args: Vec::new(),
-    };
+    let mut cx =
+        Generator { random: Random::new(seed), text: String::new(), tiles: Vec::new(), next: 0, params: Vec::new(), args: Vec::new() };
     cx.load();
     for _ in 0..4 + cx.random.below(12) {
         cx.step();

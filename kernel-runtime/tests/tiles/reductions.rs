@@ -24,7 +24,7 @@ const OPERATIONS: [Operation; 7] = [
         name: "f(x) = a x + b, one after the other",
         elems: &[("u32", 4), ("u32", 4)],
         body: "(%a: u32, %b: u32, %c: u32, %d: u32) {\n%m = mul %a, %c : u32\n%n = mul %b, %c : u32\n%s = add %n, %d : u32\nyield %m, %s\n}",
-        combine: |l, r| vec![l[0] * r[0] & 0xffff_ffff, (l[1] * r[0] + r[1]) & 0xffff_ffff],
+        combine: |l, r| vec![(l[0] * r[0]) & 0xffff_ffff, (l[1] * r[0] + r[1]) & 0xffff_ffff],
     },
     Operation { name: "the last", elems: &[("u8", 1)], body: "(%a: u8, %b: u8) {\nyield %b\n}", combine: |_, b| b.to_vec() },
     Operation { name: "the first", elems: &[("i64", 8)], body: "(%a: i64, %b: i64) {\nyield %a\n}", combine: |a, _| a.to_vec() },
@@ -67,8 +67,7 @@ fn kernel(operation: &Operation, case: &Case) -> String {
         out = case.layout.slice(case.axis).unwrap().without_register_copies().0;
     }
     let out_count: u32 = out_shape.iter().product();
-    let params: Vec<String> =
-        (0..inputs).map(|i| format!("%x{i}: ptr<{0}>, %y{i}: ptr_mut<{0}>", operation.elems[i].0)).collect();
+    let params: Vec<String> = (0..inputs).map(|i| format!("%x{i}: ptr<{0}>, %y{i}: ptr_mut<{0}>", operation.elems[i].0)).collect();
     let mut text = format!("kernel @combines({}) {{\n", params.join(", "));
     let ty = |elem: &str, layout: &Layout| {
         if layout.rank() == 0 { elem.to_string() } else { format!("tile<{elem}, {:?}> {layout}", layout.shape()) }
@@ -82,7 +81,8 @@ fn kernel(operation: &Operation, case: &Case) -> String {
     }
     let names = |prefix: &str| (0..inputs).map(|i| format!("%{prefix}{i}")).collect::<Vec<_>>().join(", ");
     let types: Vec<String> = operation.elems.iter().map(|(elem, _)| ty(elem, &out)).collect();
-    let attributes = if case.is_scan { format!("axis = {}, reverse = {}", case.axis, case.reverse) } else { format!("axis = {}", case.axis) };
+    let attributes =
+        if case.is_scan { format!("axis = {}, reverse = {}", case.axis, case.reverse) } else { format!("axis = {}", case.axis) };
     let attributes = attributes.replace(", reverse = false", "");
     let op = if case.is_scan { "scan" } else { "reduce" };
     let _ = writeln!(text, "{} = {op} {} {{{attributes}}} {} : {}", names("r"), names("t"), operation.body, types.join(", "));

@@ -123,9 +123,9 @@ impl Emitter<'_> {
             let mut other = Vec::new();
             for (input, reg) in cx.inputs.iter().zip(&own) {
                 let dtype = self.func.ty(*input).dtype();
-                let words = self.to_words(dtype, &[*reg]);
+                let words = self.words_of(dtype, &[*reg]);
                 let words = self.shuffle("bfly", &words, 1 << bit);
-                other.extend(self.from_words(dtype, &words, 1));
+                other.extend(self.elements_of(dtype, &words, 1));
             }
             if cx.is_commutative {
                 cx.totals.insert(run, self.combined(cx.combine, &own, &other));
@@ -135,8 +135,7 @@ impl Emitter<'_> {
             for register in (0..cx.prefixes.len()).filter(|register| *register as u32 & !cx.taken == run) {
                 let own = cx.prefixes[register].clone();
                 let longer = self.combined(cx.combine, &other, &own);
-                cx.prefixes[register] =
-                    if cx.reverse { self.choose(is_set, &own, &longer) } else { self.choose(is_set, &longer, &own) };
+                cx.prefixes[register] = if cx.reverse { self.choose(is_set, &own, &longer) } else { self.choose(is_set, &longer, &own) };
             }
             let (low, high) = (self.choose(is_set, &other, &own), self.choose(is_set, &own, &other));
             let (earlier, later) = if cx.reverse { (high, low) } else { (low, high) };
@@ -170,7 +169,8 @@ impl Emitter<'_> {
         if cx.reverse {
             order.reverse();
         }
-        let warp_of = |part: u32| bits.iter().enumerate().filter(|(index, _)| part >> index & 1 == 1).map(|(_, bit)| 32 << bit.bit).sum::<u32>();
+        let warp_of =
+            |part: u32| bits.iter().enumerate().filter(|(index, _)| part >> index & 1 == 1).map(|(_, bit)| 32 << bit.bit).sum::<u32>();
         // In which of the warps in a row is this thread?
         let mine: Vec<Option<Reg>> = order
             .iter()
@@ -258,7 +258,8 @@ fn formula(func: &Function, combine: Region, value: Value, is_swapped: bool) -> 
             let mut operands = Vec::new();
             op.for_each_operand(&mut |operand| operands.push(formula(func, combine, operand, is_swapped)));
             if let Op::Binary {
-                op: BinaryOp::Add | BinaryOp::Mul | BinaryOp::And | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Min | BinaryOp::Max, ..
+                op: BinaryOp::Add | BinaryOp::Mul | BinaryOp::And | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Min | BinaryOp::Max,
+                ..
             } = op
             {
                 operands.sort();

@@ -48,7 +48,7 @@ impl Emitter<'_> {
         let mut words: BTreeMap<u32, Vec<Reg>> = BTreeMap::new();
         for register in (0..regs.len() as u32).filter(|register| register & from_bits == 0) {
             let elements: Vec<Reg> = packed.iter().map(|(part, _)| regs[(register ^ part) as usize]).collect();
-            words.insert(register, self.to_words(dtype, &elements));
+            words.insert(register, self.words_of(dtype, &elements));
         }
         self.swap_where(&mut words, &plan.send);
         let thread_lane = self.xor_of_thread_bits(&thread_values(&plan.source_lane));
@@ -76,7 +76,7 @@ impl Emitter<'_> {
         self.swap_where(&mut received, &plan.receive);
         let mut out: BTreeMap<u32, Reg> = BTreeMap::new();
         for (register, words) in received.into_iter().filter(|(register, _)| *register < plan.registers && register & to_bits == 0) {
-            let elements = self.from_words(dtype, &words, packed.len());
+            let elements = self.elements_of(dtype, &words, packed.len());
             out.extend(packed.iter().zip(elements).map(|((_, part), element)| (register ^ part, element)));
         }
         with_copies(out, &plan.copies, plan.registers)

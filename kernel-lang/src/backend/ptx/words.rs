@@ -7,7 +7,7 @@ use super::registers::{Class, Reg, asm};
 
 impl Emitter<'_> {
     /// One, two or four elements in a word, or one in two words.
-    pub(super) fn to_words(&mut self, dtype: Dtype, elements: &[Reg]) -> Vec<Reg> {
+    pub(super) fn words_of(&mut self, dtype: Dtype, elements: &[Reg]) -> Vec<Reg> {
         match (elements, Class::of(dtype)) {
             (_, Class::Pred) => {
                 let bytes: Vec<Reg> = elements.iter().map(|element| self.byte(*element)).collect();
@@ -24,8 +24,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// As many elements as [`Emitter::to_words`] put there.
-    pub(super) fn from_words(&mut self, dtype: Dtype, words: &[Reg], count: usize) -> Vec<Reg> {
+    /// As many elements as [`Emitter::words_of`] put there.
+    pub(super) fn elements_of(&mut self, dtype: Dtype, words: &[Reg], count: usize) -> Vec<Reg> {
         match (words, Class::of(dtype)) {
             ([low, high], class) => {
                 let x = self.reg(class);
