@@ -131,6 +131,29 @@ impl AffineFacts {
         found
     }
 
+    /// By how much an index grows from one element to the next along an axis, where that is known: also of an index that has no affine form as
+    /// a whole, such as `rows * stride + columns` with a stride that is an argument.
+    pub fn step(&mut self, func: &Function, value: Value, axis: usize) -> Option<i64> {
+        if let Some(affine) = self.get(func, value) {
+            return Some(affine.lanes[axis]);
+        }
+        if func.ty(value).shape().get(axis)?.as_int() == Some(1) {
+            return Some(0);
+        }
+        match func.def_op(value)? {
+            Op::Broadcast { x } if func.ty(*x).is_scalar() || func.ty(*x).shape()[axis].as_int() == Some(1) => Some(0),
+            Op::Broadcast { x } => self.step(func, *x, axis),
+            Op::ExpandDims { x, axis: new } => self.step(func, *x, if axis < *new as usize { axis } else { axis - 1 }),
+            Op::Permute { x, order } => self.step(func, *x, order[axis] as usize),
+            Op::Convert { x } => self.step(func, *x, axis),
+            Op::Binary { op: BinaryOp::Add, lhs, rhs } => Some(self.step(func, *lhs, axis)?.wrapping_add(self.step(func, *rhs, axis)?)),
+            Op::Binary { op: BinaryOp::Sub, lhs, rhs } => Some(self.step(func, *lhs, axis)?.wrapping_sub(self.step(func, *rhs, axis)?)),
+            // What is the same along the axis stays so, whatever it is multiplied by or computed from.
+            Op::Binary { lhs, rhs, .. } => (self.step(func, *lhs, axis)? == 0 && self.step(func, *rhs, axis)? == 0).then_some(0),
+            _ => None,
+        }
+    }
+
     fn compute(&mut self, func: &Function, value: Value) -> Option<Affine> {
         let ty = func.ty(value);
         if ty.is_pointer() || ty.elem() != &Elem::Dtype(Dtype::I64) {
@@ -246,6 +269,29 @@ mod tests {
         assert_eq!(affine, Affine { uniform: vec![(n, 3)], constant: 8, lanes: vec![4] });
         assert_eq!(affine.lane_maximum(&[64]), Some(252));
         assert_eq!(facts.get(&func, offsets[1]), None);
+    }
+
+    #[test]
+    fn a_step_is_known_where_the_stride_of_another_axis_is_not() {
+        let text = "kernel @k(%x: ptr<f32>, %stride: i64) {
+            %0 = arange {start = 0, end = 8} : tile<i64, [8]>
+            %1 = broadcast %stride : tile<i64, [8]>
+            %2 = mul %0, %1 : tile<i64, [8]>
+            %3 = expand_dims %2 {axis = 1} : tile<i64, [8, 1]>
+            %4 = expand_dims %0 {axis = 0} : tile<i64, [1, 8]>
+            %5 = broadcast %3 : tile<i64, [8, 8]>
+            %6 = broadcast %4 : tile<i64, [8, 8]>
+            %7 = add %5, %6 : tile<i64, [8, 8]>
+            %8 = permute %7 {order = [1, 0]} : tile<i64, [8, 8]>
+            %9 = load %x, %8 : tile<f32, [8, 8]>
+            return
+        }";
+        let func = parse(text).unwrap();
+        let find = |inst| if let Op::Load { offset, .. } = func.inst(inst).op { Some(offset) } else { None };
+        let offset = func.all_insts().into_iter().find_map(find).unwrap();
+        let mut facts = AffineFacts::new();
+        assert_eq!(facts.get(&func, offset), None);
+        assert_eq!([0, 1].map(|axis| facts.step(&func, offset, axis)), [Some(1), None]);
     }
 
     #[test]

@@ -226,8 +226,10 @@ impl Emitter<'_> {
 
 /// How many registers lie side by side in memory and may move together.
 fn group(layout: Option<&Layout>, affine: &Affine, align: u32, dtype: Dtype) -> usize {
-    let Some(layout) = layout.filter(|_| affine.lanes.last() == Some(&1)) else { return 1 };
-    let run = layout.contiguous_per_thread(layout.rank() - 1);
+    let Some(layout) = layout else { return 1 };
+    let runs = |axis: &usize| affine.lanes[*axis] == 1 && layout.shape()[*axis] > 1;
+    let Some(axis) = (0..layout.rank()).rev().find(runs) else { return 1 };
+    let run = layout.contiguous_per_thread(axis);
     let in_order = run.bits.iter().enumerate().take_while(|(index, bit)| *index as u32 == **bit).count();
     let widest = (align as usize / dtype.bytes()).max(1);
     if run.disjoint { widest.min(1 << in_order) } else { 1 }

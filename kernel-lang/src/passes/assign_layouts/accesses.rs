@@ -62,8 +62,7 @@ fn accesses(func: &Function) -> Vec<Access> {
             continue;
         }
         let extents = func.ty(offset).extents();
-        let affine = facts.get(func, offset);
-        let axis = affine.and_then(|affine| (0..extents.len()).rev().find(|axis| affine.lanes[*axis] == 1 && extents[*axis] > 1));
+        let axis = (0..extents.len()).rev().find(|axis| extents[*axis] > 1 && facts.step(func, offset, *axis) == Some(1));
         let bytes = func.ty(base).dtype().bytes() as u32;
         let vector = if axis.is_some() { (align / bytes).max(1) } else { 1 };
         accesses.push(Access { inst, offset, axis, vector, bytes });
