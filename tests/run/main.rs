@@ -16,8 +16,11 @@ mod integers;
 mod lab;
 mod loops;
 mod masks;
+mod reductions;
 mod scalars;
+mod scans;
 mod schedules;
+mod shapes;
 mod streams;
 mod tolerance;
 mod tuning;
@@ -49,8 +52,28 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
     macro_rules! modules {
         ($($name:ident),* $(,)?) => { vec![$((stringify!($name), $name::tests())),*] };
     }
-    modules![addressing, casts, checked, constants, elementwise, grids, integers, loops, masks, scalars, schedules, streams, tuning]
+    modules![
+        addressing,
+        casts,
+        checked,
+        constants,
+        elementwise,
+        grids,
+        integers,
+        loops,
+        masks,
+        reductions,
+        scalars,
+        scans,
+        schedules,
+        shapes,
+        streams,
+        tuning
+    ]
 }
+
+/// Modules whose kernels the GPU backend does not support yet.
+const CPU_ONLY: &[&str] = &["reductions", "scans", "shapes"];
 
 fn main() {
     let arguments = Arguments::from_args();
@@ -62,7 +85,8 @@ fn main() {
             let name = format!("{module}::{name}");
             trials.extend(columns.iter().map(|column| {
                 let test_name = name.clone();
-                column.trial(&name, move |device| run(test, device, &test_name, seed))
+                let trial = move |device| run(test, device, &test_name, seed);
+                if CPU_ONLY.contains(&module) { column.cpu_only(&name, trial) } else { column.trial(&name, trial) }
             }));
         }
     }

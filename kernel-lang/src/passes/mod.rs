@@ -13,6 +13,7 @@ pub mod slice_guarded_tiles;
 pub mod specialize;
 pub mod split_carried_indices;
 pub mod split_full_tiles;
+pub mod widen_sums;
 
 use crate::ir::rewrite::Changed;
 use crate::ir::{Function, Stage, verify};
@@ -33,6 +34,7 @@ macro_rules! pipeline {
 /// What every backend runs first: the kernel as simple as it gets, still without layouts.
 pub const SIMPLIFY: &[Pass] = pipeline![
     canonicalize,
+    widen_sums, // after canonicalize: an `add` that stands in its simplest form is found
     cse,
     licm, // after cse: an op that is computed once moves once
     dce,
