@@ -4,7 +4,7 @@ use super::Rows;
 
 const ROUNDINGS: [&str; 4] = ["rn", "rz", "rm", "rp"];
 
-pub fn rows(rows: &mut Rows) {
+pub(crate) fn rows(rows: &mut Rows) {
     for rounding in ROUNDINGS {
         for modifiers in ["", ".ftz", ".sat", ".ftz.sat"] {
             arithmetic(rows, &format!("{rounding}{modifiers}"), "f32");
@@ -70,7 +70,7 @@ fn tiny(rows: &mut Rows) {
     for modifiers in ["rn", "rn.ftz", "rz.ftz", "rm.ftz", "rp.ftz", "rn.ftz.sat"] {
         let name = |op: &str| format!("{op}.{modifiers}.f32 of tiny products");
         rows.named(&name("mul"), "b32 b32", "f32", format!("{FACTORS} mul.{modifiers}.f32 d, a, b;"));
-        rows.named(&name("fma"), "b32 b32 b32", "f32", { format!("{FACTORS} and.b32 c, c, 0x80000000; fma.{modifiers}.f32 d, a, b, c;") });
+        rows.named(&name("fma"), "b32 b32 b32", "f32", format!("{FACTORS} and.b32 c, c, 0x80000000; fma.{modifiers}.f32 d, a, b, c;"));
         if !modifiers.ends_with("sat") {
             rows.named(&name("div"), "b32 b32", "f32", format!("{FACTORS} div.{modifiers}.f32 d, b, a;"));
         }
