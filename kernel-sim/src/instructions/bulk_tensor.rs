@@ -150,7 +150,7 @@ impl Instruction for TensorLoad {
                 transaction_bytes: map.transaction_bytes(),
                 pieces: pieces(&map, &coordinates, target.offset),
                 fill: map.fill_bytes(),
-                flushes: matches!(map.element, ElementType::F32Ftz | ElementType::Tf32Ftz),
+                rounds: matches!(map.element, ElementType::Tf32 | ElementType::Tf32Ftz),
             };
             bulk::issue_load(cx, lane, parts, Source::Global, None, &mbarriers, masks.as_ref().map(|masks| masks[lane]))?;
         }
