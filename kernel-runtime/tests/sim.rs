@@ -138,7 +138,7 @@ macro_rules! ptx {
 }
 
 /// A launch of hand-written PTX that takes a tensor; the IR is not looked at.
-fn hand_written(kernel: &'static Kernel, y: &mut Tensor<u32>) -> Result<()> {
+fn hand_written<T: Element>(kernel: &'static Kernel, y: &mut Tensor<T>) -> Result<()> {
     let mut args = Args::<2>::new(kernel);
     args.pointer_mut("y", y);
     Launch::<2, 0>::new(args, []).grid(3).launch()
@@ -178,6 +178,31 @@ fn a_store_outside_its_tensor_is_a_fault() {
 }
 
 #[test]
+fn memory_of_a_dropped_tensor_is_a_fault() {
+    // Writes its tensor's address into the tensor.
+    static ADDRESS: Kernel =
+        Kernel::new("address", "", 1, PARAMS, &[variant(ptx!("sm_80", "ld.param.u64 %rd0, [y];\nst.global.u64 [%rd0], %rd0;\n"))]);
+    // Reads where the tensor's element points to.
+    static FOLLOW: Kernel = Kernel::new("follow", "", 1, PARAMS, &[variant(ptx!(
+        "sm_80",
+        "ld.param.u64 %rd0, [y];\nld.global.u64 %rd1, [%rd0];\nld.global.u64 %rd2, [%rd1];\n"
+    ))]);
+    let device = Device::sim(Target::SM_90A).unwrap();
+    let (mut x, mut y) = (device.zeros::<u64>(1).unwrap(), device.zeros::<u64>(1).unwrap());
+    hand_written(&ADDRESS, &mut x).unwrap();
+    y.view_mut().copy_from(&x.view()).unwrap();
+    hand_written(&FOLLOW, &mut y).unwrap();
+    drop(x);
+    // Whoever gets memory now gets another address.
+    let other = device.zeros::<u64>(1).unwrap();
+    match hand_written(&FOLLOW, &mut y) {
+        Err(Error::Fault(fault)) => assert!(matches!(fault.kind, FaultKind::Freed { bytes: 8, .. }), "{fault}"),
+        result => panic!("{result:?}"),
+    }
+    drop(other);
+}
+
+#[test]
 fn ptx_that_the_simulator_does_not_know_is_an_error_with_its_line() {
     static UNKNOWN: Kernel = Kernel::new("unknown", "", 1, PARAMS, &[variant(ptx!("sm_80", "frobnicate.u32 %r0, %r1;\n"))]);
     static NO_ENTRY: Kernel = Kernel::new("no_entry", "", 1, PARAMS, &[Variant { entry: "good", ..variant(ptx!("sm_80", "")) }]);
@@ -193,8 +218,8 @@ fn ptx_that_the_simulator_does_not_know_is_an_error_with_its_line() {
 fn more_shared_memory_than_there_is_is_refused() {
     static GREEDY: Kernel = Kernel::new("greedy", "", 1, PARAMS, &[Variant { shared_bytes: 200 << 10, ..variant(ptx!("sm_80", "")) }]);
     let [a100, h200] = simulated();
-    hand_written(&GREEDY, &mut h200.zeros(8).unwrap()).unwrap();
-    match hand_written(&GREEDY, &mut a100.zeros(8).unwrap()) {
+    hand_written(&GREEDY, &mut h200.zeros::<u32>(8).unwrap()).unwrap();
+    match hand_written(&GREEDY, &mut a100.zeros::<u32>(8).unwrap()) {
         Err(Error::SharedMemory { requested, limit, .. }) => assert!(requested == 200 << 10 && limit < requested),
         other => panic!("{other:?}"),
     }

@@ -91,7 +91,7 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, report) in self.kernels.iter().enumerate() {
             let gap = if i > 0 { "\n" } else { "" };
-            writeln!(f, "{gap}{} on {} ({}), {}", report.kernel, self.device, self.device.name(), times(report.launches))?;
+            writeln!(f, "{gap}{} on {}, {}", report.kernel, self.device.name(), times(report.launches))?;
             write!(f, "{report}")?;
         }
         Ok(())

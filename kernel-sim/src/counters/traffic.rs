@@ -133,7 +133,8 @@ impl SharedTraffic {
         }
     }
 
-    /// Counts a matrix of `ldmatrix` or `stmatrix`, or any other set of addresses that is served together.
+    /// Counts a matrix of `ldmatrix` or `stmatrix`, or any other set of addresses that is served together; the request is counted by
+    /// whoever calls it.
     pub(crate) fn record_together(&mut self, is_store: bool, addresses: &[u64], bytes: u32) {
         let asked = addresses.len() as u64 * u64::from(bytes);
         match is_store {

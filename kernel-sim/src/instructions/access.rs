@@ -12,6 +12,7 @@ use crate::ptx::{Operand, Space, Type};
 /// `ld`
 struct Load {
     access: Access,
+    semantics: Semantics,
     address: Address,
     /// The type of an element.
     ty: Type,
@@ -22,6 +23,7 @@ struct Load {
 /// `st`
 struct Store {
     access: Access,
+    semantics: Semantics,
     address: Address,
     ty: Type,
     sources: Vec<Value>,
@@ -52,7 +54,7 @@ pub(crate) fn decode_load(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, U
     let address = form.address(space)?;
     let policy = hints.policy(form)?;
     let access = access("load", address.space, count, ty, semantics);
-    Ok(Box::new(Load { access, address, ty, destinations, policy }))
+    Ok(Box::new(Load { access, semantics, address, ty, destinations, policy }))
 }
 
 /// Decodes `ldu`: a load of global memory that is the same in all threads, which is advice and no promise.
@@ -65,7 +67,7 @@ pub(crate) fn decode_uniform_load(form: &mut Form<'_>) -> Result<Box<dyn Instruc
     let destinations = destinations(form, count, ty)?;
     let address = form.address(space)?;
     let access = access("load", address.space, count, ty, Semantics::Weak);
-    Ok(Box::new(Load { access, address, ty, destinations, policy: None }))
+    Ok(Box::new(Load { access, semantics: Semantics::Weak, address, ty, destinations, policy: None }))
 }
 
 /// Decodes `st`.
@@ -86,7 +88,7 @@ pub(crate) fn decode_store(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, 
     let sources = sources(form, count, ty)?;
     let policy = hints.policy(form)?;
     let access = access("store", address.space, count, ty, semantics);
-    Ok(Box::new(Store { access, address, ty, sources, policy }))
+    Ok(Box::new(Store { access, semantics, address, ty, sources, policy }))
 }
 
 fn access(name: &'static str, space: Space, count: usize, ty: Type, semantics: Semantics) -> Access {
@@ -184,6 +186,7 @@ impl Instruction for Load {
         let addresses = cx.addresses(self.address)?;
         read_policy(cx, self.policy)?;
         let loaded = cx.load(self.access, &addresses)?;
+        ordering::observe(cx, self.semantics, self.access.space, &addresses);
         let bits = self.ty.bits();
         for (element, destination) in self.destinations.iter().enumerate() {
             let shift = element as u32 * bits;
@@ -225,6 +228,7 @@ impl Instruction for Store {
             }
         }
         cx.store(self.access, &addresses, &values)?;
+        ordering::publish(cx, self.semantics, self.access.space, &addresses);
         Ok(Progress::Done)
     }
 
@@ -296,9 +300,15 @@ mod tests {
     #[test]
     fn vectors_and_wide_values_keep_their_order() {
         let mut harness = harness();
-        ["%a", "%b", "%c", "%d"].map(|name| harness.declare(name, Type::B32));
-        ["%h0", "%h1"].map(|name| harness.declare(name, Type::B16));
-        ["%x", "%y"].map(|name| harness.declare(name, Type::B64));
+        for name in ["%a", "%b", "%c", "%d"] {
+            harness.declare(name, Type::B32);
+        }
+        for name in ["%h0", "%h1"] {
+            harness.declare(name, Type::B16);
+        }
+        for name in ["%x", "%y"] {
+            harness.declare(name, Type::B64);
+        }
         harness.declare("%q", Type::B128);
         run(&mut harness, "ld.global.b128 %q, [%g];");
         run(&mut harness, "st.shared.b128 [%s], %q;");
@@ -330,7 +340,9 @@ mod tests {
     #[test]
     fn faults_name_the_lane_and_the_address() {
         let mut harness = harness();
-        ["%a", "%b", "%c", "%d"].map(|name| harness.declare(name, Type::B32));
+        for name in ["%a", "%b", "%c", "%d"] {
+            harness.declare(name, Type::B32);
+        }
         let misaligned = harness.run("ld.global.v4.b32 {%a, %b, %c, %d}, [%g+4];");
         assert!(matches!(misaligned, Err(Failure::Trap(0, FaultKind::Misaligned { alignment: 16, .. }))), "{misaligned:?}");
         let outside = harness.run("ld.global.v4.b32 {%a, %b, %c, %d}, [%g+16];");

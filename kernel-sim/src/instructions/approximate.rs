@@ -115,14 +115,17 @@ fn function(form: &mut Form<'_>, ty: Type, flushes: bool, compute: fn(f64) -> f6
     }
 }
 
+/// The NaN of the `.ftz` forms of `.f64`.
+const COARSE_NAN: u64 = 0x7fff_ffff_0000_0000;
+
 /// The `.ftz` forms of `.f64`: upper half in, upper half out, and no subnormals.
 fn coarse(form: &mut Form<'_>, compute: fn(f64) -> f64) -> Decoded {
     let destination = form.destination(Type::F64)?;
     let sources = sources(form, [Type::F64])?;
     lanewise(Class::Special, destination, sources, move |[a]| {
         let a = F64::flush(approximate::upper_half(a));
-        let result = F64::round(compute(F64::value(a)), Rounding::NearestEven, &[a]);
-        F64::flush(approximate::upper_half(result))
+        let result = compute(F64::value(a));
+        if result.is_nan() { COARSE_NAN } else { F64::flush(approximate::upper_half(result.to_bits())) }
     })
 }
 
@@ -231,6 +234,7 @@ mod tests {
         let third = run("rcp.approx.ftz.f64 %d0, %d1;", 3f64.to_bits(), 0);
         assert_eq!(third, (1.0 / 3f64).to_bits() & !0xffff_ffff);
         assert_eq!(run("rcp.approx.ftz.f64 %d0, %d1;", 0x8000_0000_ffff_ffff, 0), f64::NEG_INFINITY.to_bits());
+        assert_eq!(run("rsqrt.approx.ftz.f64 %d0, %d1;", (-1f64).to_bits(), 0), 0x7fff_ffff_0000_0000);
         assert_eq!(run("rcp.approx.ftz.f64 %d0, %d1;", f64::MAX.to_bits(), 0), 0);
     }
 

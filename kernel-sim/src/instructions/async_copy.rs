@@ -164,6 +164,7 @@ impl Instruction for Copy {
         let values = load(cx, &sources, &sizes)?;
         let line = cx.line;
         cx.cluster.counters.at(line).shared.record_store(cx.lanes, &targets, self.bytes);
+        cx.cluster.counters.asynchronous(line, u64::from(cx.lanes.count() * self.bytes));
         for lane in cx.lanes {
             store(cx, lane, targets[lane], self.bytes, values[lane]).map_err(|kind| Trap::new(lane, kind))?;
         }
@@ -193,7 +194,7 @@ impl Copy {
 }
 
 fn check_alignment(lanes: Lanes, space: Space, addresses: &Row, alignment: u32) -> Result<(), Trap> {
-    match lanes.into_iter().find(|&lane| addresses[lane] % u64::from(alignment) != 0) {
+    match lanes.into_iter().find(|&lane| !addresses[lane].is_multiple_of(u64::from(alignment))) {
         Some(lane) => Err(Trap::new(lane, FaultKind::Misaligned { space, address: addresses[lane], alignment })),
         None => Ok(()),
     }
@@ -365,7 +366,9 @@ mod tests {
         harness.define("%dst", Type::U32, |lane| 16 * lane as u64);
         harness.define("%size", Type::U32, |lane| lane as u64 % 17);
         harness.define("%ignore", Type::Pred, |lane| lane as u64 % 2);
-        ["%a", "%b", "%c", "%d"].map(|name| harness.declare(name, Type::U32));
+        for name in ["%a", "%b", "%c", "%d"] {
+            harness.declare(name, Type::U32);
+        }
         run(&mut harness, "st.shared.v4.u32 [%dst], {-1, -1, -1, -1};");
         harness
     }

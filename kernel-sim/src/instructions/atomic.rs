@@ -14,6 +14,7 @@ use crate::ptx::{Space, Type};
 /// `atom`, and `red` without destinations.
 struct Atomic {
     access: Access,
+    semantics: Semantics,
     address: Address,
     operation: Reduction,
     ty: Type,
@@ -61,17 +62,17 @@ pub(crate) fn decode_atomic(form: &mut Form<'_>) -> Result<Box<dyn Instruction>,
         ("release", Semantics::Release),
         ("acq_rel", Semantics::AcquireRelease),
     ];
-    ordering::take_atomic(form, &choices);
-    decode(form, true)
+    let semantics = ordering::take_atomic(form, &choices);
+    decode(form, semantics, true)
 }
 
 /// Decodes `red`: an `atom` that gives nothing back, and so can not acquire.
 pub(crate) fn decode_reduction(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
-    ordering::take_atomic(form, &[("relaxed", Semantics::Relaxed), ("release", Semantics::Release)]);
-    decode(form, false)
+    let semantics = ordering::take_atomic(form, &[("relaxed", Semantics::Relaxed), ("release", Semantics::Release)]);
+    decode(form, semantics, false)
 }
 
-fn decode(form: &mut Form<'_>, has_result: bool) -> Result<Box<dyn Instruction>, Unsupported> {
+fn decode(form: &mut Form<'_>, semantics: Semantics, has_result: bool) -> Result<Box<dyn Instruction>, Unsupported> {
     let opcode = form.opcode();
     let space = form.space();
     if !matches!(space, Space::Global | Space::Shared | Space::SharedCluster | Space::Generic) {
@@ -102,7 +103,7 @@ fn decode(form: &mut Form<'_>, has_result: bool) -> Result<Box<dyn Instruction>,
     let replacement = if operation == Reduction::CompareAndSwap { Some(form.source(ty)?) } else { None };
     let policy = hints.policy(form)?;
     let access = Access { strong: true, ..Access::plain("atomic", address.space, elements as u32 * ty.bytes()) };
-    Ok(Box::new(Atomic { access, address, operation, ty, destinations, operands, replacement, policy }))
+    Ok(Box::new(Atomic { access, semantics, address, operation, ty, destinations, operands, replacement, policy }))
 }
 
 /// Which types an operation has. A vector is for `.add` of `.f32`, and for `.add`, `.min` and `.max` of halves.
@@ -144,6 +145,8 @@ impl Instruction for Atomic {
             })
         };
         let old = cx.update(self.access, &addresses, &update)?;
+        ordering::publish(cx, self.semantics, self.access.space, &addresses);
+        ordering::observe(cx, self.semantics, self.access.space, &addresses);
         for (element, &destination) in self.destinations.iter().enumerate() {
             let part: WideRow = old.map(|old| old >> (element as u32 * bits) & mask);
             cx.write(destination, &part.map(|bits| bits as u64));

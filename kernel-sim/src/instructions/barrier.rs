@@ -230,10 +230,14 @@ impl Instruction for ClusterArrive {
     fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
         let live = live_threads(cx);
         let mut stamp = None;
-        if self.is_release {
-            let warp = cx.cluster.clocks.warp(cx.rank, cx.warp.index);
-            for lane in cx.lanes {
-                let own = cx.cluster.clocks.release(warp, lane);
+        let warp = cx.cluster.clocks.warp(cx.rank, cx.warp.index);
+        for lane in cx.lanes {
+            // A relaxed arrival after a fence, such as `fence.mbarrier_init`, releases what was fenced.
+            let own = match self.is_release {
+                true => Some(cx.cluster.clocks.release(warp, lane)),
+                false => cx.warp.fences.fenced(lane).cloned(),
+            };
+            if let Some(own) = own {
                 stamp.get_or_insert_with(|| own.clone()).join(&own);
             }
         }
@@ -338,6 +342,37 @@ mod tests {
             let load = harness.run("ld.shared.u32 %word, [%address];");
             let is_race = matches!(load, Err(Failure::Trap(0, FaultKind::SharedRace { .. })));
             assert_eq!((load.is_ok(), is_race), (is_ordered, !is_ordered), "{load:?}");
+        }
+    }
+
+    #[test]
+    fn a_flag_orders_if_it_is_released_and_acquired() {
+        let writes =
+            ["st.release.cta.shared.u32 [256], 1;", "st.relaxed.cta.shared.u32 [256], 1;", "atom.acq_rel.cta.shared.add.u32 _, [256], 1;"];
+        let reads = ["ld.acquire.cta.shared.u32 %word, [256];", "ld.volatile.shared.u32 %word, [256];"];
+        for (write, fences_before) in writes.into_iter().zip([false, false, false]).chain([(writes[1], true)]) {
+            for (read, fences_after) in reads.into_iter().zip([false, false]).chain([(reads[1], true)]) {
+                let mut harness = harness();
+                let mut tickets = [[0; 32]; 2];
+                harness.define("%address", Type::U32, |lane| 4 * lane as u64);
+                harness.declare("%word", Type::U32);
+                harness.lanes = Lanes::of(0);
+                as_warp(&mut harness, 0, &mut tickets, "st.relaxed.cta.shared.u32 [256], 0;");
+                as_warp(&mut harness, 0, &mut tickets, "st.shared.u32 [%address], 1;");
+                if fences_before {
+                    as_warp(&mut harness, 0, &mut tickets, "fence.acq_rel.cta;");
+                }
+                as_warp(&mut harness, 0, &mut tickets, write);
+                // The fences of a warp are its own.
+                harness.warp.fences = crate::instructions::Fences::default();
+                as_warp(&mut harness, 1, &mut tickets, read);
+                if fences_after {
+                    as_warp(&mut harness, 1, &mut tickets, "membar.cta;");
+                }
+                let is_ordered = (fences_before || write != writes[1]) && (fences_after || read == reads[0]);
+                let load = harness.run("ld.shared.u32 %word, [%address];");
+                assert_eq!(load.is_ok(), is_ordered, "{write} {read} {fences_before} {fences_after} {load:?}");
+            }
         }
     }
 

@@ -66,8 +66,10 @@ pub(super) fn brev(form: &mut Form<'_>) -> Decoded {
 /// `bfe`: a bit field, extended with its sign if the type has one.
 pub(super) fn bfe(form: &mut Form<'_>) -> Decoded {
     let ty = type_of(form, &WORDS)?;
+    // The ISA allows 0 to 255 for both. Of more, hardware takes the low byte in 32 bits, and takes it as large in 64.
+    let byte = move |value: u64| (if ty.bits() == 32 { value & 0xff } else { value.min(0xff) }) as u32;
     ternary(form, Class::Integer, [ty, ty, Type::U32, Type::U32], move |a, start, length| {
-        let (start, length) = ((start & 0xff) as u32, (length & 0xff) as u32);
+        let (start, length) = (byte(start), byte(length));
         if length == 0 {
             return 0;
         }
@@ -211,7 +213,8 @@ mod tests {
 
     /// The definition of `bfe` in the ISA, bit by bit.
     fn bfe_by_bits(a: u64, start: u64, length: u64, ty: Type) -> u64 {
-        let (start, length, top) = (start & 0xff, length & 0xff, u64::from(ty.bits()) - 1);
+        let byte = |value: u64| if ty.bits() == 32 { value & 0xff } else { value.min(0xff) };
+        let (start, length, top) = (byte(start), byte(length), u64::from(ty.bits()) - 1);
         let bit = |place: u64| a >> place & 1;
         let sign = if !ty.is_signed() || length == 0 { 0 } else { bit((start + length - 1).min(top)) };
         (0..=top).fold(0, |bits, place| bits | (if place < length && start + place <= top { bit(start + place) } else { sign }) << place)

@@ -182,7 +182,7 @@ fn between<To: Float, From: Float>(destination: Option<Register>, source: Value,
         let a = if modifiers.flushes && From::BITS == 32 { From::flush(a) } else { a };
         let value = if modifiers.is_whole { to_whole(From::value(a), modifiers.rounding) } else { From::value(a) };
         let result = match value.is_nan() {
-            true => nan::<To, From>(a),
+            true => nan::<To, From>(a, modifiers.flushes),
             false => round::<To>(value, modifiers.rounding),
         };
         let result = if modifiers.flushes && To::BITS == 32 { To::flush(result) } else { result };
@@ -194,22 +194,18 @@ fn round<To: Float>(value: f64, rounding: Rounding) -> u64 {
     To::round(value, rounding, &[])
 }
 
-/// What a NaN becomes: the one NaN of the narrower types, except that `.bf16` keeps its bits in `.f32`; an `.f64` keeps what there is of the payload, made quiet.
-fn nan<To: Float, From: Float>(a: u64) -> u64 {
-    if To::BITS == 32 && From::FORMAT == Format::BF16 {
-        // Hardware only shifts.
-        return a << 16;
+/// What a NaN becomes. Most conversions give the one NaN of the result's format; those between `.f64` and others keep its sign and the
+/// upper bits of its payload, made quiet. `.bf16` to `.f32` only shifts. `.ftz` makes the NaN that of `.f32` before anything else.
+fn nan<To: Float, From: Float>(a: u64, flushes: bool) -> u64 {
+    if From::BITS == 64 || To::BITS == 64 {
+        let a = if flushes && From::BITS == 32 { From::nan(&[a]) } else { a };
+        let (from, to) = (From::FORMAT.fraction_bits(), To::FORMAT.fraction_bits());
+        let fraction = a & mask(from);
+        let fraction = if to > from { fraction << (to - from) } else { fraction >> (from - to) };
+        let sign = if a & From::SIGN != 0 { To::SIGN } else { 0 };
+        return sign | To::FORMAT.infinity() | 1 << (to - 1) | fraction;
     }
-    if To::BITS < 64 {
-        return To::nan(&[a]);
-    }
-    if From::BITS == 64 {
-        return To::nan(&[a]);
-    }
-    let sign = if a & From::SIGN != 0 { To::SIGN } else { 0 };
-    let fraction = a & (From::FORMAT.infinity() ^ (From::SIGN - 1));
-    let places = From::BITS - 1 - (From::FORMAT.infinity().count_ones());
-    sign | To::FORMAT.infinity() | 1 << 51 | fraction << (52 - places)
+    if To::BITS == 32 && From::FORMAT == Format::BF16 && !flushes { a << 16 } else { To::nan(&[a]) }
 }
 
 fn low<T: Float>(bits: u64) -> u64 {
@@ -287,6 +283,10 @@ mod tests {
         assert_eq!(run("cvt.rz.f16.f32 %h0, %r1;", single(65520.0)), 0x7bff);
         assert_eq!(run("cvt.rn.bf16.f32 %h0, %r1;", 0x3f80_8000), 0x3f80);
         assert_eq!(run("cvt.rn.bf16.f32 %h0, %r1;", single(f32::NAN)), 0x7fff);
+        assert_eq!(run("cvt.rn.f32.f64 %r0, %d1;", 0x7ff0_65c1_57c4_e5d9), 0x7fc3_2e0a);
+        assert_eq!(run("cvt.f64.f32 %d0, %r1;", 0xff80_0001), 0xfff8_0000_2000_0000);
+        assert_eq!(run("cvt.ftz.f64.f32 %d0, %r1;", 0xff80_0001), 0x7fff_ffff_e000_0000);
+        assert_eq!(run("cvt.ftz.f32.bf16 %r0, %h1;", 0xffa0), 0x7fff_ffff);
         assert_eq!(run("cvt.rn.f16.f64 %h0, %d1;", (1.0 + 2f64.powi(-11) + 2f64.powi(-50)).to_bits()), 0x3c01, "rounded once");
         assert_eq!(run("cvt.rni.f32.f32 %r0, %r1;", single(-0.4)), single(-0.0));
         assert_eq!(run("cvt.rmi.f64.f64 %d0, %d1;", (-0.4f64).to_bits()), (-1.0f64).to_bits());

@@ -3,7 +3,7 @@
 use crate::counters::Class;
 use crate::instructions::lanewise::{Decoded, lanewise, mask, number, sources, type_of};
 use crate::instructions::{Form, Unsupported};
-use crate::numerics::float::{Bf16, F16, F32, Float, NAN_F32, pack_f64};
+use crate::numerics::float::{Bf16, F16, F32, Float, pack_f64};
 use crate::numerics::integer_float::range;
 use crate::numerics::small_float::{Format, Rounding, e4m3_to_f16, e5m2_to_f16};
 use crate::ptx::Type;
@@ -31,6 +31,9 @@ impl Narrow {
     }
 }
 
+/// The NaN that `cvt.rn.tf32.f32` gives.
+const NAN_TF32: u64 = 0x7fff_e000;
+
 /// Is this conversion decoded here?
 pub(super) fn is_packed(to: Type, from: Type) -> bool {
     matches!(to, Type::F16x2 | Type::Bf16x2 | Type::Tf32 | Type::E4m3x2 | Type::E5m2x2) || matches!(from, Type::E4m3x2 | Type::E5m2x2)
@@ -56,11 +59,11 @@ pub(super) fn cvt(form: &mut Form<'_>, to: Type, from: Type) -> Decoded {
             let half = to.bits() / 2;
             lanewise(Class::Float, destination, sources, move |[a, b]| narrow.apply(F32::value(a)) << half | narrow.apply(F32::value(b)))
         }
-        (Type::Tf32, Type::F32) if form.has(&["rna"]) && !form.has(&["satfinite"]) => {
-            form.flag("rna");
+        (Type::Tf32, Type::F32) if form.flag("rna") => {
+            let finite = form.flag("satfinite");
             let destination = form.destination(to)?;
             let sources = sources(form, [from])?;
-            lanewise(Class::Float, destination, sources, |[a]| to_tf32(a))
+            lanewise(Class::Float, destination, sources, move |[a]| if finite { finite_tf32(a) } else { to_tf32(a) })
         }
         (Type::Tf32, Type::F32) => one(form, to),
         _ => Err(form.error(format!("`cvt` has no types `{to}{from}`"))),
@@ -71,6 +74,12 @@ pub(super) fn cvt(form: &mut Form<'_>, to: Type, from: Type) -> Decoded {
 fn to_tf32(a: u64) -> u64 {
     let is_finite = a & 0x7fff_ffff < 0x7f80_0000;
     (if is_finite { a + 0x1000 } else { a }) & 0xffff_e000
+}
+
+/// `cvt.rna.satfinite.tf32.f32`: an infinity is one place above the highest number, and hardware steps NaNs down too.
+fn finite_tf32(a: u64) -> u64 {
+    let rounded = to_tf32(a);
+    if rounded & 0x7fff_ffff >= 0x7f80_0000 { rounded - 0x2000 } else { rounded }
 }
 
 /// `cvt{.relu}{.satfinite}` of one `.f32` to `.f16`, `.bf16` or `.tf32`.
@@ -86,22 +95,21 @@ fn take(form: &mut Form<'_>, to: Type) -> Result<Narrow, Unsupported> {
     let (format, nan) = match to {
         Type::F16 | Type::F16x2 => (Format::F16, F16::nan(&[])),
         Type::Bf16 | Type::Bf16x2 => (Format::BF16, Bf16::nan(&[])),
-        Type::Tf32 => (Format::TF32, NAN_F32),
+        Type::Tf32 => (Format::TF32, NAN_TF32),
         Type::E4m3x2 => (Format::E4M3, 0x7f),
         _ => (Format::E5M2, 0x7f),
     };
     let known: &[(&str, Rounding)] = match to {
-        Type::Tf32 => &[("rna", Rounding::NearestAway), ("rn", Rounding::NearestEven), ("rz", Rounding::Zero)],
+        Type::Tf32 => &[("rn", Rounding::NearestEven), ("rz", Rounding::Zero)],
         Type::E4m3x2 | Type::E5m2x2 => &[("rn", Rounding::NearestEven)],
         _ => &[("rn", Rounding::NearestEven), ("rz", Rounding::Zero)],
     };
     let rounding = form.one_of(known).ok_or_else(|| form.error(format!("`cvt` to `{to}` needs a rounding, such as `.{}`", known[0].0)))?;
-    let has_finite = to != Type::Tf32 || rounding == Rounding::NearestAway;
-    let finite = has_finite && form.flag("satfinite");
+    let finite = to != Type::Tf32 && form.flag("satfinite");
     if !finite && matches!(to, Type::E4m3x2 | Type::E5m2x2) {
         return Err(form.error(format!("`cvt` to `{to}` is written with `.satfinite`")));
     }
-    let relu = rounding != Rounding::NearestAway && form.flag("relu");
+    let relu = form.flag("relu");
     Ok(Narrow { format, nan, rounding, relu, finite })
 }
 
@@ -191,6 +199,8 @@ mod tests {
         assert_eq!(run("cvt.rn.tf32.f32 %r0, %r1;", &[0x3f80_1000]), 0x3f80_0000);
         assert_eq!(run("cvt.rna.tf32.f32 %r0, %r1;", &[0xff80_0000]), 0xff80_0000);
         assert_eq!(run("cvt.rna.satfinite.tf32.f32 %r0, %r1;", &[0x7f80_0000]), 0x7f7f_e000);
+        assert_eq!(run("cvt.rna.satfinite.tf32.f32 %r0, %r1;", &[0x7f8c_1ec1]), 0x7f8b_e000);
+        assert_eq!(run("cvt.rz.tf32.f32 %r0, %r1;", &[0xffc0_0000]), 0x7fff_e000);
         assert_eq!(run("cvt.rn.relu.f16.f32 %h0, %r1;", &[single(-1.0)]), 0);
         assert_eq!(run("cvt.rn.satfinite.bf16.f32 %h0, %r1;", &[0x7f80_0000]), 0x7f7f);
         assert_eq!(run("cvt.rz.satfinite.f16.f32 %h0, %r1;", &[0x7f80_0000]), 0x7bff);

@@ -1,6 +1,7 @@
 //! Arithmetic with the carry flag: PTX ISA, 9.7.2, "Extended-Precision Integer Arithmetic Instructions".
 //!
-//! The flag belongs to the thread, and only these instructions touch it. After a subtraction it says "borrow".
+//! The flag belongs to the thread, and only these instructions touch it. A subtraction is the sum of `a`, the inverted `b` and the flag,
+//! so after it the flag says "no borrow"; that can be seen where sums and differences follow each other.
 
 use crate::instructions::integer::{Part, product};
 use crate::instructions::lanewise::{Carry, Decoded, carrying, mask, type_of};
@@ -24,10 +25,7 @@ pub(super) fn addc(form: &mut Form<'_>) -> Decoded {
 /// `sub.cc`
 pub(super) fn sub(form: &mut Form<'_>, reads: bool, writes: bool) -> Decoded {
     let ty = type_of(form, &WORDS)?;
-    carrying(form, ty, Carry { reads, writes }, move |[a, b], borrow| {
-        let difference = i128::from(a) - i128::from(b) - i128::from(borrow);
-        (difference as u64 & mask(ty.bits()), difference < 0)
-    })
+    carrying(form, ty, Carry { reads, writes }, move |[a, b], carry| sum(a, b ^ mask(ty.bits()), carry || !reads, ty))
 }
 
 /// `subc{.cc}`
@@ -127,7 +125,17 @@ mod tests {
         harness.lanes = Lanes::ALL;
         harness.run("addc.u64 %d0, 0, 0;").unwrap();
         let carries: Vec<u64> = harness.value("%d0")[..8].to_vec();
-        assert_eq!(carries, [0, 0, 0, 0, 1, 0, 1, 0]);
+        assert_eq!(carries, [1, 1, 1, 1, 1, 0, 1, 0], "a difference without a borrow sets it");
+    }
+
+    #[test]
+    fn a_difference_after_a_sum_takes_its_carry_for_no_borrow() {
+        let mut harness = with_registers();
+        harness.run("add.cc.u32 %r0, 1, 1;").unwrap();
+        harness.run("subc.cc.u32 %r0, 5, 3;").unwrap();
+        assert_eq!(harness.value("%r0")[0], 1);
+        harness.run("addc.u32 %r0, 0, 0;").unwrap();
+        assert_eq!(harness.value("%r0")[0], 1);
     }
 
     #[test]

@@ -12,9 +12,10 @@ struct Fence {
 }
 
 enum Kind {
-    /// Between accesses of the generic proxy. What a thread did itself it always sees in order, and others learn of it by a barrier or
-    /// by a pair of a release and an acquire, so a fence alone orders nothing for the race detector.
+    /// Between accesses of the generic proxy.
     Memory,
+    /// Towards a proxy without a race detector.
+    Nothing,
     /// Towards the async proxy, for shared memory.
     Async,
     /// For a tensor map that was changed in memory.
@@ -63,7 +64,7 @@ fn take_restriction(form: &mut Form<'_>, semantics: Option<&str>) -> Result<(), 
 fn decode_proxy(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
     let proxy = form.next_modifier().unwrap_or("");
     let kind = match proxy {
-        "alias" => Kind::Memory,
+        "alias" => Kind::Nothing,
         "async" => {
             let is_global = form.flag("global");
             let is_shared = form.flag("shared::cta") || form.flag("shared::cluster");
@@ -71,7 +72,7 @@ fn decode_proxy(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported
                 return Err(form.error("one space at most may be named"));
             }
             // Global memory has no race detector, so there is nothing to order.
-            if is_global { Kind::Memory } else { Kind::Async }
+            if is_global { Kind::Nothing } else { Kind::Async }
         }
         "async::generic" => {
             let semantics = form.modifier_where(|modifier| matches!(modifier, "acquire" | "release"));
@@ -105,7 +106,8 @@ fn decode_proxy(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported
 impl Instruction for Fence {
     fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
         match self.kind {
-            Kind::Memory | Kind::TensorMap(None) => {}
+            Kind::Nothing | Kind::TensorMap(None) => {}
+            Kind::Memory => ordering::fence(cx),
             Kind::TensorMap(Some(address)) => drop(cx.addresses(address)?),
             Kind::Async => {
                 let warp = cx.cluster.clocks.warp(cx.rank, cx.warp.index);

@@ -33,12 +33,12 @@ operations! {
     Sub(a, b; rounding) = T::add(a, if T::is_nan(b) { b } else { b ^ T::SIGN }, rounding);
     Mul(a, b; rounding) = T::mul(a, b, rounding);
     Fma(a, b, c; rounding) = T::fma(a, b, c, rounding);
-    FmaOutOfBounds(a, b, c; rounding) = if is_out_of_bounds::<T>(a) || is_out_of_bounds::<T>(b) { 0 } else { T::fma(a, b, c, rounding) };
+    FmaOutOfBounds(a, b, c; rounding) = if is_out_of_bounds(a) || is_out_of_bounds(b) { 0 } else { T::fma(a, b, c, rounding) };
     Div(a, b; rounding) = T::div(a, b, rounding);
     Reciprocal(a; rounding) = T::div(T::ONE, a, rounding);
     Sqrt(a; rounding) = T::sqrt(a, rounding);
-    Abs(a; _) = one_nan::<T>(a & !T::SIGN);
-    Neg(a; _) = one_nan::<T>(a ^ T::SIGN);
+    Abs(a; _) = change_sign::<T>(a, a & !T::SIGN);
+    Neg(a; _) = change_sign::<T>(a, a ^ T::SIGN);
     Min(a, b; _) = extremum::<T>(a, b, Extremum::Min, false);
     Max(a, b; _) = extremum::<T>(a, b, Extremum::Max, false);
     MinNan(a, b; _) = extremum::<T>(a, b, Extremum::Min, true);
@@ -49,14 +49,14 @@ operations! {
     MaxAbsNan(a, b; _) = with_signs::<T>(a, b, Extremum::Max, true);
 }
 
-/// Hardware changes signs by adding -0 to the operand, and a sum has no other NaN than that of every sum.
-fn one_nan<T: Float>(bits: u64) -> u64 {
-    if T::is_nan(bits) { T::nan(&[bits]) } else { bits }
+/// Hardware changes signs while it adds -0 to the operand: of a NaN comes what any sum makes of it.
+fn change_sign<T: Float>(a: u64, changed: u64) -> u64 {
+    if T::is_nan(a) { T::nan(&[a]) } else { changed }
 }
 
-/// Is it the NaN with which a tensor copy fills what lies outside of a tensor? The ISA does not say its bits.
-fn is_out_of_bounds<T: Float>(bits: u64) -> bool {
-    bits == T::SIGN - 1
+/// Is it the NaN with which a tensor copy fills what lies outside of a tensor? The ISA does not say its bits; hardware takes these.
+fn is_out_of_bounds(bits: u64) -> bool {
+    bits == 0xfff7
 }
 
 /// `.xorsign.abs`: compares magnitudes, and gives the product's sign.
@@ -343,7 +343,9 @@ mod tests {
         assert_eq!(run("sub.bf16x2 %r0, %r1, %r2;", &[0x3f80_4000, 0x3f80_3f80]), 0x0000_3f80);
         assert_eq!(run("fma.rn.relu.f16x2 %r0, %r1, %r2, %r3;", &[0xbc00_4000, 0x4000_3c00, 0]), 0x0000_4000);
         assert_eq!(run("fma.rn.sat.f16 %h0, %h1, %h2, %h3;", &[0x4000, 0x4000, 0]), 0x3c00);
-        assert_eq!(run("fma.rn.oob.bf16 %h0, %h1, %h2, %h3;", &[0x7fff, 0x3f80, 0x3f80]), 0);
+        assert_eq!(run("fma.rn.oob.bf16 %h0, %h1, %h2, %h3;", &[0xfff7, 0x3f80, 0x3f80]), 0);
+        assert_eq!(run("fma.rn.oob.bf16 %h0, %h1, %h2, %h3;", &[0x7fff, 0x3f80, 0x3f80]), 0x7fff, "another NaN");
+        assert_eq!(run("neg.f64 %d0, %d1;", &[0x7ff0_0000_0000_0001]), 0x7ff8_0000_0000_0001);
         assert_eq!(run("add.ftz.f16 %h0, %h1, %h2;", &[0x03ff, 0]), 0);
     }
 

@@ -186,7 +186,7 @@ impl<'a> Form<'a> {
         Type::parse(self.modifiers.remove(place))
     }
 
-    /// Takes the state space; without one the address is generic.
+    /// Takes the state space, the first of several; without one the address is generic.
     pub(crate) fn space(&mut self) -> Space {
         const SPACES: [(&str, Space); 9] = [
             ("global", Space::Global),
@@ -199,7 +199,8 @@ impl<'a> Form<'a> {
             ("param::func", Space::Param),
             ("const", Space::Const),
         ];
-        self.one_of(&SPACES).unwrap_or(Space::Generic)
+        let known = |modifier: &str| SPACES.iter().find(|(name, _)| *name == modifier).map(|&(_, space)| space);
+        self.modifier_where(|modifier| known(modifier).is_some()).and_then(known).unwrap_or(Space::Generic)
     }
 
     /// How many operands are left.

@@ -255,8 +255,8 @@ mod tests {
     #[test]
     fn products() {
         let (a, b) = (0xfedc_ba98_7654_3210u64, 0x8000_0000_0000_0003u64);
-        assert_eq!(run("mul.hi.u64 %d0, %d1, %d2;", [a, b, 0]), (u128::from(a) * u128::from(b) >> 64) as u64);
-        assert_eq!(run("mul.hi.s64 %d0, %d1, %d2;", [a, b, 0]), (i128::from(a as i64) * i128::from(b as i64) >> 64) as u64);
+        assert_eq!(run("mul.hi.u64 %d0, %d1, %d2;", [a, b, 0]), ((u128::from(a) * u128::from(b)) >> 64) as u64);
+        assert_eq!(run("mul.hi.s64 %d0, %d1, %d2;", [a, b, 0]), ((i128::from(a as i64) * i128::from(b as i64)) >> 64) as u64);
         assert_eq!(run("mul.lo.s64 %d0, %d1, %d2;", [a, b, 0]), a.wrapping_mul(b));
         assert_eq!(run("mul.wide.s32 %d0, %r1, %r2;", [0xffff_ffff, 2, 0]), (-2i64) as u64);
         assert_eq!(run("mul.wide.u32 %d0, %r1, %r2;", [0xffff_ffff, 2, 0]), 0x1_ffff_fffe);

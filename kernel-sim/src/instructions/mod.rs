@@ -49,6 +49,7 @@ pub(crate) use wgmma::{Matrices, Warpgroups};
 pub(crate) use async_copy::Copies;
 pub(crate) use barrier_state::{Barriers, ClusterBarrier, exited};
 pub(crate) use form::{Address, Form, Register, Special, Unsupported, Value};
+pub(crate) use ordering::{Fences, Published};
 
 use crate::counters::Class;
 use crate::fault::{FaultKind, Trap};
@@ -168,6 +169,7 @@ const TABLE: &[(&str, Decode)] = &[
     ("cp", bulk::decode_copy),
     // Lanes of a warp.
     ("mma", matrix::decode_mma),
+    ("wmma", matrix::decode_wmma),
     ("ldmatrix", matrix::decode_ldmatrix),
     ("stmatrix", matrix::decode_stmatrix),
     ("movmatrix", matrix::decode_movmatrix),

@@ -442,7 +442,7 @@ mod tests {
         let ctas = (0..2).map(|x| Cta::new([x, 0, 0], 32, &harness.grid)).collect();
         harness.cluster = Cluster::new([0; 3], ctas, [32, 1, 1]);
         let mut cx = cx(&mut harness);
-        let of_rank = |rank: u64| row(|lane| (rank + 1) << RANK_SHIFT | 4 * lane);
+        let of_rank = |rank: u64| row(|lane| ((rank + 1) << RANK_SHIFT) + 4 * lane);
         cx.store(access(Space::SharedCluster, 4), &of_rank(1), &values(u128::from)).unwrap();
         assert_eq!(cx.cluster.ctas[1].shared.peek(4 * 7, 4), Ok(7));
         assert_eq!(cx.resolve(Space::SharedCluster, 2 << RANK_SHIFT | 8), Ok(Place::Shared { rank: 1, offset: 8 }));

@@ -4,7 +4,9 @@ use std::collections::{HashMap, VecDeque};
 
 use crate::counters::Counters;
 use crate::fault::Trap;
-use crate::instructions::{self, Barriers, BulkGroups, ClusterBarrier, Copies, Matrices, Mbarriers, Register, Special, Warpgroups};
+use crate::instructions::{
+    self, Barriers, BulkGroups, ClusterBarrier, Copies, Fences, Matrices, Mbarriers, Published, Register, Special, Warpgroups,
+};
 use crate::lanes::{Lanes, Row, WARP};
 use crate::memory::{Clocks, GlobalView, LocalMemory, SharedMemory};
 
@@ -49,6 +51,8 @@ pub(crate) struct Warp {
     pub(crate) pending: HashMap<Register, Lanes>,
     /// Copies of `cp.async` that were not waited for.
     pub(crate) copies: Copies,
+    /// What its fences order.
+    pub(crate) fences: Fences,
     /// Instructions executed.
     pub(crate) executed: u64,
     /// The limit of registers a `setmaxnreg` left it.
@@ -80,6 +84,8 @@ pub(crate) struct Cluster {
     pub(crate) ctas: Vec<Cta>,
     /// The barrier of `barrier.cluster`.
     pub(crate) barrier: ClusterBarrier,
+    /// What was released at places of memory.
+    pub(crate) published: Published,
     /// Asynchronous operations in flight, oldest first. The scheduler completes them at a time of its choice, and so may an
     /// instruction that waits for one.
     pub(crate) in_flight: VecDeque<InFlight>,
@@ -136,6 +142,7 @@ impl Warp {
             pending: HashMap::new(),
             carry: Lanes::NONE,
             copies: Copies::default(),
+            fences: Fences::default(),
             executed: 0,
             max_registers: 0,
             matrices: Matrices::default(),
@@ -165,6 +172,7 @@ impl Cluster {
             id,
             ctas,
             barrier: ClusterBarrier::default(),
+            published: Published::default(),
             in_flight: VecDeque::new(),
             bulk_groups: BulkGroups::default(),
             events: 0,

@@ -318,3 +318,56 @@ impl Check<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lanes::{Lanes, WARP};
+
+    fn read(shadow: &mut Shadow, clocks: &Clocks, lane: usize, line: u32) {
+        shadow.read(Agent::Thread { warp: 0, lane }, clocks, 0..4, Touch::plain("load", line)).unwrap();
+    }
+
+    fn write(shadow: &mut Shadow, clocks: &Clocks, lane: usize) -> Result<(), FaultKind> {
+        shadow.write(Agent::Thread { warp: 0, lane }, clocks, 0..4, Touch::plain("store", 9), |_| false)
+    }
+
+    #[test]
+    fn a_read_is_remembered_until_its_own_lane_reads_again() {
+        let mut clocks = Clocks::new(1, [32, 1, 1]);
+        let mut shadow = Shadow::default();
+        for lane in 0..4 {
+            read(&mut shadow, &clocks, lane, lane as u32);
+        }
+        clocks.barrier(&[(0, Lanes::first(4).without(Lanes::of(0)))]);
+        let fault = write(&mut shadow, &clocks, 1).unwrap_err();
+        assert!(matches!(fault, FaultKind::SharedRace { other_thread: [0, 0, 0], other_line: 0, .. }), "{fault}");
+    }
+
+    #[test]
+    fn reads_that_nothing_orders_do_not_pile_up() {
+        let mut clocks = Clocks::new(1, [32, 1, 1]);
+        let mut shadow = Shadow::default();
+        for _ in 0..100 {
+            (0..WARP).for_each(|lane| read(&mut shadow, &clocks, lane, 1));
+            // Ends the time, so that the next reads are not of the same.
+            clocks.release(0, 0);
+        }
+        let Some(Granule::Whole(Record { reads: Reads::Many(marks), .. })) = shadow.pages[0].as_ref().map(|page| &page[0]) else {
+            panic!("many reads of one granule are wanted");
+        };
+        assert!(marks.len() <= 3, "{} marks", marks.len());
+        assert!(write(&mut shadow, &clocks, 5).is_err());
+    }
+
+    #[test]
+    fn a_write_of_the_whole_granule_makes_it_one_again() {
+        let clocks = Clocks::new(1, [32, 1, 1]);
+        let mut shadow = Shadow::default();
+        shadow.write(Agent::Thread { warp: 0, lane: 0 }, &clocks, 1..2, Touch::plain("store", 1), |_| false).unwrap();
+        let is_split = |shadow: &Shadow| matches!(shadow.pages[0].as_ref().map(|page| &page[0]), Some(Granule::Split(_)));
+        assert!(is_split(&shadow));
+        write(&mut shadow, &clocks, 0).unwrap();
+        assert!(!is_split(&shadow));
+    }
+}

@@ -171,8 +171,8 @@ impl Float for F32 {
     }
 }
 
-/// `.f64` keeps the payload of a NaN: that of the first operand that is one, made quiet. An operation without a value gives the
-/// NaN with a sign and no payload.
+/// `.f64` keeps the payload of a NaN, made quiet: that of the first of these operands that is one, which each operation lists in the
+/// order of hardware. An operation without a value gives the NaN with a sign and no payload.
 fn nan_f64(operands: &[u64]) -> u64 {
     let quiet = 1 << 51;
     operands.iter().find(|&&bits| F64::is_nan(bits)).map_or(0xfff8_0000_0000_0000, |bits| bits | quiet)
@@ -209,17 +209,17 @@ impl Float for F64 {
 
     fn add(a: u64, b: u64, rounding: Rounding) -> u64 {
         let native = || Self::value(a) + Self::value(b);
-        double(&[a, b], rounding, native, |round| as_double(a).add_r(as_double(b), round).value)
+        double(&[b, a], rounding, native, |round| as_double(a).add_r(as_double(b), round).value)
     }
 
     fn mul(a: u64, b: u64, rounding: Rounding) -> u64 {
         let native = || Self::value(a) * Self::value(b);
-        double(&[a, b], rounding, native, |round| as_double(a).mul_r(as_double(b), round).value)
+        double(&[b, a], rounding, native, |round| as_double(a).mul_r(as_double(b), round).value)
     }
 
     fn fma(a: u64, b: u64, c: u64, rounding: Rounding) -> u64 {
         let native = || Self::value(a).mul_add(Self::value(b), Self::value(c));
-        double(&[a, b, c], rounding, native, |round| as_double(a).mul_add_r(as_double(b), as_double(c), round).value)
+        double(&[b, c, a], rounding, native, |round| as_double(a).mul_add_r(as_double(b), as_double(c), round).value)
     }
 
     fn div(a: u64, b: u64, rounding: Rounding) -> u64 {
@@ -314,8 +314,8 @@ pub(crate) enum Extremum {
 /// `min` and `max`: -0 is less than +0. Of a number and a NaN the number is the result, unless `propagates`.
 pub(crate) fn extremum<T: Float>(a: u64, b: u64, which: Extremum, propagates: bool) -> u64 {
     match (T::is_nan(a), T::is_nan(b)) {
-        (true, true) => T::nan(&[a, b]),
-        (true, false) | (false, true) if propagates => T::nan(&[a, b]),
+        (true, true) => T::nan(&[b, a]),
+        (true, false) | (false, true) if propagates => T::nan(&[b, a]),
         (true, false) => b,
         (false, true) => a,
         (false, false) => {
@@ -347,7 +347,7 @@ mod tests {
     /// subnormal, and sums are ties.
     fn bits(format: Format) -> impl Strategy<Value = u64> {
         let top = format.infinity();
-        let fraction = format.fraction_bits() as u32;
+        let fraction = format.fraction_bits();
         let near = move |exponent: u64| {
             (any::<bool>(), 0..4u64, any::<u64>(), 0..3u32).prop_map(move |(negative, step, random, zeros)| {
                 let low = random & ((1 << fraction) - 1);
@@ -449,6 +449,11 @@ mod tests {
         assert_eq!(Bf16::mul(0x7f80, 0, Rounding::NearestEven), 0x7fff);
         assert_eq!(F64::sqrt(1 << 63, Rounding::Up), 1 << 63);
         assert_eq!(F64::add(0x7ff0_0000_0000_0001, 0, Rounding::NearestEven), 0x7ff8_0000_0000_0001);
+        let (first, second, third) = (0x7ff8_0000_0000_0001, 0xfff0_0000_0000_0002, 0x7ff8_0000_0000_0003);
+        assert_eq!(F64::add(first, second, Rounding::NearestEven), 0xfff8_0000_0000_0002);
+        assert_eq!(F64::div(first, second, Rounding::Zero), first);
+        assert_eq!(F64::fma(first, 0, third, Rounding::Zero), third);
+        assert_eq!(F64::fma(first, second, third, Rounding::Zero), 0xfff8_0000_0000_0002);
         assert_eq!(F64::mul(0x7ff0_0000_0000_0000, 0, Rounding::NearestEven), 0xfff8_0000_0000_0000);
         assert_eq!(F32::saturate(0x8000_0000), 0);
         assert_eq!(F32::saturate(NAN_F32), 0);

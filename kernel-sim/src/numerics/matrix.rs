@@ -131,14 +131,6 @@ impl Kind {
     }
 }
 
-/// One element of `A * B + C`: a row of A, a column of B, an element of C.
-pub(crate) fn dot(kind: Kind, a: impl IntoIterator<Item = u64>, b: impl IntoIterator<Item = u64>, c: u64) -> u64 {
-    let (a, b): (Vec<u64>, Vec<u64>) = a.into_iter().zip(b).unzip();
-    let mut d = [c];
-    kind.multiply(Shape { m: 1, n: 1, k: a.len() }, &a, &b, &mut d);
-    d[0]
-}
-
 fn each<T>(shape: Shape, a: &[T], b: &[T], d: &mut [u64], element: impl Fn(&[T], &[T], u64) -> u64) {
     let Shape { m, n, k } = shape;
     for row in 0..m {

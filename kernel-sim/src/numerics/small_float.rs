@@ -159,6 +159,7 @@ impl Format {
     }
 
     /// As [`Format::pack`], rounded to nearest, but too large a value becomes the highest number: `.satfinite`.
+    #[cfg(test)]
     pub(crate) fn pack_saturating(self, negative: bool, magnitude: u128, exponent: i32) -> u64 {
         let sign = if negative { self.sign_bit() } else { 0 };
         (sign | self.round(negative, magnitude, exponent, Rounding::NearestEven).unwrap_or(self.highest())) << self.ignored_bits
@@ -186,12 +187,14 @@ impl Format {
     }
 }
 
-/// `cvt.rn.satfinite.e4m3x2.f32`, one half: PTX ISA, 9.7.9.22.
+/// `cvt.rn.satfinite.e4m3x2.f32`, one half (PTX ISA, 9.7.9.22), written apart from the conversions: tests compare the two.
+#[cfg(test)]
 pub(crate) fn e4m3_from_f32(x: f32, relu: bool) -> u8 {
     saturating_from_f32(Format::E4M3, x, relu)
 }
 
-/// `cvt.rn.satfinite.e5m2x2.f32`, one half.
+/// `cvt.rn.satfinite.e5m2x2.f32`, one half, likewise.
+#[cfg(test)]
 pub(crate) fn e5m2_from_f32(x: f32, relu: bool) -> u8 {
     saturating_from_f32(Format::E5M2, x, relu)
 }
@@ -207,11 +210,13 @@ pub(crate) fn e5m2_to_f16(bits: u8) -> u16 {
 }
 
 /// The NaN that conversions to an 8-bit format give.
+#[cfg(test)]
 const NAN_8: u8 = 0x7f;
 
 /// The NaN that conversions to `.f16` give.
 const NAN_F16: u16 = 0x7fff;
 
+#[cfg(test)]
 fn saturating_from_f32(format: Format, x: f32, relu: bool) -> u8 {
     match Format::F32.unpack(u64::from(x.to_bits())) {
         Unpacked::Nan => NAN_8,

@@ -36,7 +36,7 @@ def choose(c, d, everything):
     if c.wgmma: return [order[0] if rare is None else rare]
     top = 0x7fff if c.d == "f16" else 0x7fffffff
     nans = [sum(int(((d[w] >> s) & m == m).sum()) for s, m in (((0, 0x7fff), (16, 0x7fff)) if c.d == "f16" else ((0, top),))) for w in range(c.warps)]
-    return sorted({int(order[0]), int(order[7]) if rare is None else rare, int(np.argmax(nans))})
+    return sorted({int(order[0]), rare if rare is not None else int(order[0 if bits(c.a) == 8 else 7]), int(np.argmax(nans))})
 
 if __name__ == "__main__":
     folder, everything = sys.argv[1], sys.argv[2:] == ["all"]

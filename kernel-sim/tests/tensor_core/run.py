@@ -22,7 +22,7 @@ for t in table:
     part = lambda k: alloc(t[k][1], blob[t[k][0]:t[k][0] + t[k][1]])
     if t["name"] == "move": n = 64 * 1024 * 4; args = [part("a"), alloc(n)]; args = args; grid = t["warps"]
     elif t["name"] == "convert": n = t["warps"] * 64; args = [part("a"), alloc(n), C.c_uint32(t["warps"])]; grid = (t["warps"] + 127) // 128
-    else: n = t["c"][1]; args = [part("a"), part("b"), part("c"), alloc(n)]; grid = t["warps"]
+    else: n = 2 * t["c"][1]; args = [part("a"), part("b"), part("c"), alloc(n)]; grid = t["warps"]
     d = args[1] if t["name"] in ("move", "convert") else args[3]
     ptrs = (C.c_void_p * len(args))(*[C.cast(C.pointer(a), C.c_void_p) for a in args])
     ok(cu.cuLaunchKernel(f, grid, 1, 1, t["threads"], 1, 1, 0, None, ptrs, None), "launch " + t["name"])

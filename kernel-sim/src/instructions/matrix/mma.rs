@@ -45,8 +45,9 @@ pub(crate) fn decode(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupp
     }
     need(form, "sync")?;
     need(form, "aligned")?;
-    let name =
-        form.modifier_where(|modifier| shape(modifier).is_some()).ok_or_else(|| form.error("`mma` needs a shape, such as `.m16n8k16`"))?;
+    let name = form
+        .modifier_where(|modifier| parse_shape(modifier).is_some())
+        .ok_or_else(|| form.error("`mma` needs a shape, such as `.m16n8k16`"))?;
     let saturate = form.flag("satfinite");
     let (row, column) = (form.flag("row"), form.flag("col"));
     let [result, a, b, c] = [form.ty()?, form.ty()?, form.ty()?, form.ty()?];
@@ -73,7 +74,7 @@ pub(crate) fn decode(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupp
             if saturate { " with `.satfinite`" } else { "" }
         ))
     })?;
-    let shape = shape(name).ok_or_else(|| form.error(format!("`.{name}` is no shape")))?;
+    let shape = parse_shape(name).ok_or_else(|| form.error(format!("`.{name}` is no shape")))?;
     let product = |count: usize, ty: Type| count / (register(ty).bits() / ty.bits()) as usize / WARP;
     let [of_a, of_b, of_c] = [(shape.m * shape.k, a), (shape.n * shape.k, b), (shape.m * shape.n, c)].map(|(count, ty)| product(count, ty));
     Ok(Box::new(Product {
@@ -93,14 +94,14 @@ fn need(form: &mut Form<'_>, modifier: &str) -> Result<(), Unsupported> {
 }
 
 /// `m16n8k16`
-fn shape(text: &str) -> Option<Shape> {
+pub(super) fn parse_shape(text: &str) -> Option<Shape> {
     let (m, rest) = text.strip_prefix('m')?.split_once('n')?;
     let (n, k) = rest.split_once('k')?;
     Some(Shape { m: m.parse().ok()?, n: n.parse().ok()?, k: k.parse().ok()? })
 }
 
 /// The type of the registers that hold elements of this type.
-fn register(ty: Type) -> Type {
+pub(super) fn register(ty: Type) -> Type {
     match ty {
         Type::F64 | Type::F32 => ty,
         _ => Type::B32,

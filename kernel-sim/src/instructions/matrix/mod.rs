@@ -1,4 +1,4 @@
-//! Matrix instructions of a warp: which element each lane holds, `mma.sync`, and the moves that go with it (`ldmatrix`, `stmatrix`,
+//! Matrix instructions of a warp: which element each lane holds, `mma.sync` and the older `wmma`, and the moves that go with it (`ldmatrix`, `stmatrix`,
 //! `movmatrix`). The arithmetic is in [`crate::numerics::matrix`].
 
 pub(crate) mod fragment;
@@ -6,6 +6,8 @@ mod mma;
 #[cfg(test)]
 mod recorded;
 mod transfer;
+mod wmma;
 
 pub(crate) use mma::decode as decode_mma;
 pub(crate) use transfer::{decode_load as decode_ldmatrix, decode_move as decode_movmatrix, decode_store as decode_stmatrix};
+pub(crate) use wmma::decode as decode_wmma;

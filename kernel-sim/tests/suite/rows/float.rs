@@ -39,6 +39,7 @@ pub fn rows(rows: &mut Rows) {
         rows.add("f64 f64", "f64", format!("{op}.f64 d, a, b;"));
     }
     nans(rows);
+    tiny(rows);
     approximate(rows);
 }
 
@@ -60,6 +61,24 @@ fn arithmetic(rows: &mut Rows, modifiers: &str, ty: &str) {
         rows.add(&format!("{ty} {ty}"), ty, format!("{op}.{modifiers}.{ty} d, a, b;"));
     }
     rows.add(&format!("{ty} {ty} {ty}"), ty, format!("fma.{modifiers}.{ty} d, a, b, c;"));
+}
+
+/// Results around the smallest normal number, where it matters whether a result is flushed before it is rounded or after.
+fn tiny(rows: &mut Rows) {
+    // Near 1, and near 2^-126, by some units in the last place.
+    const FACTORS: &str = "and.b32 a, a, 0x80000003; and.b32 b, b, 0x80000003; add.u32 a, a, 0x3f7ffffd; add.u32 b, b, 0x007ffffe;";
+    for modifiers in ["rn", "rn.ftz", "rz.ftz", "rm.ftz", "rp.ftz", "rn.ftz.sat"] {
+        let name = |op: &str| format!("{op}.{modifiers}.f32 of tiny products");
+        rows.named(&name("mul"), "b32 b32", "f32", format!("{FACTORS} mul.{modifiers}.f32 d, a, b;"));
+        rows.named(&name("fma"), "b32 b32 b32", "f32", { format!("{FACTORS} and.b32 c, c, 0x80000000; fma.{modifiers}.f32 d, a, b, c;") });
+        if !modifiers.ends_with("sat") {
+            rows.named(&name("div"), "b32 b32", "f32", format!("{FACTORS} div.{modifiers}.f32 d, b, a;"));
+        }
+    }
+    for modifiers in ["rn", "rn.ftz", "rz.ftz", "rp.ftz"] {
+        let body = format!("and.b64 a, a, 0x800000007fffffff; add.u64 a, a, 0x380fffffa0000000; cvt.{modifiers}.f32.f64 d, a;");
+        rows.named(&format!("cvt.{modifiers}.f32.f64 of tiny values"), "b64", "f32", body);
+    }
 }
 
 fn approximate(rows: &mut Rows) {

@@ -4,6 +4,7 @@ use super::Rows;
 
 pub fn rows(rows: &mut Rows) {
     out_of_bounds(rows);
+    tiny(rows);
     for ty in ["f16", "f16x2"] {
         for modifiers in ["", ".rn", ".ftz", ".sat", ".rn.ftz.sat"] {
             for op in ["add", "sub", "mul"] {
@@ -54,6 +55,21 @@ fn out_of_bounds(rows: &mut Rows) {
             (1 << fraction) - 1
         );
         rows.named(&format!("fma.rn.oob.{ty} of every NaN"), "", "b16 b16 b16", body).warps(warps);
+    }
+}
+
+/// Products around the smallest normal number: near 1, and near 2^-14, by some units in the last place.
+fn tiny(rows: &mut Rows) {
+    for modifiers in ["rn", "rn.ftz", "rn.ftz.sat"] {
+        for op in ["mul", "fma"] {
+            let (addend, zero) = if op == "fma" { (", c", "and.b32 c, c, 0x80008000; ") } else { ("", "") };
+            let body = format!(
+                "and.b32 a, a, 0x80038003; and.b32 b, b, 0x80038003; add.u32 a, a, 0x3bfd3bfd; add.u32 b, b, 0x03fe03fe;
+                 {zero}{op}.{modifiers}.f16x2 d, a, b{addend};"
+            );
+            let inputs = if op == "fma" { "b32 b32 b32" } else { "b32 b32" };
+            rows.named(&format!("{op}.{modifiers}.f16x2 of tiny products"), inputs, "f16x2", body);
+        }
     }
 }
 
