@@ -246,7 +246,7 @@ pub(super) fn issue_store(cx: &mut Cx<'_>, lane: usize, source: Place, span: u32
 fn count_bytes(cx: &mut Cx<'_>, pieces: &[Piece], targets: usize) {
     let bytes: u32 = pieces.iter().filter(|piece| piece.other.is_some()).map(|piece| piece.bytes).sum();
     let line = cx.line;
-    cx.cluster.counters.at(line).async_bytes += u64::from(bytes) * targets as u64;
+    cx.cluster.counters.asynchronous(line, u64::from(bytes) * targets as u64);
 }
 
 struct Prefetch {
@@ -288,7 +288,7 @@ impl Instruction for Prefetch {
 /// The size of a bulk copy, which must be a multiple of 16.
 fn size(cx: &Cx<'_>, lane: usize, size: u64) -> Result<u32, Trap> {
     let bytes = size as u32;
-    if bytes == 0 || bytes % UNIT != 0 {
+    if bytes == 0 || !bytes.is_multiple_of(UNIT) {
         return Err(cx.illegal(lane, format!("the size of a bulk copy is a multiple of {UNIT}, not {bytes}")));
     }
     Ok(bytes)
@@ -296,7 +296,7 @@ fn size(cx: &Cx<'_>, lane: usize, size: u64) -> Result<u32, Trap> {
 
 /// A global address of a bulk copy, which must be a multiple of 16.
 fn global(lane: usize, address: u64) -> Result<u64, Trap> {
-    if address % u64::from(UNIT) == 0 {
+    if address.is_multiple_of(u64::from(UNIT)) {
         Ok(address)
     } else {
         Err(Trap::new(lane, FaultKind::Misaligned { space: Space::Global, address, alignment: UNIT }))

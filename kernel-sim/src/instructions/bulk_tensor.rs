@@ -81,7 +81,7 @@ impl Boxes {
 }
 
 fn load_map(cx: &Cx<'_>, lane: usize, address: u64) -> Result<TensorMap, Trap> {
-    if address % MAP_ALIGNMENT != 0 {
+    if !address.is_multiple_of(MAP_ALIGNMENT) {
         return Err(Trap::new(lane, FaultKind::Misaligned { space: Space::Generic, address, alignment: MAP_ALIGNMENT as u32 }));
     }
     let mut bytes = [0; TENSOR_MAP_BYTES];

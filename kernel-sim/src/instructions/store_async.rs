@@ -11,7 +11,7 @@ use crate::counters::Class;
 use crate::fault::{FaultKind, Trap};
 use crate::lanes::WARP;
 use crate::machine::{AsyncOperation, Cluster, Cx, Grid, InFlight, Issuer};
-use crate::memory::{Operation, Proxy, Queue, Touch};
+use crate::memory::{Operation, Proxy, Queue};
 use crate::ptx::{Space, Type};
 
 /// Decodes `st`: `st.async` here, the others as stores of a thread.
@@ -90,7 +90,7 @@ impl Instruction for StoreAsync {
             cx.cluster.in_flight.push_back(InFlight { issuer: owner, operation: Box::new(flying) });
         }
         let line = cx.line;
-        cx.cluster.counters.at(line).async_bytes += u64::from(bytes * cx.lanes.count());
+        cx.cluster.counters.asynchronous(line, u64::from(bytes * cx.lanes.count()));
         Ok(Progress::Done)
     }
 

@@ -59,10 +59,10 @@ impl TensorMap {
                 let mut rest = row;
                 let mut is_inside = true;
                 let mut global = self.global_address.wrapping_add_signed((first + inside_from) * size);
-                for dimension in 1..self.rank() {
+                for (dimension, &coordinate) in coordinates.iter().enumerate().skip(1) {
                     let step = rest % self.box_count(dimension);
                     rest /= self.box_count(dimension);
-                    let index = i64::from(coordinates[dimension]) + i64::from(step * self.element_strides[dimension]);
+                    let index = i64::from(coordinate) + i64::from(step * self.element_strides[dimension]);
                     is_inside &= (0..self.extents[dimension] as i64).contains(&index);
                     global = global.wrapping_add((index as u64).wrapping_mul(self.strides[dimension - 1]));
                 }
