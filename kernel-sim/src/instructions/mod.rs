@@ -39,6 +39,7 @@ mod ordering;
 mod pause;
 mod set_registers;
 mod shuffle;
+mod store_async;
 mod wgmma;
 
 pub(crate) use bulk::BulkGroups;
@@ -157,14 +158,14 @@ const TABLE: &[(&str, Decode)] = &[
     // Memory.
     ("ld", access::decode_load),
     ("ldu", access::decode_uniform_load),
-    ("st", access::decode_store),
+    ("st", store_async::decode_store),
     ("prefetch", cache::decode_prefetch),
     ("prefetchu", cache::decode_prefetch_uniform),
     ("createpolicy", cache::decode_create_policy),
     ("discard", cache::decode_line),
     ("applypriority", cache::decode_line),
     ("atom", atomic::decode_atomic),
-    ("red", atomic::decode_reduction),
+    ("red", store_async::decode_reduction),
     ("cp", bulk::decode_copy),
     // Lanes of a warp.
     ("mma", matrix::decode_mma),
