@@ -219,7 +219,7 @@ impl Float for F64 {
 
     fn fma(a: u64, b: u64, c: u64, rounding: Rounding) -> u64 {
         let native = || Self::value(a).mul_add(Self::value(b), Self::value(c));
-        double(&[b, c, a], rounding, native, |round| as_double(a).mul_add_r(as_double(b), as_double(c), round).value)
+        double(&[b, a, c], rounding, native, |round| as_double(a).mul_add_r(as_double(b), as_double(c), round).value)
     }
 
     fn div(a: u64, b: u64, rounding: Rounding) -> u64 {
@@ -263,7 +263,7 @@ pub(crate) fn pack_f64(format: Format, value: f64, rounding: Rounding) -> Option
 }
 
 /// The sum rounded to odd, with the sign of an exact zero that the rounding asks for.
-fn sum_to_odd(x: f64, y: f64, rounding: Rounding) -> f64 {
+pub(crate) fn sum_to_odd(x: f64, y: f64, rounding: Rounding) -> f64 {
     let sum = x + y;
     if sum == 0.0 && rounding == Rounding::Down && x.is_sign_negative() != y.is_sign_negative() {
         return -0.0;

@@ -55,12 +55,19 @@ pub(crate) fn case(random: &mut Random, inputs: &[Input]) -> Vec<u64> {
         && b == c
         && random.below(4) == 0
     {
-        // A product that its addend takes away shows whether it was rounded before.
-        match a.ty {
-            Type::F32 => values[2] = u64::from((-(f32::from_bits(values[0] as u32) * f32::from_bits(values[1] as u32))).to_bits()),
-            Type::F64 => values[2] = (-(f64::from_bits(values[0]) * f64::from_bits(values[1]))).to_bits(),
-            _ => {}
-        }
+        // A product that its addend takes away shows whether it was rounded before. The bits of a NaN would depend on the host.
+        let opposite = match a.ty {
+            Type::F32 => {
+                let product = -(f32::from_bits(values[0] as u32) * f32::from_bits(values[1] as u32));
+                (!product.is_nan()).then(|| u64::from(product.to_bits()))
+            }
+            Type::F64 => {
+                let product = -(f64::from_bits(values[0]) * f64::from_bits(values[1]));
+                (!product.is_nan()).then(|| product.to_bits())
+            }
+            _ => None,
+        };
+        values[2] = opposite.unwrap_or(values[2]);
     }
     values
 }

@@ -17,6 +17,9 @@ struct Access {
     group: usize,
 }
 
+/// Says that an access has a policy for the L2 as its last operand.
+const HINT: &str = ".L2::cache_hint";
+
 impl Emitter<'_> {
     pub(super) fn load(&mut self, op: &Op, result: Value) {
         let &Op::Load { base, offset, mask, other, cache, evict, volatile, align, .. } = op else { return };
@@ -24,13 +27,14 @@ impl Emitter<'_> {
         let access = self.access(base, offset, mask, align, dtype);
         let is_constant = matches!(self.func.ty(base), Type::Pointer { mutable: false, .. });
         let instruction = self.load_instruction(cache, evict, volatile, is_constant);
+        let policy = self.policy_operand(&instruction, evict);
         let (mask, other) = (mask.map(|mask| self.lanes(mask)), other.map(|other| self.lanes(other)));
         let mut regs = Vec::new();
         for first in (0..self.lane_count(result)).step_by(access.group) {
             let pred = mask.as_ref().map(|mask| mask.get(first));
             let fill: Vec<Option<Reg>> =
                 (first..first + access.group).map(|register| other.as_ref().map(|other| other.get(register))).collect();
-            let place = self.place_of(&access, first);
+            let place = self.place_of(&access, first) + &policy;
             regs.extend(self.load_group(&instruction, &place, dtype, pred, &fill));
         }
         let lanes = if self.layout(result).is_some() { Lanes::Each(regs) } else { Lanes::Splat(regs[0]) };
@@ -42,6 +46,7 @@ impl Emitter<'_> {
         let dtype = self.func.ty(base).dtype();
         let access = self.access(base, offset, mask, align, dtype);
         let instruction = self.store_instruction(cache, evict);
+        let policy = self.policy_operand(&instruction, evict);
         let layout = self.layout(offset).cloned();
         let owner = self.owner_of(layout.as_ref());
         let copies = layout.as_ref().map_or(0, |layout| layout.free_bits().register);
@@ -57,7 +62,7 @@ impl Emitter<'_> {
             };
             let regs: Vec<Reg> = (first..first + access.group).map(|register| values.get(register)).collect();
             let place = self.place_of(&access, first);
-            self.store_group(&instruction, &place, dtype, pred, &regs);
+            self.store_group(&instruction, (&place, &policy), dtype, pred, &regs);
         }
     }
 
@@ -134,14 +139,14 @@ impl Emitter<'_> {
         regs.into_iter().map(|reg| if dtype == Dtype::Bool { self.truth(reg) } else { reg }).collect()
     }
 
-    fn store_group(&mut self, instruction: &str, place: &str, dtype: Dtype, pred: Option<Reg>, regs: &[Reg]) {
+    fn store_group(&mut self, instruction: &str, (place, policy): (&str, &str), dtype: Dtype, pred: Option<Reg>, regs: &[Reg]) {
         let guard = pred.map_or(String::new(), |pred| format!("@{pred} "));
         let regs: Vec<Reg> = regs.iter().map(|reg| if dtype == Dtype::Bool { self.byte(*reg) } else { *reg }).collect();
         if dtype.bytes() < 4 && regs.len() * dtype.bytes() >= 4 {
             let words: Vec<Reg> = regs.chunks(4 / dtype.bytes()).map(|part| self.pack(part)).collect();
-            asm!(self, "{guard}{instruction}{}.b32 {place}, {}", vector(words.len()), list(&words));
+            asm!(self, "{guard}{instruction}{}.b32 {place}, {}{policy}", vector(words.len()), list(&words));
         } else {
-            asm!(self, "{guard}{instruction}{}.{} {place}, {}", vector(regs.len()), memory_type(dtype), list(&regs));
+            asm!(self, "{guard}{instruction}{}.{} {place}, {}{policy}", vector(regs.len()), memory_type(dtype), list(&regs));
         }
     }
 
@@ -214,13 +219,36 @@ impl Emitter<'_> {
         }
     }
 
-    /// An instruction has a cache operator or a priority, not both.
+    /// An instruction has a cache operator or a priority, not both. A priority is for both levels: the L2's stands in a policy.
     fn priority(&mut self, evict: Evict) -> String {
         if evict == Evict::Normal {
             return String::new();
         }
         self.ptx_version = self.ptx_version.max((7, 4));
-        format!(".L1::{}", evict.text())
+        let hint = if self.policies.iter().any(|(known, _)| *known == evict) { HINT } else { "" };
+        format!(".L1::{}{hint}", evict.text())
+    }
+
+    /// The last operand of an access with that priority.
+    fn policy_operand(&self, instruction: &str, evict: Evict) -> String {
+        let policy = self.policies.iter().find(|(known, _)| *known == evict && instruction.ends_with(HINT));
+        policy.map_or(String::new(), |(_, policy)| format!(", {policy}"))
+    }
+
+    /// Makes the policies that accesses of the kernel name, before everything else.
+    pub(super) fn policies(&mut self) {
+        for evict in [Evict::First, Evict::Last] {
+            let names_it = |op: &Op| match *op {
+                Op::Load { cache, evict: own, volatile, .. } => own == evict && cache == Cache::Default && !volatile,
+                Op::Store { cache, evict: own, .. } => own == evict && cache == Cache::Default,
+                _ => false,
+            };
+            if self.func.all_insts().into_iter().any(|inst| names_it(&self.func.inst(inst).op)) {
+                let policy = self.reg(Class::B64);
+                asm!(self, "createpolicy.fractional.L2::{}.b64 {policy}", evict.text());
+                self.policies.push((evict, policy));
+            }
+        }
     }
 }
 
