@@ -245,7 +245,13 @@ fn add_f64(old: u64, operand: u64, is_global: bool) -> u64 {
         (true, _, false) => old | 1 << 51,
         (false, true, false) => operand | 1 << 51,
         // Infinities of both signs give the NaN with a sign and no payload.
-        (false, false, _) => if is_nan(sum) { 0xfff8_0000_0000_0000 } else { sum },
+        (false, false, _) => {
+            if is_nan(sum) {
+                0xfff8_0000_0000_0000
+            } else {
+                sum
+            }
+        }
     }
 }
 

@@ -4,8 +4,8 @@
 //! by zeros.
 
 use crate::counters::Class;
-use crate::instructions::lanewise::{Decoded, lanewise, mask, no_type, number};
 use crate::instructions::float::is_lifted;
+use crate::instructions::lanewise::{Decoded, lanewise, mask, no_type, number};
 use crate::instructions::{Form, Register, Unsupported, Value, convert_packed};
 use crate::numerics::float::{Bf16, F16, F32, F64, Float};
 use crate::numerics::integer_float::{from_integer, range, to_integer, to_whole};

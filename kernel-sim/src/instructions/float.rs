@@ -181,9 +181,7 @@ pub(super) fn operation<O: Operation<N>, const N: usize>(form: &mut Form<'_>, ty
     let sources = sources(form, [ty; N])?;
     macro_rules! scalar {
         ($format:ty) => {
-            lanewise(Class::Float, destination, sources, move |operands| {
-                modifiers.perform::<O, N, $format>(operands)
-            })
+            lanewise(Class::Float, destination, sources, move |operands| modifiers.perform::<O, N, $format>(operands))
         };
     }
     macro_rules! pair {
