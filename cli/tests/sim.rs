@@ -16,7 +16,8 @@ fn text(bytes: &[u8]) -> String {
 fn add(more: &[&str]) -> Output {
     let arguments = ["f32:1000=iota", "u64=1000", "f32:1000=ones", "u64=1000", "f32:1000=nothing", "u64=1000", "i64=1000"];
     let arguments = arguments.iter().flat_map(|argument| ["--arg", argument]);
-    let arguments: Vec<&str> = ["sim", ADD, "--grid", "1", "--block", "128"].into_iter().chain(arguments).chain(more.iter().copied()).collect();
+    let arguments: Vec<&str> =
+        ["sim", ADD, "--grid", "1", "--block", "128"].into_iter().chain(arguments).chain(more.iter().copied()).collect();
     galatea(&arguments)
 }
 
