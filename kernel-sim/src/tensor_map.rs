@@ -65,11 +65,11 @@ numbered! {
         F64 = 8,
         /// Brain float.
         Bf16 = 9,
-        /// Single precision, subnormal values read as zero.
+        /// Single precision; a copy changes nothing.
         F32Ftz = 10,
-        /// Single precision of which matrix instructions use 19 bits.
+        /// Single precision, rounded to the 19 bits of `tf32` when it is loaded.
         Tf32 = 11,
-        /// The same, subnormal values read as zero.
+        /// The same.
         Tf32Ftz = 12,
     }
 }

@@ -32,6 +32,8 @@ struct Variant {
     stride: u64,
     wgmma_fence: &'static str,
     wait_for_bytes: bool,
+    /// What threads do with the tile before the products.
+    touch: &'static str,
     wait_group: &'static str,
     bytes: u32,
 }
@@ -42,13 +44,14 @@ const RIGHT: Variant = Variant {
     stride: 1024,
     wgmma_fence: "wgmma.fence.sync.aligned;",
     wait_for_bytes: true,
+    touch: "",
     wait_group: "wgmma.wait_group.sync.aligned 0;",
     bytes: 64 * 64 * 2 + 16 * 64 * 2,
 };
 
 /// 64 rows of A, 16 columns of B, 64 terms: four steps of 16 along K.
 fn kernel(variant: &Variant) -> String {
-    let Variant { mode, stride, wgmma_fence, wait_group, bytes, .. } = variant;
+    let Variant { mode, stride, touch, wgmma_fence, wait_group, bytes, .. } = variant;
     let constant = (mode << 62) | (stride >> 4) << 32 | 1 << 16;
     let step_bytes = if *mode == 0 { 256 } else { 32 };
     let products: String = (0..4)
@@ -94,6 +97,8 @@ fn kernel(variant: &Variant) -> String {
         issued:
             bar.sync 0;
             {wait}
+            .loc 1 15 1
+            {touch}
             mov.u32 %r3, tile;
             shr.u32 %r4, %r3, 4;
             cvt.u64.u32 %rd4, %r4;
@@ -201,4 +206,23 @@ fn bytes_that_nobody_sends_are_waited_for_without_end() {
     let (kind, _) = fault(&Variant { bytes: RIGHT.bytes + 16, ..RIGHT });
     let FaultKind::Deadlock { description } = kind else { panic!("{kind}") };
     assert!(description.contains("phase 0 waits for 0 of 1 arrivals and 16 bytes"), "{description}");
+}
+
+#[test]
+fn a_store_is_seen_by_a_product_after_a_proxy_fence_only() {
+    // The first element of A is -5: its word is written once more.
+    let fenced =
+        Variant { touch: "@!%p0 ld.shared.b32 %r9, [tile];\n@!%p0 st.shared.b32 [tile], %r9;\nfence.proxy.async;\nbar.sync 0;", ..RIGHT };
+    assert_eq!(run(&fenced, 0).unwrap_or_else(|error| panic!("{error}")), expected());
+    let (kind, line) =
+        fault(&Variant { touch: "@!%p0 ld.shared.b32 %r9, [tile];\n@!%p0 st.shared.b32 [tile], %r9;\nbar.sync 0;", ..RIGHT });
+    let FaultKind::SharedRace { hint, other_line, .. } = kind else { panic!("{kind}") };
+    assert_eq!((hint, other_line, line), (": `fence.proxy.async` is missing", 15, 30));
+}
+
+#[test]
+fn registers_written_after_the_fence_are_found() {
+    let late = Variant { wgmma_fence: "wgmma.fence.sync.aligned;\nmov.f32 %f3, 0f00000000;", ..RIGHT };
+    let (kind, line) = fault(&late);
+    assert_eq!((kind.to_string().as_str(), line), ("register `%f3` was written after the last `wgmma.fence`", 20));
 }

@@ -95,7 +95,7 @@ sanitize() {
             # Some tests of an executable may find nothing to do on the GPU: no error by itself. Others provoke errors of the driver, crash
             # a process on purpose, or time launches: they speak for themselves in the plain run.
             run_tests "$tool-$file" "$sanitizer" --tool "$tool" --error-exitcode 99 --require-cuda-init no --report-api-errors no \
-                "./tests/$file" --test-threads 1 --skip a_crash_is_reported --skip a_launch_costs_little "$@"
+                "./tests/$file" --test-threads 1 --skip sim: --skip a_crash_is_reported --skip a_launch_costs_little "$@"
         done <gpu-tests.txt
     done
 }

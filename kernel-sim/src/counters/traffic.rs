@@ -132,18 +132,6 @@ impl SharedTraffic {
             }
         }
     }
-
-    /// Counts a matrix of `ldmatrix` or `stmatrix`, or any other set of addresses that is served together; the request is counted by
-    /// whoever calls it.
-    pub(crate) fn record_together(&mut self, is_store: bool, addresses: &[u64], bytes: u32) {
-        let asked = addresses.len() as u64 * u64::from(bytes);
-        match is_store {
-            true => self.store_bytes += asked,
-            false => self.load_bytes += asked,
-        }
-        self.wavefronts += wavefronts(addresses.iter().copied(), bytes);
-        self.ideal_wavefronts += 1;
-    }
 }
 
 /// Bytes that the lanes use, and sectors that they touch, each counted once.
@@ -260,13 +248,13 @@ mod tests {
 
     #[test]
     fn a_matrix_of_eight_rows_is_one_pass_if_its_rows_are_swizzled() {
-        let mut traffic = SharedTraffic::default();
-        let plain: [u64; 8] = std::array::from_fn(|row| 128 * row as u64);
-        traffic.record_together(false, &plain, 16);
-        assert_eq!((traffic.wavefronts, traffic.bank_conflicts()), (8, 7));
-        let swizzled: [u64; 8] = std::array::from_fn(|row| 128 * row as u64 + 16 * row as u64);
-        traffic.record_together(true, &swizzled, 16);
-        assert_eq!((traffic.wavefronts, traffic.bank_conflicts()), (9, 7));
-        assert_eq!((traffic.load_bytes, traffic.store_bytes), (128, 128));
+        // A matrix of `ldmatrix` is read by eight lanes, 16 bytes each.
+        let matrix = |address: fn(u64) -> u64| {
+            let mut traffic = SharedTraffic::default();
+            traffic.record_load(Lanes::first(8), &std::array::from_fn(|row| address(row as u64)), 16);
+            (traffic.wavefronts, traffic.bank_conflicts())
+        };
+        assert_eq!(matrix(|row| 128 * row), (8, 7));
+        assert_eq!(matrix(|row| 128 * row + 16 * row), (1, 0));
     }
 }

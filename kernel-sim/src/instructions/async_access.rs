@@ -31,7 +31,7 @@ pub(super) fn shared_place(cx: &Cx<'_>, lane: usize, space: Space, address: u64,
     if space != Space::SharedCluster && rank != cx.rank {
         return Err(cx.illegal(lane, format!("the shared address {address:#x} is of another program, and the own one is wanted")));
     }
-    if offset % u64::from(alignment) != 0 {
+    if !offset.is_multiple_of(u64::from(alignment)) {
         return Err(fault(FaultKind::Misaligned { space: Space::Shared, address: offset, alignment }));
     }
     let length = cx.cluster.ctas[rank].shared.len() as u64;
@@ -238,7 +238,7 @@ fn each_part(address: u64, bytes: usize, mut visit: impl FnMut(Range<usize>, u64
     while place < bytes {
         let at = address + place as u64;
         let mut size = 16;
-        while size > bytes - place || at % size as u64 != 0 {
+        while size > bytes - place || !at.is_multiple_of(size as u64) {
             size /= 2;
         }
         visit(place..place + size, at)?;

@@ -226,11 +226,32 @@ pub(crate) fn apply(operation: Reduction, ty: Type, old: u128, operand: u128, re
 fn add(ty: Type, a: u64, b: u64, flushes: bool) -> u64 {
     match ty {
         Type::F32 => u64::from(add_f32(a as u32, b as u32, flushes)),
-        Type::F64 => (f64::from_bits(a) + f64::from_bits(b)).to_bits(),
+        Type::F64 => add_f64(a, b, flushes),
         Type::F16 | Type::Bf16 => u64::from(add_half(ty, a as u16, b as u16)),
         Type::F16x2 | Type::Bf16x2 => halves(ty, a, b, add_half),
         Type::U64 => a.wrapping_add(b),
         _ => u64::from((a as u32).wrapping_add(b as u32)),
+    }
+}
+
+/// The sum of doubles. Of NaNs, global memory keeps the operand's and then the old one as they are; shared memory the old one and then
+/// the operand's, made quiet.
+fn add_f64(old: u64, operand: u64, is_global: bool) -> u64 {
+    let is_nan = |bits: u64| f64::from_bits(bits).is_nan();
+    let sum = (f64::from_bits(old) + f64::from_bits(operand)).to_bits();
+    match (is_nan(old), is_nan(operand), is_global) {
+        (_, true, true) => operand,
+        (true, false, true) => old,
+        (true, _, false) => old | 1 << 51,
+        (false, true, false) => operand | 1 << 51,
+        // Infinities of both signs give the NaN with a sign and no payload.
+        (false, false, _) => {
+            if is_nan(sum) {
+                0xfff8_0000_0000_0000
+            } else {
+                sum
+            }
+        }
     }
 }
 

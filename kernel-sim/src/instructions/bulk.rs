@@ -7,7 +7,7 @@ mod tests;
 mod transfer;
 
 pub(crate) use groups::BulkGroups;
-pub(super) use transfer::{Combine, Load, Piece, Source, Store};
+pub(super) use transfer::{Combine, Load, Piece, Source, Store, put};
 
 use super::async_access::{self, Held, Place};
 use super::atomic::{self, Reduction};
@@ -102,7 +102,7 @@ impl Instruction for BulkLoad {
                 (Source::Shared(place.rank), u64::from(place.offset))
             };
             let pieces = transfer::pieces(target.offset, from, bytes);
-            let parts = Parts { target, span: bytes, transaction_bytes: bytes, pieces, fill: Vec::new(), flushes: false };
+            let parts = Parts { target, span: bytes, transaction_bytes: bytes, pieces, fill: Vec::new(), rounds: false };
             issue_load(cx, lane, parts, source, self.combine, &mbarriers, masks.as_ref().map(|masks| masks[lane]))?;
         }
         Ok(Progress::Done)
@@ -128,7 +128,7 @@ pub(super) struct Parts {
     pub(super) transaction_bytes: u32,
     pub(super) pieces: Vec<Piece>,
     pub(super) fill: Vec<u8>,
-    pub(super) flushes: bool,
+    pub(super) rounds: bool,
 }
 
 /// Sends a copy into shared memory on its way; a multicast goes to the same offsets of each CTA of the mask.
@@ -157,7 +157,6 @@ pub(super) fn issue_load(
         Some(mask) => (0..ctas).filter(|rank| mask >> rank & 1 == 1).collect(),
     };
     for &rank in &targets {
-        // The others' mbarriers are checked when the copy is done: a CTA may initialise its own meanwhile only if it told this one.
         mbarrier::check_issue(cx, lane, Place { rank, ..mbarrier }).map_err(|kind| Trap::new(lane, kind))?;
     }
     let operation = async_access::issue(cx, lane, Proxy::Async, Queue::Mbarrier);
@@ -176,9 +175,10 @@ pub(super) fn issue_load(
         }
         _ => None,
     };
-    let Parts { transaction_bytes, pieces, fill, flushes, .. } = parts;
+    count_bytes(cx, &parts.pieces, targets.len());
+    let Parts { transaction_bytes, pieces, fill, rounds, .. } = parts;
     let mbarrier = mbarrier.offset;
-    let load = Load { source, targets, mbarrier, transaction_bytes, pieces, fill, flushes, combine, held, held_source, operation, line };
+    let load = Load { source, targets, mbarrier, transaction_bytes, pieces, fill, rounds, combine, held, held_source, operation, line };
     cx.cluster.in_flight.push_back(InFlight { issuer: owner, operation: Box::new(load) });
     Ok(())
 }
@@ -237,8 +237,16 @@ pub(super) fn issue_store(cx: &mut Cx<'_>, lane: usize, source: Place, span: u32
     let start = u64::from(source.offset);
     let held = Held { range: start..start + u64::from(span), owner };
     cx.cluster.ctas[source.rank].shared.mark_pending_read(held.range.clone(), "an asynchronous bulk copy", line, owner);
+    count_bytes(cx, &pieces, 1);
     let store = Store { rank: source.rank, pieces, combine, held, buffer: None, group, operation, line };
     cx.cluster.in_flight.push_back(InFlight { issuer: owner, operation: Box::new(store) });
+}
+
+/// Counts what a copy really moves, to so many CTAs.
+fn count_bytes(cx: &mut Cx<'_>, pieces: &[Piece], targets: usize) {
+    let bytes: u32 = pieces.iter().filter(|piece| piece.other.is_some()).map(|piece| piece.bytes).sum();
+    let line = cx.line;
+    cx.cluster.counters.asynchronous(line, u64::from(bytes) * targets as u64);
 }
 
 struct Prefetch {
@@ -280,7 +288,7 @@ impl Instruction for Prefetch {
 /// The size of a bulk copy, which must be a multiple of 16.
 fn size(cx: &Cx<'_>, lane: usize, size: u64) -> Result<u32, Trap> {
     let bytes = size as u32;
-    if bytes == 0 || bytes % UNIT != 0 {
+    if bytes == 0 || !bytes.is_multiple_of(UNIT) {
         return Err(cx.illegal(lane, format!("the size of a bulk copy is a multiple of {UNIT}, not {bytes}")));
     }
     Ok(bytes)
@@ -288,7 +296,7 @@ fn size(cx: &Cx<'_>, lane: usize, size: u64) -> Result<u32, Trap> {
 
 /// A global address of a bulk copy, which must be a multiple of 16.
 fn global(lane: usize, address: u64) -> Result<u64, Trap> {
-    if address % u64::from(UNIT) == 0 {
+    if address.is_multiple_of(u64::from(UNIT)) {
         Ok(address)
     } else {
         Err(Trap::new(lane, FaultKind::Misaligned { space: Space::Global, address, alignment: UNIT }))

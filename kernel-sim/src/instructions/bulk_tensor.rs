@@ -81,7 +81,7 @@ impl Boxes {
 }
 
 fn load_map(cx: &Cx<'_>, lane: usize, address: u64) -> Result<TensorMap, Trap> {
-    if address % MAP_ALIGNMENT != 0 {
+    if !address.is_multiple_of(MAP_ALIGNMENT) {
         return Err(Trap::new(lane, FaultKind::Misaligned { space: Space::Generic, address, alignment: MAP_ALIGNMENT as u32 }));
     }
     let mut bytes = [0; TENSOR_MAP_BYTES];
@@ -150,7 +150,7 @@ impl Instruction for TensorLoad {
                 transaction_bytes: map.transaction_bytes(),
                 pieces: pieces(&map, &coordinates, target.offset),
                 fill: map.fill_bytes(),
-                flushes: matches!(map.element, ElementType::F32Ftz | ElementType::Tf32Ftz),
+                rounds: matches!(map.element, ElementType::Tf32 | ElementType::Tf32Ftz),
             };
             bulk::issue_load(cx, lane, parts, Source::Global, None, &mbarriers, masks.as_ref().map(|masks| masks[lane]))?;
         }

@@ -4,6 +4,7 @@
 //! by zeros.
 
 use crate::counters::Class;
+use crate::instructions::float::is_lifted;
 use crate::instructions::lanewise::{Decoded, lanewise, mask, no_type, number};
 use crate::instructions::{Form, Register, Unsupported, Value, convert_packed};
 use crate::numerics::float::{Bf16, F16, F32, F64, Float};
@@ -185,7 +186,12 @@ fn between<To: Float, From: Float>(destination: Option<Register>, source: Value,
             true => nan::<To, From>(a, modifiers.flushes),
             false => round::<To>(value, modifiers.rounding),
         };
-        let result = if modifiers.flushes && To::BITS == 32 { To::flush(result) } else { result };
+        let is_lifted = || is_lifted::<To>(result, value, modifiers.rounding);
+        let result = match modifiers.flushes && To::BITS == 32 {
+            true if is_lifted() => result & To::SIGN,
+            true => To::flush(result),
+            false => result,
+        };
         if modifiers.saturates { To::saturate(result) } else { result }
     })
 }

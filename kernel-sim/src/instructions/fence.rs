@@ -111,7 +111,7 @@ impl Instruction for Fence {
             Kind::TensorMap(Some(address)) => drop(cx.addresses(address)?),
             Kind::Async => {
                 let warp = cx.cluster.clocks.warp(cx.rank, cx.warp.index);
-                cx.cluster.clocks.fence_proxy_async_together(warp, cx.lanes);
+                cx.cluster.clocks.fence_proxy_async(warp, cx.lanes);
             }
         }
         Ok(Progress::Done)

@@ -5,13 +5,18 @@
 use crate::counters::Class;
 use crate::instructions::lanewise::{Decoded, lanewise, no_type, sources, type_of};
 use crate::instructions::{Form, Unsupported};
-use crate::numerics::float::{Bf16, Extremum, F16, F32, F64, Float, extremum};
+use crate::numerics::float::{Bf16, Extremum, F16, F32, F64, Float, extremum, sum_to_odd};
 use crate::numerics::small_float::Rounding;
 use crate::ptx::Type;
 
 /// What an instruction computes from `N` operands, in any format.
 pub(super) trait Operation<const N: usize>: 'static {
     fn compute<T: Float>(operands: [u64; N], rounding: Rounding) -> u64;
+
+    /// The exact result, or one rounded to odd, where it may lie between a subnormal number and a normal one.
+    fn exact<T: Float>(_: [u64; N]) -> Option<f64> {
+        None
+    }
 }
 
 macro_rules! operations {
@@ -31,8 +36,6 @@ macro_rules! operations {
 operations! {
     Add(a, b; rounding) = T::add(a, b, rounding);
     Sub(a, b; rounding) = T::add(a, if T::is_nan(b) { b } else { b ^ T::SIGN }, rounding);
-    Mul(a, b; rounding) = T::mul(a, b, rounding);
-    Fma(a, b, c; rounding) = T::fma(a, b, c, rounding);
     FmaOutOfBounds(a, b, c; rounding) = if is_out_of_bounds(a) || is_out_of_bounds(b) { 0 } else { T::fma(a, b, c, rounding) };
     Div(a, b; rounding) = T::div(a, b, rounding);
     Reciprocal(a; rounding) = T::div(T::ONE, a, rounding);
@@ -49,6 +52,30 @@ operations! {
     MaxAbsNan(a, b; _) = with_signs::<T>(a, b, Extremum::Max, true);
 }
 
+struct Mul;
+
+impl Operation<2> for Mul {
+    fn compute<T: Float>([a, b]: [u64; 2], rounding: Rounding) -> u64 {
+        T::mul(a, b, rounding)
+    }
+
+    fn exact<T: Float>([a, b]: [u64; 2]) -> Option<f64> {
+        Some(T::value(a) * T::value(b))
+    }
+}
+
+struct Fma;
+
+impl Operation<3> for Fma {
+    fn compute<T: Float>([a, b, c]: [u64; 3], rounding: Rounding) -> u64 {
+        T::fma(a, b, c, rounding)
+    }
+
+    fn exact<T: Float>([a, b, c]: [u64; 3]) -> Option<f64> {
+        Some(sum_to_odd(T::value(a) * T::value(b), T::value(c), Rounding::NearestEven))
+    }
+}
+
 /// Hardware changes signs while it adds -0 to the operand: of a NaN comes what any sum makes of it.
 fn change_sign<T: Float>(a: u64, changed: u64) -> u64 {
     if T::is_nan(a) { T::nan(&[a]) } else { changed }
@@ -56,13 +83,22 @@ fn change_sign<T: Float>(a: u64, changed: u64) -> u64 {
 
 /// Is it the NaN with which a tensor copy fills what lies outside of a tensor? The ISA does not say its bits; hardware takes these.
 fn is_out_of_bounds(bits: u64) -> bool {
-    bits == 0xfff7
+    bits & 0x7fff == 0x7ff7
 }
 
 /// `.xorsign.abs`: compares magnitudes, and gives the product's sign.
 fn with_signs<T: Float>(a: u64, b: u64, which: Extremum, propagates: bool) -> u64 {
     let magnitude = extremum::<T>(a & !T::SIGN, b & !T::SIGN, which, propagates);
     if T::is_nan(magnitude) { magnitude } else { magnitude | (a ^ b) & T::SIGN }
+}
+
+/// Was a result lifted to the lowest normal number by rounding alone? Hardware flushes by what it would have been with all its bits
+/// and no lowest exponent.
+pub(super) fn is_lifted<T: Float>(result: u64, exact: f64, rounding: Rounding) -> bool {
+    let lowest_normal = 1 << T::FORMAT.fraction_bits();
+    // So far up there is no lowest exponent near, in any format.
+    let far = f64::from(1 << 20);
+    result & !T::SIGN == lowest_normal && T::value(T::round(exact * far, rounding, &[])).abs() < T::value(lowest_normal) * far
 }
 
 /// What the modifiers of an instruction say.
@@ -88,6 +124,16 @@ impl Modifiers {
             return self.finish::<T>(compute(operands));
         }
         T::flush(self.finish::<T>(compute(operands.map(T::flush))))
+    }
+
+    /// Computes an operation in one format.
+    #[inline]
+    fn perform<O: Operation<N>, const N: usize, T: Float>(self, operands: [u64; N]) -> u64 {
+        self.apply::<N, T>(operands, |operands| {
+            let result = O::compute::<T>(operands, self.rounding);
+            let is_lifted = self.flushes && O::exact::<T>(operands).is_some_and(|exact| is_lifted::<T>(result, exact, self.rounding));
+            if is_lifted { result & T::SIGN } else { result }
+        })
     }
 
     fn finish<T: Float>(self, result: u64) -> u64 {
@@ -135,16 +181,13 @@ pub(super) fn operation<O: Operation<N>, const N: usize>(form: &mut Form<'_>, ty
     let sources = sources(form, [ty; N])?;
     macro_rules! scalar {
         ($format:ty) => {
-            lanewise(Class::Float, destination, sources, move |operands| {
-                modifiers.apply::<N, $format>(operands, |operands| O::compute::<$format>(operands, modifiers.rounding))
-            })
+            lanewise(Class::Float, destination, sources, move |operands| modifiers.perform::<O, N, $format>(operands))
         };
     }
     macro_rules! pair {
         ($format:ty) => {
             lanewise(Class::Float, destination, sources, move |operands| {
-                let half =
-                    |operands| modifiers.apply::<N, $format>(operands, |operands| O::compute::<$format>(operands, modifiers.rounding));
+                let half = |operands| modifiers.perform::<O, N, $format>(operands);
                 half(operands.map(|bits| bits >> 16)) << 16 | half(operands.map(|bits| bits & 0xffff))
             })
         };

@@ -105,11 +105,6 @@ impl Harness {
         self.warp.registers[self.place(name)]
     }
 
-    /// The lanes in which a register was written.
-    pub(crate) fn defined(&self, name: &str) -> Lanes {
-        self.warp.defined[self.place(name)]
-    }
-
     fn place(&self, name: &str) -> usize {
         match self.scope.lookup(name) {
             Some(Named::Register { register, .. }) => register.0 as usize,

@@ -307,7 +307,7 @@ pub(super) fn complete_bytes(cluster: &mut Cluster, place: Place, bytes: u32, la
 
 /// Checks that there is an mbarrier to count an operation that is about to be issued.
 pub(super) fn check_issue(cx: &mut Cx<'_>, lane: usize, place: Place) -> Result<(), FaultKind> {
-    if place.offset % BYTES != 0 {
+    if !place.offset.is_multiple_of(BYTES) {
         return Err(FaultKind::Misaligned { space: Space::Shared, address: u64::from(place.offset), alignment: BYTES });
     }
     touch(cx, lane, place, "mbarrier.complete_tx")

@@ -104,3 +104,38 @@ pub(super) fn warpgroup(cx: &Cx<'_>) -> Result<usize, Trap> {
     }
     Ok(group)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::instructions::harness::refusal;
+
+    #[test]
+    fn shapes_types_and_operands_are_checked() {
+        let taken = |text: &str| assert_eq!(refusal(&format!("wgmma.mma_async.sync.aligned.{text}")), None, "{text}");
+        taken("m64n8k16.f16.f16.f16 {%r0,%r1}, %d0, %d1, %p0, 1, -1, 0, 1;");
+        taken("m64n8k16.f32.bf16.bf16 {%r0,%r1,%r2,%r3}, {%r4,%r5,%r6,%r7}, %d1, %p0, 1, 1, 1;");
+        taken("m64n8k8.f32.tf32.tf32 {%r0,%r1,%r2,%r3}, %d0, %d1, %p0, 1, 1;");
+        taken("m64n8k32.f16.e4m3.e5m2 {%r0,%r1}, %d0, %d1, %p0, 1, 1;");
+        taken("m64n8k32.s32.u8.s8.satfinite {%r0,%r1,%r2,%r3}, %d0, %d1, %p0;");
+        let refused = |text: &str| refusal(&format!("wgmma.mma_async.sync.aligned.{text}")).unwrap_or_default();
+        assert_eq!(refused("m64n8k8.f32.f16.f16 {%r0,%r1,%r2,%r3}, %d0, %d1, %p0, 1, 1, 0, 0;"), "k of `wgmma` is 16 for `.f16`, not 8");
+        assert_eq!(refused("m64n12k16.f32.f16.f16 {%r0,%r1}, %d0, %d1, %p0, 1, 1, 0, 0;"), "n of `wgmma` can not be 12");
+        assert_eq!(
+            refused("m64n8k16.f16.bf16.bf16 {%r0,%r1}, %d0, %d1, %p0, 1, 1, 0, 0;"),
+            "`wgmma` can not make `.f16` of `.bf16` and `.bf16`"
+        );
+        assert_eq!(
+            refused("m64n8k8.f32.tf32.tf32 {%r0,%r1,%r2,%r3}, %d0, %d1, %p0, 1, 2;"),
+            "an operand of `wgmma` is scaled by 1 or -1, not 2"
+        );
+        assert_eq!(refused("m64n8k8.f32.tf32.tf32 {%r0,%r1,%r2,%r3}, %d0, %d1, %p0, 1, 1, 0, 0;"), "too many operands");
+        assert_eq!(refusal("wgmma.fence;"), Some("`.sync.aligned` is missing".to_owned()));
+    }
+
+    #[test]
+    fn register_counts_are_multiples_of_8() {
+        assert_eq!(refusal("setmaxnreg.inc.sync.aligned.u32 240;"), None);
+        let reason = "a thread can have 24 to 256 registers, a multiple of 8, not 100";
+        assert_eq!(refusal("setmaxnreg.dec.sync.aligned.u32 100;"), Some(reason.to_owned()));
+    }
+}

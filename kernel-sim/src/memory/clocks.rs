@@ -49,7 +49,6 @@ pub(crate) enum Agent<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct Operation {
     pub(crate) warp: usize,
-    pub(crate) lane: usize,
     pub(crate) proxy: Proxy,
     stamp: Stamp,
     moment: Moment,
@@ -189,15 +188,10 @@ impl Clocks {
         clock.fenced.set(Lanes::of(lane), &fenced);
     }
 
-    /// `fence.proxy.async`: what the thread knows and did becomes visible to the async proxy.
-    pub(crate) fn fence_proxy_async(&mut self, warp: usize, lane: usize) {
-        self.fence_proxy_async_together(warp, Lanes::of(lane));
-    }
-
-    /// The same for several lanes of a warp, which execute it together.
+    /// `fence.proxy.async`: what the threads know and did becomes visible to the async proxy.
     ///
     /// Each then takes what any of them fenced for fenced. That is exact in effect: who acts on it must also *know* of the write.
-    pub(crate) fn fence_proxy_async_together(&mut self, warp: usize, lanes: Lanes) {
+    pub(crate) fn fence_proxy_async(&mut self, warp: usize, lanes: Lanes) {
         let clock = &mut self.warps[warp];
         let mut fenced = Union::default();
         clock.fenced.each(lanes, |knowledge| fenced.add(knowledge));
@@ -224,7 +218,7 @@ impl Clocks {
                 Moment::Lanes { row: (self.warps.len() + row) as u32, lanes: Lanes::of(lane), time: self.issued[row] }
             }
         };
-        Operation { warp, lane, proxy, stamp, moment }
+        Operation { warp, proxy, stamp, moment }
     }
 
     /// The name of what that agent does now.

@@ -151,13 +151,13 @@ fn the_async_proxy_sees_what_was_fenced() {
     let operation = world.clocks.issue(1, 0, Proxy::Generic, Queue::Copy);
     world.copy_out(&operation, 0).unwrap();
     // The issuer fences, after the barrier.
-    world.clocks.fence_proxy_async(1, 0);
+    world.clocks.fence_proxy_async(1, Lanes::of(0));
     let operation = world.clocks.issue(1, 0, Proxy::Async, Queue::Bulk);
     world.copy_out(&operation, 0).unwrap();
     // The writers fence, before the barrier.
     let mut world = World::new(64);
     world.store(thread(0, 0), 0).unwrap();
-    world.clocks.fence_proxy_async_together(0, Lanes::ALL);
+    world.clocks.fence_proxy_async(0, Lanes::ALL);
     world.store(thread(0, 0), 64).unwrap();
     world.barrier(&[0, 1]);
     let operation = world.clocks.issue(1, 0, Proxy::Async, Queue::Matrix);
@@ -166,7 +166,7 @@ fn the_async_proxy_sees_what_was_fenced() {
     // A fence orders nothing without a barrier.
     let mut world = World::new(64);
     world.store(thread(0, 0), 0).unwrap();
-    world.clocks.fence_proxy_async(0, 0);
+    world.clocks.fence_proxy_async(0, Lanes::of(0));
     let operation = world.clocks.issue(1, 0, Proxy::Async, Queue::Bulk);
     assert_eq!(race(world.copy_out(&operation, 0)), Some((": a barrier is missing", [0, 0, 0])));
 }

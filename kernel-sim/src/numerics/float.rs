@@ -182,6 +182,7 @@ fn nan_f64(operands: &[u64]) -> u64 {
 fn double(operands: &[u64], rounding: Rounding, native: impl Fn() -> f64, directed: impl Fn(Round) -> Double) -> u64 {
     let result = match rounding {
         Rounding::NearestEven => native().to_bits(),
+        #[cfg(test)]
         Rounding::NearestAway => directed(Round::NearestTiesToAway).to_bits() as u64,
         Rounding::Zero => directed(Round::TowardZero).to_bits() as u64,
         Rounding::Down => directed(Round::TowardNegative).to_bits() as u64,
@@ -263,7 +264,7 @@ pub(crate) fn pack_f64(format: Format, value: f64, rounding: Rounding) -> Option
 }
 
 /// The sum rounded to odd, with the sign of an exact zero that the rounding asks for.
-fn sum_to_odd(x: f64, y: f64, rounding: Rounding) -> f64 {
+pub(crate) fn sum_to_odd(x: f64, y: f64, rounding: Rounding) -> f64 {
     let sum = x + y;
     if sum == 0.0 && rounding == Rounding::Down && x.is_sign_negative() != y.is_sign_negative() {
         return -0.0;

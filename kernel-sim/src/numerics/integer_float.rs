@@ -7,6 +7,7 @@ use crate::numerics::small_float::Rounding;
 pub(crate) fn to_whole(value: f64, rounding: Rounding) -> f64 {
     match rounding {
         Rounding::NearestEven => value.round_ties_even(),
+        #[cfg(test)]
         Rounding::NearestAway => value.round(),
         Rounding::Zero => value.trunc(),
         Rounding::Down => value.floor(),

@@ -31,6 +31,7 @@ pub(crate) enum Rounding {
     /// To the nearest, in a tie to the even one: `.rn`.
     NearestEven,
     /// To the nearest, in a tie to the larger magnitude: `.rna`.
+    #[cfg(test)]
     NearestAway,
     /// Towards zero: `.rz`.
     Zero,
@@ -45,6 +46,7 @@ impl Rounding {
     pub(crate) fn grows(self, negative: bool, is_odd: bool, dropped: Dropped) -> bool {
         match self {
             Rounding::NearestEven => dropped == Dropped::MoreThanHalf || dropped == Dropped::Half && is_odd,
+            #[cfg(test)]
             Rounding::NearestAway => dropped >= Dropped::Half,
             Rounding::Zero => false,
             Rounding::Down => negative && dropped > Dropped::Nothing,

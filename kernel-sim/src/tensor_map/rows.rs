@@ -1,6 +1,6 @@
 //! The rows of a box: which bytes of global memory belong to which bytes of shared memory.
 
-use super::{ElementType, Fill, Swizzle, TensorMap};
+use super::{Fill, Swizzle, TensorMap};
 
 /// One row of a box along the innermost dimension.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,7 +28,7 @@ impl TensorMap {
         self.box_extents[0] * self.element.bytes()
     }
 
-    /// Bytes from one row of a box to the next in shared memory.
+    /// Bytes from one row of a box to the next in shared memory: with a swizzle always its span, also where a row is shorter.
     pub(crate) fn row_pitch(&self) -> u32 {
         if self.swizzle == Swizzle::None { self.row_bytes() } else { self.swizzle.span() }
     }
@@ -59,10 +59,10 @@ impl TensorMap {
                 let mut rest = row;
                 let mut is_inside = true;
                 let mut global = self.global_address.wrapping_add_signed((first + inside_from) * size);
-                for dimension in 1..self.rank() {
+                for (dimension, &coordinate) in coordinates.iter().enumerate().skip(1) {
                     let step = rest % self.box_count(dimension);
                     rest /= self.box_count(dimension);
-                    let index = i64::from(coordinates[dimension]) + i64::from(step * self.element_strides[dimension]);
+                    let index = i64::from(coordinate) + i64::from(step * self.element_strides[dimension]);
                     is_inside &= (0..self.extents[dimension] as i64).contains(&index);
                     global = global.wrapping_add((index as u64).wrapping_mul(self.strides[dimension - 1]));
                 }
@@ -74,14 +74,12 @@ impl TensorMap {
             .collect()
     }
 
-    /// The bytes that an element outside of the tensor reads as.
+    /// The bytes that an element outside of the tensor reads as. A NaN is the same 16 bits over and over in each type, as an H200 has it.
     pub(crate) fn fill_bytes(&self) -> Vec<u8> {
         let bytes = self.element.bytes() as usize;
-        match (self.fill, self.element) {
-            (Fill::Zero, _) => vec![0; bytes],
-            (Fill::Nan, ElementType::F64) => 0x7fff_ffff_ffff_ffff_u64.to_le_bytes().to_vec(),
-            (Fill::Nan, ElementType::F16 | ElementType::Bf16) => 0x7fff_u16.to_le_bytes().to_vec(),
-            (Fill::Nan, _) => 0x7fff_ffff_u32.to_le_bytes().to_vec(),
+        match self.fill {
+            Fill::Zero => vec![0; bytes],
+            Fill::Nan => 0x7ff7_u16.to_le_bytes().repeat(bytes / 2),
         }
     }
 }
@@ -90,6 +88,7 @@ impl TensorMap {
 mod tests {
     use super::super::tests::matrix;
     use super::*;
+    use crate::tensor_map::ElementType;
 
     fn row(shared: u32, before: u32, inside: u32, after: u32, global: u64) -> BoxRow {
         BoxRow { shared, before, inside, after, global }
@@ -138,5 +137,15 @@ mod tests {
         };
         let globals: Vec<_> = map.rows(&[4, 1, 2]).iter().map(|row| row.global - 0x10_0000_0100).collect();
         assert_eq!(globals, [16 + 32 + 192, 16 + 64 + 192, 16 + 32 + 288, 16 + 64 + 288]);
+    }
+
+    /// As an H200 writes a box of 16 words and 4 rows: rows of 64 bytes stand 128 bytes apart, and only their own bytes count.
+    #[test]
+    fn short_rows_take_the_whole_span_of_the_swizzle() {
+        let map = TensorMap { element: ElementType::U32, box_extents: vec![16, 4], ..matrix() };
+        assert_eq!(map.rows(&[0, 0]).iter().map(|row| row.shared).collect::<Vec<_>>(), [0, 128, 256, 384]);
+        assert_eq!((map.transaction_bytes(), map.box_span()), (256, 512));
+        let nan = TensorMap { element: ElementType::F32, fill: Fill::Nan, ..map };
+        assert_eq!(nan.fill_bytes(), [0xf7, 0x7f, 0xf7, 0x7f]);
     }
 }

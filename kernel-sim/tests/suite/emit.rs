@@ -8,35 +8,35 @@ use crate::inputs::{Random, case, stored_bytes};
 use crate::rows::{FAMILIES, Row, Rows};
 
 /// What a module begins with.
-const HEADER: &str = ".version 8.7\n.target sm_90a\n.address_size 64\n";
+pub(crate) const HEADER: &str = ".version 8.7\n.target sm_90a\n.address_size 64\n";
 
 /// A row, and what is made from it.
-pub struct Entry {
-    pub family: &'static str,
-    pub row: Row,
+pub(crate) struct Entry {
+    pub(crate) family: &'static str,
+    pub(crate) row: Row,
     /// The kernel's text, without the header of a module.
-    pub kernel: String,
+    pub(crate) kernel: String,
     /// The kernel's name.
-    pub name: String,
+    pub(crate) name: String,
     /// Each input, all threads after each other, begins at a multiple of 16.
-    pub inputs: Vec<u8>,
+    pub(crate) inputs: Vec<u8>,
     /// Where its answers begin in the file of them all, and how many bytes they have; each output as the inputs.
-    pub answers: std::ops::Range<usize>,
+    pub(crate) answers: std::ops::Range<usize>,
 }
 
 impl Entry {
     /// A module with the row's kernel alone.
-    pub fn module(&self) -> String {
+    pub(crate) fn module(&self) -> String {
         format!("{HEADER}{}", self.kernel)
     }
 
     /// How many cases.
-    pub fn cases(&self) -> usize {
+    pub(crate) fn cases(&self) -> usize {
         self.row.warps as usize * 32
     }
 
     /// Where each of these begins among the bytes of a row, and where they end.
-    pub fn places(types: impl Iterator<Item = Type>, cases: usize) -> Vec<usize> {
+    pub(crate) fn places(types: impl Iterator<Item = Type>, cases: usize) -> Vec<usize> {
         let ends = types.scan(0, |end, ty| {
             *end += (stored_bytes(ty) * cases).next_multiple_of(16);
             Some(*end)
@@ -46,7 +46,7 @@ impl Entry {
 }
 
 /// Every row of the table.
-pub fn entries() -> Vec<Entry> {
+pub(crate) fn entries() -> Vec<Entry> {
     let mut entries = Vec::new();
     let mut end = 0;
     for (family, list) in FAMILIES {
@@ -67,14 +67,8 @@ pub fn entries() -> Vec<Entry> {
     entries
 }
 
-/// The module of all rows.
-pub fn module(entries: &[Entry]) -> String {
-    let kernels: String = entries.iter().map(|entry| entry.kernel.as_str()).collect();
-    format!("{HEADER}{kernels}")
-}
-
 /// FNV-1a of all kernels and inputs: answers belong to exactly these.
-pub fn digest(entries: &[Entry]) -> u64 {
+pub(crate) fn digest(entries: &[Entry]) -> u64 {
     let bytes = entries.iter().flat_map(|entry| entry.kernel.bytes().chain(entry.inputs.iter().copied()));
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
@@ -95,12 +89,12 @@ fn inputs(row: &Row, number: usize) -> Vec<u8> {
 }
 
 /// The names of a row's inputs: `d` belongs to the outputs.
-pub fn input_names() -> impl Iterator<Item = String> {
+pub(crate) fn input_names() -> impl Iterator<Item = String> {
     ('a'..='z').filter(|&name| name != 'd').map(String::from)
 }
 
 /// The names of a row's outputs.
-pub fn output_names() -> impl Iterator<Item = String> {
+pub(crate) fn output_names() -> impl Iterator<Item = String> {
     std::iter::once("d".to_owned()).chain((1..).map(|number| format!("d{number}")))
 }
 

@@ -5,14 +5,14 @@ use kernel_sim::ptx::Type;
 use crate::rows::{Domain, Input};
 
 /// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
-pub struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    pub fn new(seed: u64) -> Random {
+    pub(crate) fn new(seed: u64) -> Random {
         Random(seed)
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = self.0;
         word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -21,7 +21,7 @@ impl Random {
     }
 
     fn below(&mut self, bound: u64) -> u64 {
-        (u128::from(self.next()) * u128::from(bound) >> 64) as u64
+        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 
     fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
@@ -30,7 +30,7 @@ impl Random {
 }
 
 /// Bytes of a value in memory: registers of eight bits do not exist, so such values fill 32.
-pub fn stored_bytes(ty: Type) -> usize {
+pub(crate) fn stored_bytes(ty: Type) -> usize {
     match ty {
         Type::Pred => 1,
         _ if ty.bits() <= 8 => 4,
@@ -39,7 +39,7 @@ pub fn stored_bytes(ty: Type) -> usize {
 }
 
 /// One thread's values of all inputs.
-pub fn case(random: &mut Random, inputs: &[Input]) -> Vec<u64> {
+pub(crate) fn case(random: &mut Random, inputs: &[Input]) -> Vec<u64> {
     let mut values: Vec<u64> = Vec::with_capacity(inputs.len());
     for (place, input) in inputs.iter().enumerate() {
         let before = place.checked_sub(1).filter(|&before| inputs[before] == *input).map(|before| values[before]);
@@ -55,12 +55,19 @@ pub fn case(random: &mut Random, inputs: &[Input]) -> Vec<u64> {
         && b == c
         && random.below(4) == 0
     {
-        // A product that its addend takes away shows whether it was rounded before.
-        match a.ty {
-            Type::F32 => values[2] = u64::from((-(f32::from_bits(values[0] as u32) * f32::from_bits(values[1] as u32))).to_bits()),
-            Type::F64 => values[2] = (-(f64::from_bits(values[0]) * f64::from_bits(values[1]))).to_bits(),
-            _ => {}
-        }
+        // A product that its addend takes away shows whether it was rounded before. The bits of a NaN would depend on the host.
+        let opposite = match a.ty {
+            Type::F32 => {
+                let product = -(f32::from_bits(values[0] as u32) * f32::from_bits(values[1] as u32));
+                (!product.is_nan()).then(|| u64::from(product.to_bits()))
+            }
+            Type::F64 => {
+                let product = -(f64::from_bits(values[0]) * f64::from_bits(values[1]));
+                (!product.is_nan()).then(|| product.to_bits())
+            }
+            _ => None,
+        };
+        values[2] = opposite.unwrap_or(values[2]);
     }
     values
 }

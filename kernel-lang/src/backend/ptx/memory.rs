@@ -17,6 +17,9 @@ struct Access {
     group: usize,
 }
 
+/// Says that an access has a policy for the L2 as its last operand.
+const HINT: &str = ".L2::cache_hint";
+
 impl Emitter<'_> {
     pub(super) fn load(&mut self, op: &Op, result: Value) {
         let &Op::Load { base, offset, mask, other, cache, evict, volatile, align, .. } = op else { return };
@@ -107,6 +110,7 @@ impl Emitter<'_> {
 
     pub(super) fn load_group(&mut self, instruction: &str, place: &str, dtype: Dtype, pred: Option<Reg>, fill: &[Option<Reg>]) -> Vec<Reg> {
         let group = fill.len();
+        let policy = self.policy_operand(instruction);
         let guard = pred.map_or(String::new(), |pred| format!("@{pred} "));
         if dtype.bytes() < 4 && group * dtype.bytes() >= 4 && fill.iter().all(Option::is_none) {
             // Words, taken apart in registers.
@@ -114,7 +118,7 @@ impl Emitter<'_> {
             if pred.is_some() {
                 words.iter().for_each(|word| asm!(self, "mov.b32 {word}, 0"));
             }
-            asm!(self, "{guard}{instruction}{}.b32 {}, {place}", vector(words.len()), list(&words));
+            asm!(self, "{guard}{instruction}{}.b32 {}, {place}{policy}", vector(words.len()), list(&words));
             return words.into_iter().flat_map(|word| self.unpack(word, dtype)).collect();
         }
         let class = if dtype == Dtype::Bool { Class::B32 } else { Class::of(dtype) };
@@ -130,18 +134,19 @@ impl Emitter<'_> {
                 }
             }
         }
-        asm!(self, "{guard}{instruction}{}.{} {}, {place}", vector(group), memory_type(dtype), list(&regs));
+        asm!(self, "{guard}{instruction}{}.{} {}, {place}{policy}", vector(group), memory_type(dtype), list(&regs));
         regs.into_iter().map(|reg| if dtype == Dtype::Bool { self.truth(reg) } else { reg }).collect()
     }
 
     pub(super) fn store_group(&mut self, instruction: &str, place: &str, dtype: Dtype, pred: Option<Reg>, regs: &[Reg]) {
         let guard = pred.map_or(String::new(), |pred| format!("@{pred} "));
+        let policy = self.policy_operand(instruction);
         let regs: Vec<Reg> = regs.iter().map(|reg| if dtype == Dtype::Bool { self.byte(*reg) } else { *reg }).collect();
         if dtype.bytes() < 4 && regs.len() * dtype.bytes() >= 4 {
             let words: Vec<Reg> = regs.chunks(4 / dtype.bytes()).map(|part| self.pack(part)).collect();
-            asm!(self, "{guard}{instruction}{}.b32 {place}, {}", vector(words.len()), list(&words));
+            asm!(self, "{guard}{instruction}{}.b32 {place}, {}{policy}", vector(words.len()), list(&words));
         } else {
-            asm!(self, "{guard}{instruction}{}.{} {place}, {}", vector(regs.len()), memory_type(dtype), list(&regs));
+            asm!(self, "{guard}{instruction}{}.{} {place}, {}{policy}", vector(regs.len()), memory_type(dtype), list(&regs));
         }
     }
 
@@ -214,13 +219,37 @@ impl Emitter<'_> {
         }
     }
 
-    /// An instruction has a cache operator or a priority, not both.
+    /// An instruction has a cache operator or a priority, not both. A priority is for both levels: the L2's stands in a policy.
     fn priority(&mut self, evict: Evict) -> String {
         if evict == Evict::Normal {
             return String::new();
         }
         self.ptx_version = self.ptx_version.max((7, 4));
-        format!(".L1::{}", evict.text())
+        let hint = if self.policies.iter().any(|(known, _)| *known == evict) { HINT } else { "" };
+        format!(".L1::{}{hint}", evict.text())
+    }
+
+    /// The last operand of an access: the policy that its instruction asks for.
+    fn policy_operand(&self, instruction: &str) -> String {
+        let Some(instruction) = instruction.strip_suffix(HINT) else { return String::new() };
+        let policy = self.policies.iter().find(|(evict, _)| instruction.ends_with(evict.text()));
+        policy.map_or(String::new(), |(_, policy)| format!(", {policy}"))
+    }
+
+    /// Makes the policies that accesses of the kernel name, before everything else.
+    pub(super) fn policies(&mut self) {
+        for evict in [Evict::First, Evict::Last] {
+            let names_it = |op: &Op| match *op {
+                Op::Load { cache, evict: own, volatile, .. } => own == evict && cache == Cache::Default && !volatile,
+                Op::Store { cache, evict: own, .. } => own == evict && cache == Cache::Default,
+                _ => false,
+            };
+            if self.func.all_insts().into_iter().any(|inst| names_it(&self.func.inst(inst).op)) {
+                let policy = self.reg(Class::B64);
+                asm!(self, "createpolicy.fractional.L2::{}.b64 {policy}", evict.text());
+                self.policies.push((evict, policy));
+            }
+        }
     }
 }
 

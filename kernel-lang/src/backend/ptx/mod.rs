@@ -29,7 +29,7 @@ use std::collections::HashMap;
 
 use crate::analysis::affine::AffineFacts;
 use crate::dtype::Dtype;
-use crate::ir::{Function, Handle, Inst, Op, Region, SideTable, Type, Value, Verified};
+use crate::ir::{Evict, Function, Handle, Inst, Op, Region, SideTable, Type, Value, Verified};
 use crate::layout::Layout;
 use crate::location::Loc;
 use crate::target::Target;
@@ -71,6 +71,8 @@ struct Emitter<'a> {
     pointers: SideTable<Value, Option<(Reg, Reg)>>,
     /// The address of the report, in a checked kernel.
     report_buffer: Option<Reg>,
+    /// What the L2 is told about accesses of these priorities.
+    policies: Vec<(Evict, Reg)>,
     sites: Vec<Site>,
     /// The PTX ISA version, major and minor: the lowest that knows the target and every instruction, so that old drivers take the module.
     ptx_version: (u32, u32),
@@ -107,6 +109,7 @@ pub fn emit(func: Verified<'_>, target: &Target, num_warps: u32) -> Module {
         addresses: vec![HashMap::new()],
         pointers: SideTable::new(),
         report_buffer: None,
+        policies: Vec::new(),
         sites: Vec::new(),
         ptx_version: target.ptx_version(),
         uses_two_over_pi: false,
@@ -115,6 +118,7 @@ pub fn emit(func: Verified<'_>, target: &Target, num_warps: u32) -> Module {
         num_warps,
     };
     emitter.params();
+    emitter.policies();
     emitter.thread_parts();
     emitter.region(func.body);
     let body = std::mem::take(&mut emitter.asm).finish();

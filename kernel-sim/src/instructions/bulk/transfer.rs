@@ -52,8 +52,8 @@ pub(in crate::instructions) struct Load {
     pub(in crate::instructions) pieces: Vec<Piece>,
     /// An element outside of the tensor.
     pub(in crate::instructions) fill: Vec<u8>,
-    /// Are subnormal `f32` elements read as zero?
-    pub(in crate::instructions) flushes: bool,
+    /// Are `f32` elements rounded to `tf32`?
+    pub(in crate::instructions) rounds: bool,
     pub(in crate::instructions) combine: Option<Combine>,
     /// Bytes of each target that may not be touched meanwhile.
     pub(in crate::instructions) held: Held,
@@ -86,12 +86,12 @@ impl Load {
                     async_access::load_shared(cluster, &self.operation, place, bytes, Touch::plain("bulk copy's load", self.line))?;
                 }
             }
-            if self.flushes {
-                bytes.chunks_exact_mut(4).for_each(flush);
+            if self.rounds {
+                bytes.chunks_exact_mut(4).for_each(round);
             }
             for &rank in &self.targets {
                 let place = Place { rank, offset: piece.shared };
-                self.put(cluster, place, bytes)?;
+                put(cluster, &self.operation, place, bytes, self.combine, self.line)?;
             }
         }
         if let (Some(held), Source::Shared(rank)) = (&self.held_source, self.source) {
@@ -105,21 +105,28 @@ impl Load {
         cluster.happened();
         Ok(())
     }
+}
 
-    fn put(&self, cluster: &mut Cluster, place: Place, bytes: &[u8]) -> Result<(), FaultKind> {
-        let Some(combine) = self.combine else {
-            return async_access::store_shared(cluster, &self.operation, place, bytes, Touch::plain("bulk copy", self.line));
-        };
-        let touch = Touch { strong: true, ..Touch::plain("bulk reduction", self.line) };
-        for (element, bytes) in (0..).zip(bytes.chunks_exact(combine.ty.bytes() as usize)) {
-            let place = Place { offset: place.offset + element * combine.ty.bytes(), ..place };
-            let value = little_endian(bytes);
-            async_access::update_shared(cluster, &self.operation, place, combine.ty.bytes(), touch, |old| {
-                combine.apply(old, value, false)
-            })?;
-        }
-        Ok(())
+/// An asynchronous operation writes elements of shared memory, or combines them with what is there.
+pub(in crate::instructions) fn put(
+    cluster: &mut Cluster,
+    operation: &Operation,
+    place: Place,
+    bytes: &[u8],
+    combine: Option<Combine>,
+    line: u32,
+) -> Result<(), FaultKind> {
+    let Some(combine) = combine else {
+        return async_access::store_shared(cluster, operation, place, bytes, Touch::plain("asynchronous store", line));
+    };
+    let touch = Touch { strong: true, ..Touch::plain("asynchronous reduction", line) };
+    let size = combine.ty.bytes();
+    for (element, bytes) in (0..).zip(bytes.chunks_exact(size as usize)) {
+        let place = Place { offset: place.offset + element * size, ..place };
+        let value = little_endian(bytes);
+        async_access::update_shared(cluster, operation, place, size, touch, |old| combine.apply(old, value, false))?;
     }
+    Ok(())
 }
 
 /// A copy from the issuer's shared memory to global memory.
@@ -199,12 +206,11 @@ fn little_endian(bytes: &[u8]) -> u128 {
     bytes.iter().rev().fold(0, |value, &byte| value << 8 | u128::from(byte))
 }
 
-/// Makes a subnormal `f32` a zero of its sign.
-fn flush(bytes: &mut [u8]) {
+/// Rounds an `f32` to the nearest `tf32`, halfway to the even one, as an H200 does on the way of a tensor of `tf32`.
+fn round(bytes: &mut [u8]) {
     let bits = little_endian(bytes) as u32;
-    if f32::from_bits(bits).is_subnormal() {
-        bytes.copy_from_slice(&(bits & 0x8000_0000).to_le_bytes());
-    }
+    let rounded = if f32::from_bits(bits).is_finite() { (bits + 0xfff + (bits >> 13 & 1)) & !0x1fff } else { bits };
+    bytes.copy_from_slice(&rounded.to_le_bytes());
 }
 
 #[cfg(test)]
@@ -218,12 +224,13 @@ mod tests {
     }
 
     #[test]
-    fn subnormals_become_zeros_of_their_sign() {
-        let flushed = |bits: u32| {
+    fn tf32_is_rounded_as_it_was_measured() {
+        let rounded = |bits: u32| {
             let mut bytes = bits.to_le_bytes();
-            flush(&mut bytes);
+            round(&mut bytes);
             u32::from_le_bytes(bytes)
         };
-        assert_eq!([1, 0x8000_0001, 0x0080_0000, 0x7f80_0000].map(flushed), [0, 0x8000_0000, 0x0080_0000, 0x7f80_0000]);
+        assert_eq!([0x3f80_1fff, 0x3f80_1000, 0x3f80_0001, 1].map(rounded), [0x3f80_2000, 0x3f80_0000, 0x3f80_0000, 0]);
+        assert_eq!([0x3f80_3000, 0xff80_0000].map(rounded), [0x3f80_4000, 0xff80_0000]);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Rows;
 
-pub fn rows(rows: &mut Rows) {
+pub(crate) fn rows(rows: &mut Rows) {
     for (ty, register) in [("u8", "b32"), ("s8", "b32"), ("u16", "b32"), ("s16", "b32"), ("b16", "b32"), ("u8", "b16"), ("s8", "b16")] {
         rows.named(
             &format!("ld.global.{ty} to {register}"),

@@ -5,7 +5,7 @@ use super::Rows;
 const INTEGERS: [&str; 8] = ["u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64"];
 const ROUNDINGS: [&str; 4] = ["rn", "rz", "rm", "rp"];
 
-pub fn rows(rows: &mut Rows) {
+pub(crate) fn rows(rows: &mut Rows) {
     integers(rows);
     floats(rows);
     between(rows);

@@ -4,7 +4,7 @@ use super::Rows;
 
 const ROUNDINGS: [&str; 4] = ["rn", "rz", "rm", "rp"];
 
-pub fn rows(rows: &mut Rows) {
+pub(crate) fn rows(rows: &mut Rows) {
     for rounding in ROUNDINGS {
         for modifiers in ["", ".ftz", ".sat", ".ftz.sat"] {
             arithmetic(rows, &format!("{rounding}{modifiers}"), "f32");
@@ -50,8 +50,14 @@ fn nans(rows: &mut Rows) {
         let body = format!("or.b64 a, a, {EXPONENT}; or.b64 b, b, {EXPONENT}; {op}.f64 d, a, b;");
         rows.named(&format!("{op}.f64 of NaNs"), "b64 b64", "f64", body);
     }
-    for (which, name) in [("abc", "three NaNs"), ("ab", "NaN, NaN, any"), ("ac", "NaN, any, NaN"), ("bc", "any, NaN, NaN")] {
-        let nans: String = which.chars().map(|operand| format!("or.b64 {operand}, {operand}, {EXPONENT}; ")).collect();
+    // The others are numbers: the assembler may exchange the factors, and with them their NaNs.
+    const NUMBER: &str = "0xbfffffffffffffff";
+    for (which, name) in [("abc", "three NaNs"), ("ab", "NaN, NaN, number"), ("ac", "NaN, number, NaN"), ("bc", "number, NaN, NaN")] {
+        let make = |operand| match which.contains(operand) {
+            true => format!("or.b64 {operand}, {operand}, {EXPONENT}; "),
+            false => format!("and.b64 {operand}, {operand}, {NUMBER}; "),
+        };
+        let nans: String = "abc".chars().map(make).collect();
         rows.named(&format!("fma.rn.f64 of {name}"), "b64 b64 b64", "f64", format!("{nans}fma.rn.f64 d, a, b, c;"));
     }
 }
@@ -70,7 +76,7 @@ fn tiny(rows: &mut Rows) {
     for modifiers in ["rn", "rn.ftz", "rz.ftz", "rm.ftz", "rp.ftz", "rn.ftz.sat"] {
         let name = |op: &str| format!("{op}.{modifiers}.f32 of tiny products");
         rows.named(&name("mul"), "b32 b32", "f32", format!("{FACTORS} mul.{modifiers}.f32 d, a, b;"));
-        rows.named(&name("fma"), "b32 b32 b32", "f32", { format!("{FACTORS} and.b32 c, c, 0x80000000; fma.{modifiers}.f32 d, a, b, c;") });
+        rows.named(&name("fma"), "b32 b32 b32", "f32", format!("{FACTORS} and.b32 c, c, 0x80000000; fma.{modifiers}.f32 d, a, b, c;"));
         if !modifiers.ends_with("sat") {
             rows.named(&name("div"), "b32 b32", "f32", format!("{FACTORS} div.{modifiers}.f32 d, b, a;"));
         }

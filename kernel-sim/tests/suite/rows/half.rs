@@ -2,7 +2,7 @@
 
 use super::Rows;
 
-pub fn rows(rows: &mut Rows) {
+pub(crate) fn rows(rows: &mut Rows) {
     out_of_bounds(rows);
     tiny(rows);
     for ty in ["f16", "f16x2"] {

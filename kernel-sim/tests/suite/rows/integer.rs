@@ -5,7 +5,7 @@ use super::Rows;
 const ALL: [&str; 6] = ["u16", "s16", "u32", "s32", "u64", "s64"];
 const WIDE: [(&str, &str); 4] = [("u16", "u32"), ("s16", "s32"), ("u32", "u64"), ("s32", "s64")];
 
-pub fn rows(rows: &mut Rows) {
+pub(crate) fn rows(rows: &mut Rows) {
     arithmetic(rows);
     carries(rows);
     bits(rows);

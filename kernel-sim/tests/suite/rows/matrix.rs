@@ -2,7 +2,7 @@
 
 use super::{Row, Rows};
 
-pub fn rows(rows: &mut Rows) {
+pub(crate) fn rows(rows: &mut Rows) {
     moves(rows);
     for (shape, a, b) in [("m16n8k8", 2, 1), ("m16n8k16", 4, 2)] {
         floats(rows, shape, ["f16", "f16x2", "f16x2"], "f32", [a, b, 4]);

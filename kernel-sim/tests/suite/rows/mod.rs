@@ -12,10 +12,10 @@ mod warp;
 use kernel_sim::ptx::Type;
 
 /// A family of rows: its name, and the function that lists them.
-pub type Family = (&'static str, fn(&mut Rows));
+pub(crate) type Family = (&'static str, fn(&mut Rows));
 
 /// Every family.
-pub const FAMILIES: [Family; 8] = [
+pub(crate) const FAMILIES: [Family; 8] = [
     ("integer", integer::rows),
     ("predicate", predicate::rows),
     ("convert", convert::rows),
@@ -27,31 +27,31 @@ pub const FAMILIES: [Family; 8] = [
 ];
 
 /// What one kernel of the suite executes. Each thread has one case.
-pub struct Row {
+pub(crate) struct Row {
     /// The instruction, mostly.
-    pub name: String,
+    pub(crate) name: String,
     /// The registers `a`, `b`, `c`, `e`, `f` and on: each thread has its own values.
-    pub inputs: Vec<Input>,
+    pub(crate) inputs: Vec<Input>,
     /// The registers `d`, `d1`, `d2` and on, which are compared.
-    pub outputs: Vec<Type>,
+    pub(crate) outputs: Vec<Type>,
     /// What is executed.
-    pub body: String,
+    pub(crate) body: String,
     /// How close an answer must be.
-    pub compare: Compare,
+    pub(crate) compare: Compare,
     /// How many warps of 32 cases.
-    pub warps: u32,
+    pub(crate) warps: u32,
 }
 
 /// The values of an input.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Input {
-    pub ty: Type,
-    pub domain: Domain,
+pub(crate) struct Input {
+    pub(crate) ty: Type,
+    pub(crate) domain: Domain,
 }
 
 /// Which values of a type are taken.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Domain {
+pub(crate) enum Domain {
     /// Any, and what is special more often.
     Any,
     /// Any but 0.
@@ -64,7 +64,7 @@ pub enum Domain {
 
 /// How close an answer must be to the recorded one.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Compare {
+pub(crate) enum Compare {
     /// The same bits, NaNs included.
     Bits,
     /// Floats within this relative or this absolute distance; NaNs and infinities the same bits.
@@ -73,19 +73,19 @@ pub enum Compare {
 
 /// The rows while they are listed.
 #[derive(Default)]
-pub struct Rows(pub Vec<Row>);
+pub(crate) struct Rows(pub(crate) Vec<Row>);
 
 impl Rows {
     /// A row that is named for its first instruction. `inputs` lists types, `!` for [`Domain::NonZero`], `~` for [`Domain::Moderate`], and
     /// `<9` for [`Domain::Below`].
-    pub fn add(&mut self, inputs: &str, outputs: &str, body: impl Into<String>) -> &mut Row {
+    pub(crate) fn add(&mut self, inputs: &str, outputs: &str, body: impl Into<String>) -> &mut Row {
         let body = body.into();
         let name = body.split([' ', ';']).next().unwrap_or_default().to_owned();
         self.named(&name, inputs, outputs, body)
     }
 
     /// A row with a name of its own.
-    pub fn named(&mut self, name: &str, inputs: &str, outputs: &str, body: impl Into<String>) -> &mut Row {
+    pub(crate) fn named(&mut self, name: &str, inputs: &str, outputs: &str, body: impl Into<String>) -> &mut Row {
         let place = self.0.len();
         self.0.push(Row {
             name: name.to_owned(),
@@ -101,13 +101,13 @@ impl Rows {
 
 impl Row {
     /// Answers may be that far from the recorded ones.
-    pub fn close(&mut self, relative: f64, absolute: f64) -> &mut Row {
+    pub(crate) fn close(&mut self, relative: f64, absolute: f64) -> &mut Row {
         self.compare = Compare::Close { relative, absolute };
         self
     }
 
     /// More or fewer cases.
-    pub fn warps(&mut self, warps: u32) -> &mut Row {
+    pub(crate) fn warps(&mut self, warps: u32) -> &mut Row {
         self.warps = warps;
         self
     }

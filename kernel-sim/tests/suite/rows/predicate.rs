@@ -26,7 +26,7 @@ const COMPARED: [(&str, &str, &[&str]); 16] = [
     ("b32", "u32", &UNSIGNED),
 ];
 
-pub fn rows(rows: &mut Rows) {
+pub(crate) fn rows(rows: &mut Rows) {
     for (ty, suffix, comparisons) in COMPARED {
         let name = if ty == "b32" && suffix == "u32" { "setp.u32 of bits".to_owned() } else { format!("setp.{suffix}") };
         let lines = comparisons.iter().enumerate().map(|(bit, comparison)| {

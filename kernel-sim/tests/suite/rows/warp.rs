@@ -5,7 +5,7 @@ use super::Rows;
 /// All lanes.
 const ALL: &str = "0xffffffff";
 
-pub fn rows(rows: &mut Rows) {
+pub(crate) fn rows(rows: &mut Rows) {
     shuffles(rows);
     for kind in ["all", "any", "uni"] {
         rows.add("pred", "pred", format!("vote.sync.{kind}.pred d, a, {ALL};"));
