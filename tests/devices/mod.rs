@@ -36,14 +36,4 @@ impl Column {
             Err(reason) => Trial::test(name, || Ok(())).with_ignored_flag(true).with_kind(reason),
         }
     }
-
-    /// A trial of a test that this column cannot run yet, unless it is the CPU's.
-    #[allow(dead_code, reason = "not every test of the folder has such trials")]
-    pub(crate) fn cpu_only(&self, name: &str, test: impl FnOnce(Device) -> std::result::Result<(), Failed> + Send + 'static) -> Trial {
-        if self.name == "cpu" {
-            return self.trial(name, test);
-        }
-        let name = format!("{}::{name}", self.name);
-        Trial::test(name, || Ok(())).with_ignored_flag(true).with_kind("skipped: the GPU backend does not support it yet")
-    }
 }

@@ -72,9 +72,6 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
     ]
 }
 
-/// Modules whose kernels the GPU backend does not support yet.
-const CPU_ONLY: &[&str] = &["reductions", "scans", "shapes"];
-
 fn main() {
     let arguments = Arguments::from_args();
     let seed = seed();
@@ -85,8 +82,7 @@ fn main() {
             let name = format!("{module}::{name}");
             trials.extend(columns.iter().map(|column| {
                 let test_name = name.clone();
-                let trial = move |device| run(test, device, &test_name, seed);
-                if CPU_ONLY.contains(&module) { column.cpu_only(&name, trial) } else { column.trial(&name, trial) }
+                column.trial(&name, move |device| run(test, device, &test_name, seed))
             }));
         }
     }

@@ -148,7 +148,8 @@ fn a_tile_larger_than_the_tensor(lab: &mut Lab) {
         check(&y.read(), Class::Rounded, |i| f64::from(host[i]) + 1.0);
         let checked = copy_block::<16, 16>(x.slice(), &mut y.slice(), 16).grid(1).checked().launch();
         let text = checked.expect_err("256 lanes do not fit").to_string();
-        assert!(text.contains(&format!("index {n} ")), "{text}");
+        // On a GPU whichever thread is first speaks.
+        assert!((n..256).any(|index| text.contains(&format!("load at index {index} of `x`"))), "{text}");
     }
 }
 
