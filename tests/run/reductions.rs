@@ -167,12 +167,8 @@ fn positions_kernel<T: Number, const M: usize, const N: usize>(x: Ptr<T>, rows: 
 
 /// Few different values, so that the first of equal ones is asked for; NaN among them, and nothing else in one row.
 fn positions<T: Value + Number + Into<Wide>>(lab: &mut Lab) {
-    let mut host: Vec<T> = (0..M * N).map(|_| T::near(lab.below(6) as f64)).collect();
-    for at in 0..M * N {
-        if at / N == 2 || lab.below(5) == 0 {
-            host[at] = T::near(f64::NAN);
-        }
-    }
+    let host: Vec<T> =
+        (0..M * N).map(|at| T::near(if at / N == 2 || lab.below(5) == 0 { f64::NAN } else { lab.below(6) as f64 })).collect();
     let x = lab.input(&host);
     let (mut rows, mut columns, mut all) = (lab.output::<i64>(2 * M), lab.output::<i64>(2 * N), lab.output::<i64>(2));
     positions_kernel::<T, M, N>(x.slice(), &mut rows.slice(), &mut columns.slice(), &mut all.slice()).grid(1).launch().unwrap();
