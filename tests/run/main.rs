@@ -17,6 +17,7 @@ mod lab;
 mod loops;
 mod masks;
 mod reductions;
+mod rows;
 mod scalars;
 mod scans;
 mod schedules;
@@ -63,6 +64,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         loops,
         masks,
         reductions,
+        rows,
         scalars,
         scans,
         schedules,

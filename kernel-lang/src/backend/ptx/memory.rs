@@ -24,7 +24,7 @@ impl Emitter<'_> {
     pub(super) fn load(&mut self, op: &Op, result: Value) {
         let &Op::Load { base, offset, mask, other, cache, evict, volatile, align, .. } = op else { return };
         let dtype = self.func.ty(base).dtype();
-        let access = self.access(base, offset, mask, align, dtype);
+        let access = self.access(base, offset, align, dtype);
         let is_constant = matches!(self.func.ty(base), Type::Pointer { mutable: false, .. });
         let instruction = self.load_instruction(cache, evict, volatile, is_constant);
         let (mask, other) = (mask.map(|mask| self.lanes(mask)), other.map(|other| self.lanes(other)));
@@ -43,7 +43,7 @@ impl Emitter<'_> {
     pub(super) fn store(&mut self, op: &Op) {
         let &Op::Store { base, offset, value, mask, cache, evict, align, .. } = op else { return };
         let dtype = self.func.ty(base).dtype();
-        let access = self.access(base, offset, mask, align, dtype);
+        let access = self.access(base, offset, align, dtype);
         let instruction = self.store_instruction(cache, evict);
         let layout = self.layout(offset).cloned();
         let owner = self.owner_of(layout.as_ref());
@@ -64,7 +64,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn access(&mut self, base: Value, offset: Value, mask: Option<Value>, align: u32, dtype: Dtype) -> Access {
+    fn access(&mut self, base: Value, offset: Value, align: u32, dtype: Dtype) -> Access {
         let bytes = dtype.bytes() as i64;
         let (base_reg, _) = self.pointers[base].expect("a pointer is a parameter of the kernel");
         let layout = self.layout(offset).cloned();
@@ -74,11 +74,7 @@ impl Emitter<'_> {
                 let address = self.address(Some(base_reg), Some(base), &affine, layout.as_ref(), bytes);
                 let constant =
                     |register| affine.constant.wrapping_add(Self::register_part(layout.as_ref(), &affine, register)).wrapping_mul(bytes);
-                let group = if mask.is_none() || matches!(mask.and_then(|mask| self.lanes[mask].clone()), Some(Lanes::Splat(_))) {
-                    group(layout.as_ref(), &affine, align, dtype)
-                } else {
-                    1
-                };
+                let group = group(layout.as_ref(), &affine, align, dtype);
                 Access { addresses: vec![address], constants: (0..count).map(constant).collect(), group }
             }
             None => {
@@ -112,11 +108,22 @@ impl Emitter<'_> {
         let group = fill.len();
         let policy = self.policy_operand(instruction);
         let guard = pred.map_or(String::new(), |pred| format!("@{pred} "));
-        if dtype.bytes() < 4 && group * dtype.bytes() >= 4 && fill.iter().all(Option::is_none) {
+        if dtype.bytes() < 4 && group * dtype.bytes() >= 4 {
             // Words, taken apart in registers.
             let words: Vec<Reg> = (0..group * dtype.bytes() / 4).map(|_| self.reg(Class::B32)).collect();
             if pred.is_some() {
-                words.iter().for_each(|word| asm!(self, "mov.b32 {word}, 0"));
+                for (word, fill) in words.iter().zip(fill.chunks(4 / dtype.bytes())) {
+                    let fill: Option<Vec<Reg>> = fill.iter().copied().collect();
+                    match fill {
+                        None => asm!(self, "mov.b32 {word}, 0"),
+                        Some(fill) => {
+                            let fill: Vec<Reg> =
+                                fill.into_iter().map(|fill| if dtype == Dtype::Bool { self.byte(fill) } else { fill }).collect();
+                            let fill = self.pack(&fill);
+                            asm!(self, "mov.b32 {word}, {fill}");
+                        }
+                    }
+                }
             }
             asm!(self, "{guard}{instruction}{}.b32 {}, {place}{policy}", vector(words.len()), list(&words));
             return words.into_iter().flat_map(|word| self.unpack(word, dtype)).collect();

@@ -36,6 +36,7 @@ use crate::target::Target;
 
 pub use report::{REPORT_BYTES, Site};
 
+use index::PositionTest;
 use registers::{Assembly, Class, Reg, asm};
 
 /// The registers of a value in one thread.
@@ -220,6 +221,9 @@ fn needed(func: &Function) -> Vec<bool> {
                     need(*outside);
                     offset_parts(func, &mut facts, *offset).into_iter().for_each(need);
                 }
+                op if let Some(test) = data.results.first().and_then(|result| PositionTest::of(func, &mut facts, op, *result)) => {
+                    test.operands().for_each(need);
+                }
                 op => match data.results.first().filter(|result| func.ty(**result).is_tile()).and_then(|result| facts.get(func, *result)) {
                     // A needed tile of indices is computed from its affine form, whatever op made it.
                     Some(affine) if op.is_pure() => affine.uniform.into_iter().for_each(|(value, _)| need(value)),
@@ -328,6 +332,11 @@ impl Emitter<'_> {
             && let Some(affine) = self.facts.get(func, result)
         {
             return self.index_tile(result, &affine);
+        }
+        if let [result] = data.results[..]
+            && let Some(test) = PositionTest::of(func, &mut self.facts, &data.op, result)
+        {
+            return self.test_positions(&test, result);
         }
         match &data.op {
             Op::Const { .. }

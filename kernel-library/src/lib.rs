@@ -1,0 +1,3 @@
+//! Kernels that models are made of.
+mod softmax;
+pub use softmax::softmax;
