@@ -50,6 +50,9 @@ pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// `key` names scalar parameters: each combination of their values is tuned once, as is each combination of element types. A launch
 /// that tunes runs the kernel many times; in later ones the choice is looked up. `.report()` in place of `.launch()` tells what was tried.
 ///
+/// `prune = |config| config.BLOCK_SIZE < n` names the configurations that do not fit the arguments of a launch, which the closure sees by
+/// their names: they are neither timed nor run. If none is left, the launch is an error that lists them.
+///
 /// Every configuration is compiled now. The constants that they name leave the launcher's generics; the grid is a function of the
 /// configuration: `add(&x, &y, &mut out, n).grid(|config| cdiv(n, config.BLOCK_SIZE)).launch()?`.
 #[proc_macro_attribute]

@@ -67,9 +67,13 @@ impl Launcher<'_> {
                 let configs = self.configs(autotune);
                 let words = autotune.key.iter().map(|index| self.word_of(*index));
                 let module = &self.signature.name_ident(self.item);
+                let kept = match &autotune.prune {
+                    Some(prune) => quote!(GALATEA_TUNER.kept(#prune)),
+                    None => quote!(#private::Kept::ALL),
+                };
                 quote! {
                     static GALATEA_TUNER: #private::Tuner<#module::Config> = #private::Tuner::new(&[#(#configs),*], &[#(#words),*]);
-                    #private::AutotunedLaunch::new(#args, #key, &GALATEA_TUNER)
+                    #private::AutotunedLaunch::new(#args, #key, &GALATEA_TUNER, #kept)
                 }
             }
         };
