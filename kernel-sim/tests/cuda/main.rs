@@ -1,0 +1,4 @@
+//! Kernels that nvcc compiled, run with real inputs under several schedules and compared with plain Rust.
+
+mod harness;
+mod plain;
