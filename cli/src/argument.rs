@@ -51,7 +51,7 @@ macro_rules! elements {
             }
 
             /// The nearest value to a number.
-            fn from_f64(self, value: f64) -> Vec<u8> {
+            fn nearest(self, value: f64) -> Vec<u8> {
                 match self { $(Element::$name => elements!(@ value $name $ty).to_le_bytes().to_vec()),* }
             }
 
@@ -92,8 +92,8 @@ impl Fill {
         match self {
             Fill::Nothing => Ok(None),
             Fill::Zeros => Ok(Some(vec![0; count * element.bytes()])),
-            Fill::Ones => each(&mut |_| element.from_f64(1.0)),
-            Fill::Iota => each(&mut |index| element.from_f64(index as f64)),
+            Fill::Ones => each(&mut |_| element.nearest(1.0)),
+            Fill::Iota => each(&mut |index| element.nearest(index as f64)),
             Fill::Random => {
                 // xorshift64 (Marsaglia, *Xorshift RNGs*, 2003).
                 let mut state = 0x2545_f491_4f6c_dd1d_u64;
@@ -102,7 +102,7 @@ impl Fill {
                     state ^= state >> 7;
                     state ^= state << 17;
                     if element.is_float() {
-                        element.from_f64((state >> 40) as f64 / f64::from(1 << 21) - 4.0)
+                        element.nearest((state >> 40) as f64 / f64::from(1 << 21) - 4.0)
                     } else {
                         state.to_le_bytes()[8 - element.bytes()..].to_vec()
                     }

@@ -1,3 +1,5 @@
 //! The names that most programs want: `use kernel_runtime::prelude::*`.
 
-pub use crate::{Device, Element, Error, Event, Float, Int, Number, Result, Stream, Tensor, TensorView, TensorViewMut, bf16, cdiv, f16};
+pub use crate::{
+    Device, Element, Error, Event, Float, Int, Number, Result, Stream, Target, Tensor, TensorView, TensorViewMut, bf16, cdiv, f16,
+};

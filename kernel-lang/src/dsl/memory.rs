@@ -7,7 +7,7 @@ use super::{Ptr, PtrMut, Value, only_in_a_kernel};
 /// * `mask`: a `bool` scalar or a tile of the shape of the offsets. A lane whose mask is false does not touch memory.
 /// * `other`: what such a lane reads, and a lane outside of the tensor too; 0 (or `false`) if it is not given. It has the type of the elements.
 /// * `cache`: `"ca"` all levels, `"cg"` the L2 only, `"cs"` streaming, `"cv"` fetch again.
-/// * `evict`: `"evict_first"`, `"evict_last"`, `"no_allocate"`: which data the caches give up first. An instruction takes one of the two:
+/// * `evict`: `"evict_first"`, `"evict_last"`, `"no_allocate"`: which data the caches, L1 and L2, give up first. An instruction takes one of the two:
 ///   beside a `cache`, `evict` counts for nothing.
 /// * `volatile = true`: never merged with another load, never dropped.
 ///

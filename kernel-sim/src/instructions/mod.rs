@@ -42,17 +42,17 @@ mod shuffle;
 mod store_async;
 mod wgmma;
 
-pub(crate) use bulk::BulkGroups;
-pub(crate) use mbarrier::{Mbarriers, waiting as waiting_mbarriers};
-pub(crate) use wgmma::{Matrices, Warpgroups};
-
 pub(crate) use async_copy::Copies;
 pub(crate) use barrier_state::{Barriers, ClusterBarrier, exited};
+pub(crate) use bulk::BulkGroups;
 pub(crate) use form::{Address, Form, Register, Special, Unsupported, Value};
+pub(crate) use mbarrier::{Mbarriers, waiting as waiting_mbarriers};
 pub(crate) use ordering::{Fences, Published};
+pub(crate) use pause::failed_assertion;
+pub(crate) use wgmma::{Matrices, Warpgroups};
 
 use crate::counters::Class;
-use crate::fault::{FaultKind, Trap};
+use crate::fault::Trap;
 use crate::machine::Cx;
 
 /// An instruction, decoded.
@@ -167,22 +167,23 @@ const TABLE: &[(&str, Decode)] = &[
     ("atom", atomic::decode_atomic),
     ("red", store_async::decode_reduction),
     ("cp", bulk::decode_copy),
-    // Lanes of a warp.
+    // Matrices.
     ("mma", matrix::decode_mma),
     ("wmma", matrix::decode_wmma),
     ("ldmatrix", matrix::decode_ldmatrix),
     ("stmatrix", matrix::decode_stmatrix),
     ("movmatrix", matrix::decode_movmatrix),
+    ("wgmma", wgmma::decode),
+    // Lanes of a warp.
     ("shfl", shuffle::decode_shuffle),
     ("vote", shuffle::decode_vote),
     ("match", shuffle::decode_match),
     ("redux", shuffle::decode_reduce),
     ("elect", shuffle::decode_elect),
     ("activemask", shuffle::decode_active_mask),
-    // Asynchronous copies, warpgroups and clusters.
+    // What asynchronous copies, warpgroups and clusters need.
     ("mbarrier", mbarrier::decode),
     ("tensormap", bulk_tensor::decode_replace),
-    ("wgmma", wgmma::decode),
     ("setmaxnreg", set_registers::decode),
     ("mapa", cluster_address::decode_map),
     ("getctarank", cluster_address::decode_rank),
@@ -216,20 +217,4 @@ pub(crate) fn decode(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupp
     let instruction = decode(form)?;
     form.finish()?;
     Ok(instruction)
-}
-
-/// What calling `__assertfail` does.
-pub(crate) fn failed_assertion() -> Box<dyn Instruction> {
-    struct FailedAssertion;
-    impl Instruction for FailedAssertion {
-        fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
-            let message = "a device assertion failed".to_owned();
-            Err(Trap::new(cx.lanes.lowest().unwrap_or(0), FaultKind::Trap { message }))
-        }
-
-        fn class(&self) -> Class {
-            Class::Control
-        }
-    }
-    Box::new(FailedAssertion)
 }

@@ -64,3 +64,19 @@ impl Instruction for Pause {
         Class::Control
     }
 }
+
+/// What calling `__assertfail` does.
+pub(crate) fn failed_assertion() -> Box<dyn Instruction> {
+    struct FailedAssertion;
+    impl Instruction for FailedAssertion {
+        fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
+            let message = "a device assertion failed".to_owned();
+            Err(Trap::new(cx.lanes.lowest().unwrap_or(0), FaultKind::Trap { message }))
+        }
+
+        fn class(&self) -> Class {
+            Class::Control
+        }
+    }
+    Box::new(FailedAssertion)
+}

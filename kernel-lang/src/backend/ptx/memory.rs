@@ -27,14 +27,13 @@ impl Emitter<'_> {
         let access = self.access(base, offset, mask, align, dtype);
         let is_constant = matches!(self.func.ty(base), Type::Pointer { mutable: false, .. });
         let instruction = self.load_instruction(cache, evict, volatile, is_constant);
-        let policy = self.policy_operand(&instruction, evict);
         let (mask, other) = (mask.map(|mask| self.lanes(mask)), other.map(|other| self.lanes(other)));
         let mut regs = Vec::new();
         for first in (0..self.lane_count(result)).step_by(access.group) {
             let pred = mask.as_ref().map(|mask| mask.get(first));
             let fill: Vec<Option<Reg>> =
                 (first..first + access.group).map(|register| other.as_ref().map(|other| other.get(register))).collect();
-            let place = self.place_of(&access, first) + &policy;
+            let place = self.place_of(&access, first);
             regs.extend(self.load_group(&instruction, &place, dtype, pred, &fill));
         }
         let lanes = if self.layout(result).is_some() { Lanes::Each(regs) } else { Lanes::Splat(regs[0]) };
@@ -46,7 +45,6 @@ impl Emitter<'_> {
         let dtype = self.func.ty(base).dtype();
         let access = self.access(base, offset, mask, align, dtype);
         let instruction = self.store_instruction(cache, evict);
-        let policy = self.policy_operand(&instruction, evict);
         let layout = self.layout(offset).cloned();
         let owner = self.owner_of(layout.as_ref());
         let copies = layout.as_ref().map_or(0, |layout| layout.free_bits().register);
@@ -62,7 +60,7 @@ impl Emitter<'_> {
             };
             let regs: Vec<Reg> = (first..first + access.group).map(|register| values.get(register)).collect();
             let place = self.place_of(&access, first);
-            self.store_group(&instruction, (&place, &policy), dtype, pred, &regs);
+            self.store_group(&instruction, &place, dtype, pred, &regs);
         }
     }
 
@@ -112,6 +110,7 @@ impl Emitter<'_> {
 
     fn load_group(&mut self, instruction: &str, place: &str, dtype: Dtype, pred: Option<Reg>, fill: &[Option<Reg>]) -> Vec<Reg> {
         let group = fill.len();
+        let policy = self.policy_operand(instruction);
         let guard = pred.map_or(String::new(), |pred| format!("@{pred} "));
         if dtype.bytes() < 4 && group * dtype.bytes() >= 4 && fill.iter().all(Option::is_none) {
             // Words, taken apart in registers.
@@ -119,7 +118,7 @@ impl Emitter<'_> {
             if pred.is_some() {
                 words.iter().for_each(|word| asm!(self, "mov.b32 {word}, 0"));
             }
-            asm!(self, "{guard}{instruction}{}.b32 {}, {place}", vector(words.len()), list(&words));
+            asm!(self, "{guard}{instruction}{}.b32 {}, {place}{policy}", vector(words.len()), list(&words));
             return words.into_iter().flat_map(|word| self.unpack(word, dtype)).collect();
         }
         let class = if dtype == Dtype::Bool { Class::B32 } else { Class::of(dtype) };
@@ -135,12 +134,13 @@ impl Emitter<'_> {
                 }
             }
         }
-        asm!(self, "{guard}{instruction}{}.{} {}, {place}", vector(group), memory_type(dtype), list(&regs));
+        asm!(self, "{guard}{instruction}{}.{} {}, {place}{policy}", vector(group), memory_type(dtype), list(&regs));
         regs.into_iter().map(|reg| if dtype == Dtype::Bool { self.truth(reg) } else { reg }).collect()
     }
 
-    fn store_group(&mut self, instruction: &str, (place, policy): (&str, &str), dtype: Dtype, pred: Option<Reg>, regs: &[Reg]) {
+    fn store_group(&mut self, instruction: &str, place: &str, dtype: Dtype, pred: Option<Reg>, regs: &[Reg]) {
         let guard = pred.map_or(String::new(), |pred| format!("@{pred} "));
+        let policy = self.policy_operand(instruction);
         let regs: Vec<Reg> = regs.iter().map(|reg| if dtype == Dtype::Bool { self.byte(*reg) } else { *reg }).collect();
         if dtype.bytes() < 4 && regs.len() * dtype.bytes() >= 4 {
             let words: Vec<Reg> = regs.chunks(4 / dtype.bytes()).map(|part| self.pack(part)).collect();
@@ -229,9 +229,10 @@ impl Emitter<'_> {
         format!(".L1::{}{hint}", evict.text())
     }
 
-    /// The last operand of an access with that priority.
-    fn policy_operand(&self, instruction: &str, evict: Evict) -> String {
-        let policy = self.policies.iter().find(|(known, _)| *known == evict && instruction.ends_with(HINT));
+    /// The last operand of an access: the policy that its instruction asks for.
+    fn policy_operand(&self, instruction: &str) -> String {
+        let Some(instruction) = instruction.strip_suffix(HINT) else { return String::new() };
+        let policy = self.policies.iter().find(|(evict, _)| instruction.ends_with(evict.text()));
         policy.map_or(String::new(), |(_, policy)| format!(", {policy}"))
     }
 

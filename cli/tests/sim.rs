@@ -1,0 +1,74 @@
+//! `galatea sim` as a user calls it.
+
+use std::process::{Command, Output};
+
+const ADD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../kernel-lang/tests/filetests/ptx/sm_80/vector_add.ptx");
+
+fn galatea(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_galatea")).args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A vector add of 1000 elements: each pointer is followed by its length.
+fn add(more: &[&str]) -> Output {
+    let arguments = ["f32:1000=iota", "u64=1000", "f32:1000=ones", "u64=1000", "f32:1000=nothing", "u64=1000", "i64=1000"];
+    let arguments = arguments.iter().flat_map(|argument| ["--arg", argument]);
+    let arguments: Vec<&str> =
+        ["sim", ADD, "--grid", "1", "--block", "128"].into_iter().chain(arguments).chain(more.iter().copied()).collect();
+    galatea(&arguments)
+}
+
+#[test]
+fn ptx_runs_and_shows_its_memory() {
+    let output = add(&["--show", "4"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let out = text(&output.stdout);
+    assert!(out.contains("argument 4: 1 2 3 4\n"), "{out}");
+    assert!(out.contains("ran without a fault on a simulated H200"), "{out}");
+}
+
+#[test]
+fn the_report_counts_bytes() {
+    let out = text(&add(&["--report", "--gpu", "a100"]).stdout);
+    assert!(out.contains("simulated A100"), "{out}");
+    let total = out.lines().find(|line| line.starts_with("total")).unwrap();
+    assert!(total.contains(" 12000 "), "{total}");
+}
+
+#[test]
+fn a_fault_says_where_and_fails() {
+    // The kernel is told that there is more memory than there is.
+    let arguments = ["f32:1000=iota", "u64=1024", "f32:1024=ones", "u64=1024", "f32:1024", "u64=1024", "i64=1024"];
+    let arguments = arguments.iter().flat_map(|argument| ["--arg", argument]);
+    let arguments: Vec<&str> = ["sim", ADD].into_iter().chain(arguments).collect();
+    let output = galatea(&arguments);
+    assert!(!output.status.success());
+    let error = text(&output.stderr);
+    assert!(error.contains("outside every allocation") && error.contains("ld.global.nc"), "{error}");
+}
+
+#[test]
+fn mistakes_on_the_command_line_are_explained() {
+    let cases: [(&[&str], &str); 5] = [
+        (&["sim"], "required"),
+        (&["sim", "no-such-file.ptx"], "cannot read `no-such-file.ptx`"),
+        (&["sim", ADD, "--arg", "f31:4"], "`f31` is no type"),
+        (&["sim", ADD, "--arg", "u64=1"], "help: one `--arg` for each"),
+        (&["sim", ADD, "--kernel", "other"], "help: there are vector_add"),
+    ];
+    for (arguments, part) in cases {
+        let output = galatea(arguments);
+        assert!(!output.status.success(), "{arguments:?}");
+        assert!(text(&output.stderr).contains(part), "{arguments:?}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn a_program_that_uses_no_simulator_is_told_so() {
+    let output = galatea(&["sim", "--report", "--", env!("CARGO_BIN_EXE_galatea"), "--version"]);
+    assert!(output.status.success());
+    assert!(text(&output.stderr).contains("no kernel ran on a simulated GPU"));
+}
