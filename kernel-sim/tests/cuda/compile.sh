@@ -3,6 +3,6 @@
 set -e
 cd "$(dirname "$0")"
 for source in *.cu; do
-    nvcc -ptx -arch=sm_90a -lineinfo -std=c++17 -o "${source%.cu}.ptx" "$source"
+    nvcc -ptx -arch=sm_90a -lineinfo -std=c++17 -extended-lambda -o "${source%.cu}.ptx" "$source"
     sed -i -E 's#^(\t\.file\t[0-9]+ ")[^"]*/#\1#' "${source%.cu}.ptx"
 done

@@ -79,7 +79,7 @@ impl Cuda {
     pub(crate) fn try_run(&self, name: &str, grid: [u32; 3], block: [u32; 3], params: Vec<Vec<u8>>) -> Result<Counters, LaunchError> {
         let kernel: Kernel = self.module.kernel(name).unwrap_or_else(|| panic!("no kernel {name}"));
         let params: Vec<&[u8]> = params.iter().map(Vec::as_slice).collect();
-        let options = Options { seed: self.seed, ..Options::default() };
+        let options = Options { seed: self.seed, max_instructions: 1 << 18, ..Options::default() };
         let launch = Launch { shared_bytes: self.shared_bytes, options, ..Launch::new(grid, block, &params) };
         self.machine.launch(&kernel, &launch)
     }

@@ -1,4 +1,7 @@
 //! Kernels that nvcc compiled, run with real inputs under several schedules and compared with plain Rust.
 
+mod asynchronous;
 mod harness;
+mod library;
 mod plain;
+mod planted;

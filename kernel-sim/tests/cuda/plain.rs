@@ -229,7 +229,7 @@ fn pipelines() {
         let input = whole(seed, 7 * 64);
         let out = cuda.room(2 * 64 * 4);
         let total = cuda.run("pipeline", 2, 64, params![cuda.put(&input), out, 7i32]).total();
-        let expected: Vec<f32> = (0..128).map(|thread| (0..7).map(|tile| input[tile * 64 + (thread % 64 ^ 1)]).sum()).collect();
+        let expected: Vec<f32> = (0..128).map(|thread| (0..7).map(|tile| input[tile * 64 + ((thread % 64) ^ 1)]).sum()).collect();
         assert_eq!(cuda.get::<f32>(out, 128), expected);
         assert_eq!(total.async_bytes, 2 * 7 * 64 * 4);
 
