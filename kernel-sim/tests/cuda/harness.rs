@@ -27,7 +27,7 @@ macro_rules! plain {
         }
     )*};
 }
-plain!(u8 i8 u16 i32 u32 f32 i64 u64 f64 half::f16 half::bf16);
+plain!(u8 i8 u16 i16 i32 u32 f32 i64 u64 f64 half::f16 half::bf16);
 
 /// The bytes of each parameter.
 macro_rules! params {

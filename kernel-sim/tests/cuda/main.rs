@@ -5,3 +5,4 @@ mod harness;
 mod library;
 mod plain;
 mod planted;
+mod various;
