@@ -1,5 +1,6 @@
 #!/bin/sh
-# Makes the .ptx beside each .cu with the nvcc on the PATH. File names lose their folders, so the result is the same everywhere.
+# Makes the .ptx beside each .cu with the nvcc on the PATH. File names lose their folders, so the result is the same everywhere, but for
+# a number in the names of internal variables that nvcc makes of the folder.
 set -e
 cd "$(dirname "$0")"
 for source in *.cu; do
