@@ -341,14 +341,17 @@ fn found(count: usize) -> String {
 /// Where the mistake is, as the compiler's errors show it.
 #[cfg(feature = "sim")]
 fn fault_text(fault: &kernel_sim::Fault) -> String {
-    let kernel_sim::Fault { kind, kernel, file, line, column, ptx_line, instruction, cta, thread } = fault;
+    let kernel_sim::Fault { kind, kernel, file, line, column, callers, ptx_line, instruction, cta, thread } = fault;
     let place = match file {
         Some(file) if *line > 0 => format!("\n  --> {file}:{line}:{column}"),
         _ => String::new(),
     };
+    let callers: String = callers.iter().map(|caller| format!("\n   = called at {caller}")).collect();
     let three = |[x, y, z]: &[u32; 3]| format!("({x}, {y}, {z})");
     let (program, thread) = (three(cta), three(thread));
-    format!("kernel `{kernel}`: {kind}{place}\n   = program id {program}, thread {thread}\n   = PTX line {ptx_line}: `{instruction}`")
+    format!(
+        "kernel `{kernel}`: {kind}{place}{callers}\n   = program id {program}, thread {thread}\n   = PTX line {ptx_line}: `{instruction}`"
+    )
 }
 
 fn asked_by(variable: Option<&str>) -> String {
