@@ -278,7 +278,12 @@ def check(work, peer, run):
 
 
 def best_config(work):
-    times = [(median_us(lambda: work.triton(config), rep=40), config) for config in work.configs]
+    times = []
+    for config in work.configs:
+        try:
+            times.append((median_us(lambda: work.triton(config), rep=40), config))
+        except triton.runtime.errors.OutOfResources as error:
+            print(f"  triton {config}: {error}", file=sys.stderr)
     for us, config in sorted(times, key=lambda pair: pair[0]):
         print(f"  triton {config}: {us:.1f} us", file=sys.stderr)
     return min(times, key=lambda pair: pair[0])[1]
