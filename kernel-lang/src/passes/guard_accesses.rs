@@ -106,7 +106,7 @@ fn row(func: &Function, facts: &mut AffineFacts, mask: Value, offset: Value) -> 
             let start = index.minus(&position);
             let is_position =
                 position.uniform.is_empty() && position.constant == 0 && position.lane_maximum(&func.ty(*lhs).extents()).is_some();
-            let is_row = is_position && start.is_uniform() && !start.uniform.is_empty() && func.ty(*end).is_scalar();
+            let is_row = is_position && start.is_uniform() && func.ty(*end).is_scalar();
             is_row.then_some((Row { mask, position: *lhs, end: *end }, start))
         }
         _ => None,
@@ -118,12 +118,15 @@ impl Row {
     /// the other comparison says so.
     fn inside(self, b: &mut Builder<'_>, base: Value, start: &Affine) -> Value {
         let shape = b.func.ty(self.position).shape().to_vec();
-        let start = start.uniform_value(b);
+        let (known, start) = (start.as_constant(), start.uniform_value(b));
         let length = b.op(Op::Length { base }, &[]);
         let room = b.binary(BinaryOp::Sub, length, start);
         let end = b.binary(BinaryOp::Min, self.end, room);
         let end = b.broadcast(end, &shape);
         let below = b.compare(CompareOp::Lt, self.position, end);
+        if known.is_some_and(|start| start >= 0) {
+            return below;
+        }
         let zero = b.index(0);
         let first = b.binary(BinaryOp::Sub, zero, start);
         let first = b.broadcast(first, &shape);

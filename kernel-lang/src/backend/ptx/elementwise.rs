@@ -4,7 +4,7 @@ use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, CompareOp, ConstExpr, Op, UnaryOp, Value};
 
 use super::registers::{Class, Reg, asm};
-use super::{Emitter, Lanes, arithmetic_type};
+use super::{Emitter, Lanes, Source, arithmetic_type};
 
 impl Emitter<'_> {
     pub(super) fn pure(&mut self, op: &Op, result: Value) {
@@ -32,10 +32,10 @@ impl Emitter<'_> {
     fn each(&mut self, op: &Op, result: Value, dtype: Dtype) {
         let mut operands = Vec::new();
         op.for_each_operand(&mut |value| operands.push(value));
-        let lanes: Vec<Lanes> = operands.iter().map(|value| self.lanes(*value)).collect();
+        let sources: Vec<Source> = operands.iter().map(|value| self.source(*value)).collect();
         let from = self.func.ty(operands[0]).dtype();
         let one = |emitter: &mut Self, register: usize| {
-            let regs: Vec<Reg> = lanes.iter().map(|lanes| lanes.get(register)).collect();
+            let regs: Vec<Reg> = sources.iter().map(|source| emitter.at(source, register)).collect();
             match op {
                 Op::Unary { op, .. } => emitter.unary(*op, dtype, regs[0]),
                 Op::Binary { op, .. } => emitter.binary(*op, dtype, regs[0], regs[1]),
@@ -50,7 +50,7 @@ impl Emitter<'_> {
                 _ => unreachable!("`{}` is not elementwise", op.name()),
             }
         };
-        let all = if lanes.iter().all(|lanes| matches!(lanes, Lanes::Splat(_))) {
+        let all = if sources.iter().all(|source| matches!(source, Source::Registers(Lanes::Splat(_)))) {
             Lanes::Splat(one(self, 0))
         } else {
             Lanes::Each((0..self.lane_count(result)).map(|register| one(self, register)).collect())

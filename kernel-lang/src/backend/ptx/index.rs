@@ -7,7 +7,7 @@ use crate::ir::{CompareOp, Function, Op, Value};
 use crate::layout::{Layout, Level};
 
 use super::registers::{Class, Reg, asm};
-use super::{Emitter, Lanes};
+use super::{Emitter, Lanes, Source};
 
 /// What names an address: base, offset's uniform part and lane coefficients, and the layout that spreads it over threads.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -56,6 +56,21 @@ impl PositionTest {
     /// The scalars that it is computed from.
     pub(super) fn operands(&self) -> impl Iterator<Item = Value> {
         self.limit.uniform.iter().map(|(value, _)| *value)
+    }
+}
+
+/// Comparisons of a thread's number with each register's part of a position, all of which must hold.
+#[derive(Clone, Debug)]
+pub(super) struct Tests {
+    all: Vec<(CompareOp, Reg)>,
+    constants: Vec<i64>,
+}
+
+impl Tests {
+    /// Both, if they are of the same positions.
+    pub(super) fn and(&self, other: &Tests) -> Option<Tests> {
+        let all = self.all.iter().chain(&other.all).copied().collect();
+        (self.constants == other.constants).then(|| Tests { all, constants: self.constants.clone() })
     }
 }
 
@@ -266,15 +281,25 @@ impl Emitter<'_> {
             asm!(self, "sub.s32 {rest}, {room}, {part}");
             room = rest;
         }
-        let op = test.op.swapped().name();
-        let regs = (0..self.lane_count(result)).map(|register| {
-            let constant = test.position.constant + Self::register_part(layout.as_ref(), &test.position, register);
+        let constants = (0..self.lane_count(result))
+            .map(|register| test.position.constant + Self::register_part(layout.as_ref(), &test.position, register));
+        let tests = Tests { all: vec![(test.op.swapped(), room)], constants: constants.collect() };
+        self.sources[result] = Some(Source::Tests(tests));
+    }
+
+    /// Do all the tests hold for that element?
+    pub(super) fn test(&mut self, tests: &Tests, register: usize) -> Reg {
+        let constant = tests.constants[register];
+        let mut before: Option<Reg> = None;
+        for (op, room) in &tests.all {
             let holds = self.reg(Class::Pred);
-            asm!(self, "setp.{op}.s32 {holds}, {room}, {constant}");
-            holds
-        });
-        let lanes = Lanes::Each(regs.collect());
-        self.define(result, lanes);
+            match before {
+                Some(before) => asm!(self, "setp.{}.and.s32 {holds}, {room}, {constant}, {before}", op.name()),
+                None => asm!(self, "setp.{}.s32 {holds}, {room}, {constant}", op.name()),
+            }
+            before = Some(holds);
+        }
+        before.expect("there is a test")
     }
 
     /// Puts a tile of indices into registers.

@@ -27,10 +27,10 @@ impl Emitter<'_> {
         let access = self.access(base, offset, align, dtype);
         let is_constant = matches!(self.func.ty(base), Type::Pointer { mutable: false, .. });
         let instruction = self.load_instruction(cache, evict, volatile, is_constant);
-        let (mask, other) = (mask.map(|mask| self.lanes(mask)), other.map(|other| self.lanes(other)));
+        let (mask, other) = (mask.map(|mask| self.source(mask)), other.map(|other| self.lanes(other)));
         let mut regs = Vec::new();
         for first in (0..self.lane_count(result)).step_by(access.group) {
-            let pred = mask.as_ref().map(|mask| mask.get(first));
+            let pred = mask.as_ref().map(|mask| self.at(mask, first));
             let fill: Vec<Option<Reg>> =
                 (first..first + access.group).map(|register| other.as_ref().map(|other| other.get(register))).collect();
             let place = self.place_of(&access, first);
@@ -48,9 +48,9 @@ impl Emitter<'_> {
         let layout = self.layout(offset).cloned();
         let owner = self.owner_of(layout.as_ref());
         let copies = layout.as_ref().map_or(0, |layout| layout.free_bits().register);
-        let (mask, values) = (mask.map(|mask| self.lanes(mask)), self.lanes(value));
+        let (mask, values) = (mask.map(|mask| self.source(mask)), self.lanes(value));
         for first in (0..self.lane_count(offset)).step_by(access.group).filter(|first| *first as u32 & copies == 0) {
-            let pred = match (mask.as_ref().map(|mask| mask.get(first)), owner) {
+            let pred = match (mask.as_ref().map(|mask| self.at(mask, first)), owner) {
                 (Some(mask), Some(owner)) => {
                     let both = self.reg(Class::Pred);
                     asm!(self, "and.pred {both}, {mask}, {owner}");

@@ -29,14 +29,14 @@ use std::collections::HashMap;
 
 use crate::analysis::affine::AffineFacts;
 use crate::dtype::Dtype;
-use crate::ir::{Evict, Function, Handle, Inst, Op, Region, SideTable, Type, Value, Verified};
+use crate::ir::{BinaryOp, Evict, Function, Handle, Inst, Op, Region, SideTable, Type, Value, Verified};
 use crate::layout::Layout;
 use crate::location::Loc;
 use crate::target::Target;
 
 pub use report::{REPORT_BYTES, Site};
 
-use index::PositionTest;
+use index::{PositionTest, Tests};
 use registers::{Assembly, Class, Reg, asm};
 
 /// The registers of a value in one thread.
@@ -46,6 +46,14 @@ enum Lanes {
     Splat(Reg),
     /// A register per element that the thread holds.
     Each(Vec<Reg>),
+}
+
+/// Where the elements of a value come from.
+#[derive(Clone, Debug)]
+enum Source {
+    Registers(Lanes),
+    /// Truths that are cheaper to compute at each use than to keep: a thread has seven predicates.
+    Tests(Tests),
 }
 
 impl Lanes {
@@ -60,7 +68,7 @@ impl Lanes {
 struct Emitter<'a> {
     func: &'a Function,
     asm: Assembly,
-    lanes: SideTable<Value, Option<Lanes>>,
+    sources: SideTable<Value, Option<Source>>,
     /// Which values some instruction needs in registers.
     needed: Vec<bool>,
     facts: AffineFacts,
@@ -103,7 +111,7 @@ pub fn emit(func: Verified<'_>, target: &Target, num_warps: u32) -> Module {
     let mut emitter = Emitter {
         func,
         asm: Assembly::default(),
-        lanes: SideTable::new(),
+        sources: SideTable::new(),
         needed: needed(func),
         facts: AffineFacts::new(),
         threads: index::ThreadParts::default(),
@@ -258,17 +266,37 @@ impl Emitter<'_> {
         self.layout(value).map_or(1, |layout| layout.registers_per_thread() as usize)
     }
 
-    fn lanes(&self, value: Value) -> Lanes {
-        self.lanes[value].clone().unwrap_or_else(|| panic!("{value} is used before it is emitted"))
+    /// The registers of a value.
+    fn lanes(&mut self, value: Value) -> Lanes {
+        match self.source(value) {
+            Source::Registers(lanes) => lanes,
+            Source::Tests(tests) => Lanes::Each((0..self.lane_count(value)).map(|register| self.test(&tests, register)).collect()),
+        }
+    }
+
+    /// What the elements of a value can be taken from one by one, with [`Emitter::at`].
+    fn source(&self, value: Value) -> Source {
+        self.sources[value].clone().unwrap_or_else(|| panic!("{value} is used before it is emitted"))
+    }
+
+    /// The register of an element.
+    fn at(&mut self, source: &Source, register: usize) -> Reg {
+        match source {
+            Source::Registers(lanes) => lanes.get(register),
+            Source::Tests(tests) => self.test(tests, register),
+        }
     }
 
     /// The register of a scalar.
     fn scalar(&self, value: Value) -> Reg {
-        self.lanes(value).get(0)
+        match self.source(value) {
+            Source::Registers(lanes) => lanes.get(0),
+            Source::Tests(_) => unreachable!("tests are of tiles"),
+        }
     }
 
     fn define(&mut self, value: Value, lanes: Lanes) {
-        self.lanes[value] = Some(lanes);
+        self.sources[value] = Some(Source::Registers(lanes));
     }
 
     fn params(&mut self) {
@@ -337,6 +365,13 @@ impl Emitter<'_> {
             && let Some(test) = PositionTest::of(func, &mut self.facts, &data.op, result)
         {
             return self.test_positions(&test, result);
+        }
+        if let Op::Binary { op: BinaryOp::And, lhs, rhs } = &data.op
+            && let (Source::Tests(left), Source::Tests(right)) = (self.source(*lhs), self.source(*rhs))
+            && let Some(both) = left.and(&right)
+        {
+            self.sources[data.results[0]] = Some(Source::Tests(both));
+            return;
         }
         match &data.op {
             Op::Const { .. }
