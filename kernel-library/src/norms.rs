@@ -27,7 +27,7 @@ use galatea::prelude::*;
     key = [columns],
     prune = |config| config.BLOCK_SIZE < columns || config.BLOCK_SIZE >= 2 * columns.max(129),
 )]
-#[kernel(T = [f32, f16, bf16])]
+#[kernel(T = [f32, f16, bf16], contract)]
 pub fn layer_norm<T: Float, const BLOCK_SIZE: usize>(
     x: Ptr<T>,
     weight: Ptr<T>,
@@ -77,7 +77,7 @@ pub fn layer_norm<T: Float, const BLOCK_SIZE: usize>(
     key = [columns],
     prune = |config| config.BLOCK_SIZE < columns || config.BLOCK_SIZE >= 2 * columns.max(129),
 )]
-#[kernel(T = [f32, f16, bf16])]
+#[kernel(T = [f32, f16, bf16], contract)]
 pub fn rms_norm<T: Float, const BLOCK_SIZE: usize>(x: Ptr<T>, weight: Ptr<T>, y: PtrMut<T>, rstd: PtrMut<f32>, columns: usize, eps: f32) {
     let row = program_id(0);
     let column = arange(0, BLOCK_SIZE);

@@ -18,7 +18,7 @@ use galatea::prelude::*;
     key = [columns],
     prune = |config| config.BLOCK_SIZE >= 2 * columns.max(1024),
 )]
-#[kernel(T = [f32, f16, bf16])]
+#[kernel(T = [f32, f16, bf16], contract)]
 pub fn row_sum<T: Float, const BLOCK_SIZE: usize>(x: Ptr<T>, y: PtrMut<T>, columns: usize) {
     let row = program_id(0);
     let column = arange(0, BLOCK_SIZE);
@@ -46,7 +46,7 @@ pub fn row_sum<T: Float, const BLOCK_SIZE: usize>(x: Ptr<T>, y: PtrMut<T>, colum
     key = [columns],
     prune = |config| config.BLOCK_SIZE >= 2 * columns.max(1024),
 )]
-#[kernel(T = [f32, f16, bf16])]
+#[kernel(T = [f32, f16, bf16], contract)]
 pub fn row_max<T: Float, const BLOCK_SIZE: usize>(x: Ptr<T>, y: PtrMut<T>, columns: usize) {
     let row = program_id(0);
     let column = arange(0, BLOCK_SIZE);

@@ -39,13 +39,13 @@ use galatea::prelude::*;
     key = [columns],
     prune = |config| config.BLOCK_SIZE < columns || config.BLOCK_SIZE >= 2 * columns.max(129),
 )]
-#[kernel(T = [f32, f16, bf16])]
+#[kernel(T = [f32, f16, bf16], contract)]
 pub fn softmax<T: Float, const BLOCK_SIZE: usize>(x: Ptr<T>, y: PtrMut<T>, columns: usize) {
     let start = program_id(0) * columns;
     let column = arange(0, BLOCK_SIZE);
     let mask = column < columns;
     let v = load(x + start + column, mask = mask, other = f32::NEG_INFINITY as T) as f32;
-    let e = exp2((v - max(v)) * 1.442_695_04); // log2(e)
+    let e = exp2(v * 1.442_695_04 - max(v) * 1.442_695_04); // log2(e)
     store(y + start + column, (e * (1.0 / sum(e))) as T, mask = mask);
 }
 
@@ -63,7 +63,7 @@ pub fn softmax<T: Float, const BLOCK_SIZE: usize>(x: Ptr<T>, y: PtrMut<T>, colum
     ],
     key = [columns],
 )]
-#[kernel(T = [f32, f16, bf16])]
+#[kernel(T = [f32, f16, bf16], contract)]
 pub fn softmax_wide<T: Float, const BLOCK_SIZE: usize>(x: Ptr<T>, y: PtrMut<T>, columns: usize) {
     let start = program_id(0) * columns;
     let column = arange(0, BLOCK_SIZE);

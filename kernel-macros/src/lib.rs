@@ -30,6 +30,7 @@ use proc_macro::TokenStream;
 /// | `num_warps = 8` | warps that share one program: a power of two up to 32, 4 if not given |
 /// | `num_stages = 3` | how many iterations of a loop may be in flight; kept with the variant, without effect yet |
 /// | `unchecked` | no bounds checks: the launcher becomes an `unsafe fn` |
+/// | `contract` | on a GPU `a * b + c` and sums of products may be rounded once, as by `fma`: faster, and different in the last place from the CPU |
 /// | `crate = path` | where `galatea` is, if it was renamed |
 ///
 /// To read the PTX, build with the environment variable `GALATEA_PTX_DIR` naming a folder: each variant is written there as

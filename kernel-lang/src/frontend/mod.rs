@@ -162,7 +162,7 @@ fn expand(given: &Given, item: &syn::ItemFn, file: &str, errors: &mut Errors) ->
     let autotune = given.autotune.as_ref().map(|(tokens, place)| autotune::parse(tokens.clone(), *place, &signature, &attributes, errors));
     let body = parse::body(&item.block, errors);
     let body = structure::run(body, errors);
-    let lowered = elaborate::run(&signature, &body, attributes.unchecked, file, errors);
+    let lowered = elaborate::run(&signature, &body, &attributes, file, errors);
     let mut variants = Vec::new();
     if errors.is_empty() {
         let instances = variants::instances(&signature, &attributes, autotune.as_ref());

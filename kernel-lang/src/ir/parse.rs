@@ -108,6 +108,7 @@ impl Parser {
             self.func.files.push(file.into());
         }
         self.func.unchecked = self.accept_word("unchecked");
+        self.func.contract = self.accept_word("contract");
         self.expect("{")?;
         let body = self.func.body;
         self.insts(body)

@@ -2,6 +2,7 @@
 
 pub mod assign_layouts;
 pub mod canonicalize;
+pub mod contract;
 pub mod cse;
 pub mod dce;
 pub mod expand_math;
@@ -48,6 +49,7 @@ pub const PIPELINE: &[Pass] = pipeline![
     slice_guarded_tiles,   // after dce: what a slice need not compute is gone
     report_accesses,       // before guard_accesses: it speaks of accesses as the user wrote them
     guard_accesses,
+    contract,    // before expand_math, whose formulas count on every rounding
     expand_math, // after simplification: an expanded function is opaque to it
     canonicalize,
     cse,

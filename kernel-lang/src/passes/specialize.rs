@@ -71,6 +71,7 @@ pub fn run(func: &Function, bindings: &Bindings) -> Result<Function, Diagnostics
     let mut out = Function::new(func.name.clone());
     out.files = func.files.clone();
     out.unchecked = func.unchecked;
+    out.contract = func.contract;
     let mut cx = Specializer { func, bindings, out, map: SideTable::new(), diagnostics, mistakes: 0, undecided: false };
     for param in &func.params {
         let ty = cx.ty(func.ty(param.value), Loc::NONE);

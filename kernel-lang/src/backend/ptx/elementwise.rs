@@ -40,11 +40,7 @@ impl Emitter<'_> {
                 Op::Unary { op, .. } => emitter.unary(*op, dtype, regs[0]),
                 Op::Binary { op, .. } => emitter.binary(*op, dtype, regs[0], regs[1]),
                 Op::Compare { op, .. } => emitter.compare(*op, from, regs[0], regs[1]),
-                Op::Fma { .. } => {
-                    let d = emitter.reg(Class::of(dtype));
-                    asm!(emitter, "fma.rn.{} {d}, {}, {}, {}", arithmetic_type(dtype), regs[0], regs[1], regs[2]);
-                    d
-                }
+                Op::Fma { .. } => emitter.fma(dtype, regs[0], regs[1], regs[2]),
                 Op::Select { .. } => emitter.select(dtype, regs[0], regs[1], regs[2]),
                 Op::Bitcast { .. } => emitter.bitcast(from, dtype, regs[0]),
                 _ => unreachable!("`{}` is not elementwise", op.name()),
@@ -109,7 +105,7 @@ impl Emitter<'_> {
         self.narrow(dtype, d)
     }
 
-    fn binary(&mut self, op: BinaryOp, dtype: Dtype, a: Reg, b: Reg) -> Reg {
+    pub(super) fn binary(&mut self, op: BinaryOp, dtype: Dtype, a: Reg, b: Reg) -> Reg {
         let ty = arithmetic_type(dtype);
         let bits = width(dtype);
         let d = self.reg(Class::of(dtype));
@@ -217,6 +213,12 @@ impl Emitter<'_> {
         }
         let name = if op == CompareOp::Ne && dtype.is_float() { "neu" } else { op.name() };
         asm!(self, "setp.{name}.{} {d}, {a}, {b}", arithmetic_type(dtype));
+        d
+    }
+
+    pub(super) fn fma(&mut self, dtype: Dtype, a: Reg, b: Reg, c: Reg) -> Reg {
+        let d = self.reg(Class::of(dtype));
+        asm!(self, "fma.rn.{} {d}, {a}, {b}, {c}", arithmetic_type(dtype));
         d
     }
 

@@ -67,6 +67,14 @@ pub(super) struct Tests {
 }
 
 impl Tests {
+    /// The same where runs of so many registers are alike: each is tested as its first.
+    pub(super) fn of_runs(mut self, run: usize) -> Tests {
+        for register in 0..self.constants.len() {
+            self.constants[register] = self.constants[register & !(run - 1)];
+        }
+        self
+    }
+
     /// Both, if they are of the same positions.
     pub(super) fn and(&self, other: &Tests) -> Option<Tests> {
         let all = self.all.iter().chain(&other.all).copied().collect();

@@ -64,6 +64,18 @@ impl Emitter<'_> {
         }
     }
 
+    /// A wide access says of its mask that it is the same for all that moves at once.
+    pub(super) fn note_run(&mut self, op: &Op) {
+        let (Op::Load { base, offset, mask: Some(mask), align, .. } | Op::Store { base, offset, mask: Some(mask), align, .. }) = *op else {
+            return;
+        };
+        if let Some(affine) = self.facts.get(self.func, offset) {
+            let run = group(self.layout(offset), &affine, align, self.func.ty(base).dtype());
+            let known = self.runs.entry(mask).or_insert(1);
+            *known = run.max(*known);
+        }
+    }
+
     fn access(&mut self, base: Value, offset: Value, align: u32, dtype: Dtype) -> Access {
         let bytes = dtype.bytes() as i64;
         let (base_reg, _) = self.pointers[base].expect("a pointer is a parameter of the kernel");

@@ -54,6 +54,8 @@ enum Source {
     Registers(Lanes),
     /// Truths that are cheaper to compute at each use than to keep: a thread has seven predicates.
     Tests(Tests),
+    /// Products of two values, which a sum may take up as it goes.
+    Product(Value, Value),
 }
 
 impl Lanes {
@@ -71,11 +73,15 @@ struct Emitter<'a> {
     sources: SideTable<Value, Option<Source>>,
     /// Which values some instruction needs in registers.
     needed: Vec<bool>,
+    /// Which products only a sum uses, in a kernel that allows to round both at once.
+    summed: Vec<bool>,
     facts: AffineFacts,
     /// Computed once, at the top: what depends on the thread only.
     threads: index::ThreadParts,
     /// Byte offsets of the thread's part, by the region where they are valid.
     addresses: Vec<HashMap<index::AddressKey, Reg>>,
+    /// How many neighbouring registers a mask has alike, in this region: of masks of wide accesses.
+    runs: HashMap<Value, usize>,
     /// Addresses and lengths of pointer parameters.
     pointers: SideTable<Value, Option<(Reg, Reg)>>,
     /// The address of the report, in a checked kernel.
@@ -113,9 +119,11 @@ pub fn emit(func: Verified<'_>, target: &Target, num_warps: u32) -> Module {
         asm: Assembly::default(),
         sources: SideTable::new(),
         needed: needed(func),
+        summed: reduce::summed_products(func),
         facts: AffineFacts::new(),
         threads: index::ThreadParts::default(),
         addresses: vec![HashMap::new()],
+        runs: HashMap::new(),
         pointers: SideTable::new(),
         report_buffer: None,
         policies: Vec::new(),
@@ -270,13 +278,17 @@ impl Emitter<'_> {
     fn lanes(&mut self, value: Value) -> Lanes {
         match self.source(value) {
             Source::Registers(lanes) => lanes,
-            Source::Tests(tests) => Lanes::Each((0..self.lane_count(value)).map(|register| self.test(&tests, register)).collect()),
+            source => Lanes::Each((0..self.lane_count(value)).map(|register| self.at(&source, register)).collect()),
         }
     }
 
     /// What the elements of a value can be taken from one by one, with [`Emitter::at`].
     fn source(&self, value: Value) -> Source {
-        self.sources[value].clone().unwrap_or_else(|| panic!("{value} is used before it is emitted"))
+        let source = self.sources[value].clone().unwrap_or_else(|| panic!("{value} is used before it is emitted"));
+        match (source, self.runs.get(&value)) {
+            (Source::Tests(tests), Some(run)) => Source::Tests(tests.of_runs(*run)),
+            (source, _) => source,
+        }
     }
 
     /// The register of an element.
@@ -284,6 +296,11 @@ impl Emitter<'_> {
         match source {
             Source::Registers(lanes) => lanes.get(register),
             Source::Tests(tests) => self.test(tests, register),
+            Source::Product(x, y) => {
+                let dtype = self.func.ty(*x).dtype();
+                let (x, y) = (self.lanes(*x).get(register), self.lanes(*y).get(register));
+                self.binary(BinaryOp::Mul, dtype, x, y)
+            }
         }
     }
 
@@ -291,7 +308,7 @@ impl Emitter<'_> {
     fn scalar(&self, value: Value) -> Reg {
         match self.source(value) {
             Source::Registers(lanes) => lanes.get(0),
-            Source::Tests(_) => unreachable!("tests are of tiles"),
+            Source::Tests(_) | Source::Product(..) => unreachable!("these are of tiles"),
         }
     }
 
@@ -333,6 +350,10 @@ impl Emitter<'_> {
     /// The ops of a region but its terminator.
     fn region(&mut self, region: Region) {
         let func = self.func;
+        let outside = self.runs.clone();
+        for inst in &func.region(region).insts {
+            self.note_run(&func.inst(*inst).op);
+        }
         for inst in &func.region(region).insts {
             let data = func.inst(*inst);
             let is_used = data.results.iter().any(|result| self.needed[result.index()]);
@@ -341,6 +362,7 @@ impl Emitter<'_> {
                 self.inst(*inst);
             }
         }
+        self.runs = outside;
     }
 
     /// Tells profilers and sanitizers the user's line.
@@ -371,6 +393,12 @@ impl Emitter<'_> {
             && let Some(both) = left.and(&right)
         {
             self.sources[data.results[0]] = Some(Source::Tests(both));
+            return;
+        }
+        if let &Op::Binary { op: BinaryOp::Mul, lhs, rhs } = &data.op
+            && self.summed[data.results[0].index()]
+        {
+            self.sources[data.results[0]] = Some(Source::Product(lhs, rhs));
             return;
         }
         match &data.op {

@@ -24,6 +24,7 @@ mod shape;
 use proc_macro2::Span;
 
 use crate::frontend::ast::{Block, Stmt, StmtKind};
+use crate::frontend::attributes::Attributes;
 use crate::frontend::place::{Errors, Place, Places};
 use crate::frontend::signature::Signature;
 use crate::ir::{self, Builder, ConstParam, Elem, Function, Op, Region, Stage, Type, TypeParam, Value};
@@ -44,10 +45,11 @@ pub(crate) struct Lowered {
 }
 
 /// Elaborates a structured body.
-pub(crate) fn run(signature: &Signature, body: &Block, unchecked: bool, file: &str, errors: &mut Errors) -> Lowered {
+pub(crate) fn run(signature: &Signature, body: &Block, attributes: &Attributes, file: &str, errors: &mut Errors) -> Lowered {
     let mut func = Function::new(signature.name.text.as_str());
     func.files.push(file.into());
-    func.unchecked = unchecked;
+    func.unchecked = attributes.unchecked;
+    func.contract = attributes.contract;
     for generic in &signature.types {
         func.types.push(TypeParam { name: generic.name.text.as_str().into(), choices: generic.choices.to_vec() });
     }
