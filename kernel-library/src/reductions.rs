@@ -25,7 +25,7 @@ pub fn row_sum<T: Float, const BLOCK_SIZE: usize>(x: Ptr<T>, y: PtrMut<T>, colum
     let mut total = zeros::<f32>([BLOCK_SIZE]);
     for first in range(0, columns, BLOCK_SIZE) {
         let at = first + column;
-        total += load(x + row * columns + at, mask = at < columns) as f32;
+        total += load(x + row * columns + at, mask = at < columns, evict = "evict_first") as f32;
     }
     store(y + row, sum(total) as T);
 }
@@ -53,7 +53,8 @@ pub fn row_max<T: Float, const BLOCK_SIZE: usize>(x: Ptr<T>, y: PtrMut<T>, colum
     let mut largest = full([BLOCK_SIZE], f32::NEG_INFINITY);
     for first in range(0, columns, BLOCK_SIZE) {
         let at = first + column;
-        largest = max(largest, load(x + row * columns + at, mask = at < columns, other = f32::NEG_INFINITY as T) as f32);
+        largest =
+            max(largest, load(x + row * columns + at, mask = at < columns, other = f32::NEG_INFINITY as T, evict = "evict_first") as f32);
     }
     store(y + row, max(largest) as T);
 }

@@ -25,7 +25,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("kernel-runtime", "sim"),
 ];
 /// Packages whose tests launch kernels. Those of the others ask for no GPU; `run.sh sanitize` runs the integration tests of these.
-const ON_THE_GPU: &[&str] = &["galatea", "kernel-runtime"];
+const ON_THE_GPU: &[&str] = &["galatea", "kernel-library", "kernel-runtime"];
 /// Folders and files that go along as they are, if they exist.
 const DATA: &[&str] = &["tests/data", "kernel-runtime/tests/data", "benches/peers.py"];
 
