@@ -4,8 +4,88 @@ use galatea::prelude::*;
 
 use crate::lab::Lab;
 use crate::tests;
+use crate::tolerance::{Class, check, check_bits};
+use crate::value::FloatValue;
 
-tests![programs_in_groups, tiles_in_groups];
+tests![programs_in_groups, tiles_in_groups, activations<f16, bf16, f32, f64>, across_crates<f16, bf16, f32, f64>];
+
+mod activation {
+    use galatea::prelude::*;
+
+    /// `x` where it is positive, else a part of it.
+    #[device]
+    pub(super) fn leaky_relu<T: Float>(x: Value<T>, #[option(0.125)] slope: T) -> Value<T> {
+        let (positive, negative) = parts(x);
+        positive + negative * slope
+    }
+
+    #[device]
+    fn parts<T: Number>(x: Value<T>) -> (Value<T>, Value<T>) {
+        (max(x, 0), min(x, 0))
+    }
+}
+
+#[device]
+fn window<const N: usize>(n: usize) -> (Value<usize>, Value<bool>) {
+    let offsets = program_id(0) * N + arange(0, N);
+    (offsets, offsets < n)
+}
+
+#[kernel]
+fn activations_kernel<T: Float, const N: usize>(x: Ptr<T>, y: PtrMut<T>, n: usize) {
+    let (offsets, inside) = window::<N>(n);
+    let v = load(x + offsets, mask = inside);
+    store(y + offsets, activation::leaky_relu(v) + activation::leaky_relu::<T>(v, slope = 0.5), mask = inside);
+}
+
+fn activations<T: FloatValue>(lab: &mut Lab) {
+    for n in [1, 63, 64, 1000] {
+        let host = lab.numbers::<T>(n, -8.0, 8.0);
+        let x = lab.input(&host);
+        let mut y = lab.output::<T>(n);
+        activations_kernel::<T, 64>(x.slice(), &mut y.slice(), n).grid(cdiv(n, 64)).launch().unwrap();
+        check(&y.read(), Class::Rounded, |i| host[i].wide() * if host[i].wide() > 0.0 { 2.0 } else { 0.625 });
+    }
+}
+
+/// Functions of another crate, by their paths, imported, imported with others, and under another name.
+mod elsewhere {
+    use activations::silu as swish;
+    use activations::*;
+    use galatea::prelude::*;
+
+    #[kernel]
+    pub(super) fn by_path<T: Float, const N: usize>(x: Ptr<T>, y: PtrMut<T>, n: usize) {
+        let (offsets, inside) = ::activations::window::<N>(n);
+        activations::apply(x, y, offsets, mask = inside);
+    }
+
+    #[kernel(T = [f32], N = [32])]
+    pub(super) fn by_name<T: Float, const N: usize>(x: Ptr<T>, y: PtrMut<T>, n: usize) {
+        let (offsets, inside) = window::<N>(n);
+        let v = load(x + offsets, mask = inside);
+        store(y + offsets, swish(swish(v)), mask = inside);
+    }
+}
+
+fn across_crates<T: FloatValue>(lab: &mut Lab) {
+    for n in [1, 31, 32, 500] {
+        let host = lab.numbers::<T>(n, -8.0, 8.0);
+        let x = lab.input(&host);
+        let (mut y, mut z) = (lab.output::<T>(n), lab.output::<T>(n));
+        elsewhere::by_path::<T, 32>(x.slice(), &mut y.slice(), n).grid(cdiv(n, 32)).launch().unwrap();
+        elsewhere::by_name::<T, 32>(x.slice(), &mut z.slice(), n).grid(cdiv(n, 32)).launch().unwrap();
+        let (y, z) = (y.read(), z.read());
+        check_bits(&z, |i| y[i]);
+        let silu = |x: f64| x / (1.0 + (-x).exp());
+        for (i, got) in y.iter().enumerate() {
+            let want = silu(silu(host[i].wide()));
+            // Two roundings to `T` and a few in `f32`, of numbers that do not cancel.
+            let bound = want.abs() * (4.0 * 2f64.powi(-T::DIGITS) + 16.0 * 2f64.powi(-24)) + 1e-6;
+            assert!((got.wide() - want).abs() <= bound, "silu(silu({})): {} for {want}", host[i].wide(), got.wide());
+        }
+    }
+}
 
 #[kernel]
 fn programs_in_groups_kernel(y: PtrMut<i64>, group: usize) {

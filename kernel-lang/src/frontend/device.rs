@@ -10,10 +10,11 @@ use quote::ToTokens;
 use syn::FnArg;
 
 use crate::frontend::ast::{Block, Expr, Name, TypeName};
-use crate::frontend::parse::{self, plain};
+use crate::frontend::parse::{self, Request, plain};
 use crate::frontend::place::{Errors, Place};
 use crate::frontend::signature::{self, ConstGeneric, Signature, TypeGeneric};
 use crate::frontend::structure;
+use crate::frontend::words;
 
 /// A function that is written in the language and called from kernels.
 pub(crate) struct DeviceFn {
@@ -25,6 +26,10 @@ pub(crate) struct DeviceFn {
     pub(crate) output: ParamType,
     pub(crate) body: Block,
     pub(crate) home: Home,
+    /// The device functions that it calls.
+    pub(crate) requests: Vec<Request>,
+    /// Has something in it been reported? Then calls of it say no more.
+    pub(crate) is_broken: bool,
 }
 
 impl std::fmt::Debug for DeviceFn {
@@ -121,7 +126,7 @@ impl Devices {
                         paths.push(format!("self::{}", below(rest)));
                     }
                 }
-                for path in paths {
+                for path in paths.into_iter().filter(|path| !words::is_reserved(path)) {
                     devices.names.insert((from.clone(), path), key.clone());
                 }
             }
@@ -158,7 +163,7 @@ impl Devices {
 
 /// Reads a device function and reports what it cannot have.
 pub(crate) fn parse(item: &syn::ItemFn, home: Home, errors: &mut Errors) -> DeviceFn {
-    let sig = &item.sig;
+    let (sig, before) = (&item.sig, errors.len());
     signature::qualifiers(sig, "a device function", errors);
     if let syn::Safety::Unsafe(token) = &sig.safety {
         errors.push_help(
@@ -195,8 +200,10 @@ pub(crate) fn parse(item: &syn::ItemFn, home: Home, errors: &mut Errors) -> Devi
         syn::ReturnType::Default => ParamType::Tuple(Vec::new()),
         syn::ReturnType::Type(_, ty) => param_type(ty, errors),
     };
-    let body = structure::function(parse::function(&item.block, errors), errors);
-    DeviceFn { name, types: generics.types, consts: generics.consts, generics: order, params, output, body, home }
+    let (body, requests) = parse::function(&item.block, errors);
+    let body = structure::function(body, errors);
+    let is_broken = errors.len() > before;
+    DeviceFn { name, types: generics.types, consts: generics.consts, generics: order, params, output, body, home, requests, is_broken }
 }
 
 fn parameter(input: &FnArg, index: usize, errors: &mut Errors) -> Param {

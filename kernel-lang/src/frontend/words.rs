@@ -274,6 +274,31 @@ pub(crate) fn find(name: &str) -> Option<&'static Row> {
     WORDS.iter().find(|row| row.name == name)
 }
 
+/// Is it a word, or so close to one that it is not looked for among the device functions?
+///
+/// A function of such a name is called by its path, `self::add(..)`: what is meant for a word then never becomes rustc's complaint
+/// about a name that it cannot find.
+pub(crate) fn is_reserved(name: &str) -> bool {
+    let is_misspelt = || {
+        let plain = name.len() >= 5 && !name.contains(|c: char| c.is_ascii_digit());
+        plain && WORDS.iter().any(|row| row.name.len() >= 5 && is_one_slip(name, row.name))
+    };
+    !name.contains("::")
+        && (find(name).is_some() || LATER.contains(&name) || ELSEWHERE.iter().any(|(word, _)| *word == name) || is_misspelt())
+}
+
+/// Is one letter missing, added, wrong, or swapped with its neighbour?
+fn is_one_slip(name: &str, word: &str) -> bool {
+    let (a, b) = (name.as_bytes(), word.as_bytes());
+    let front = a.iter().zip(b).take_while(|(x, y)| x == y).count();
+    let back = a[front..].iter().rev().zip(b[front..].iter().rev()).take_while(|(x, y)| x == y).count();
+    let (a, b) = (&a[front..a.len() - back], &b[front..b.len() - back]);
+    match (a, b) {
+        ([x, y], [z, w]) => x == w && y == z,
+        _ => a.len() <= 1 && b.len() <= 1,
+    }
+}
+
 /// What to say of a word that is not in the table: message and help.
 pub(crate) fn unknown(name: &str, is_method: bool) -> (String, String) {
     if LATER.contains(&name) {

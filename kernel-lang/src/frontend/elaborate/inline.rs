@@ -57,6 +57,9 @@ impl Elaborator<'_> {
             );
             return Meaning::Poison;
         }
+        if func.is_broken {
+            return Meaning::Poison;
+        }
         let before = self.errors.len();
         let Some(args) = self.arguments(func, call) else { return Meaning::Poison };
         if self.errors.len() > before || args.iter().any(|arg| arg.as_ref().is_some_and(|(meaning, _)| meaning.is_poison())) {

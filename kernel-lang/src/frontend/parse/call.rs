@@ -33,9 +33,9 @@ impl Parser<'_> {
                 let help = format!("the words of the language need no path: `{}(..)`", word.text);
                 return self.foreign(Place::of(path), format!("`{written}` cannot be called from a kernel"), help);
             }
-            let lead = if path.path.leading_colon.is_some() { "::" } else { "" };
-            word = Name { text: format!("{lead}{written}"), place: Place::from(&path.path.segments[0].ident).to(word.place) };
+            word.place = Place::from(&path.path.segments[0].ident).to(word.place);
         }
+        word.text = self.function_name(&path.path);
         let (mut types, mut generics) = (Vec::new(), Vec::new());
         match &last.arguments {
             syn::PathArguments::None => {}
