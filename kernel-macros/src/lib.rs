@@ -96,14 +96,14 @@ pub fn autotune(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// of functions that call each other. The argument `crate = path` says where `galatea` is, if it was renamed.
 #[proc_macro_attribute]
 pub fn device(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    frontend::device(arguments.into(), item.into()).into()
+    frontend::device(arguments.into(), item.into(), &crate_name()).into()
 }
 
 /// What the sources of a kernel's device functions end in.
 #[doc(hidden)]
 #[proc_macro]
 pub fn __kernel(collected: TokenStream) -> TokenStream {
-    finish(frontend::kernel_bundle(collected.into()))
+    finish(frontend::kernel_bundle(collected.into(), &crate_name()))
 }
 
 /// What the sources of a device function's callees end in.
@@ -111,6 +111,11 @@ pub fn __kernel(collected: TokenStream) -> TokenStream {
 #[proc_macro]
 pub fn __device(collected: TokenStream) -> TokenStream {
     frontend::device_bundle(collected.into()).into()
+}
+
+/// The crate that is being compiled: cargo says it, and without cargo there is only one.
+fn crate_name() -> String {
+    std::env::var("CARGO_CRATE_NAME").unwrap_or_default()
 }
 
 fn finish(expansion: Expansion) -> TokenStream {

@@ -52,8 +52,8 @@ pub(crate) enum GenericKind {
 pub(crate) enum Home {
     /// A file of the library: its functions see each other.
     Library(&'static str),
-    /// The user's source: its key in [`Devices`], and the file that it stands in.
-    User { key: String, file: String },
+    /// The user's source: its key in [`Devices`], the file that it stands in, and its crate, if that is another one.
+    User { key: String, file: String, foreign: Option<String> },
 }
 
 /// A parameter of a device function.
@@ -146,7 +146,7 @@ impl Devices {
             match item {
                 syn::Item::Fn(item) if item.attrs.iter().any(|attribute| attribute.path().is_ident("device")) => {
                     let key = format!("{}::{}", module.join("::"), item.sig.ident);
-                    let home = Home::User { key: key.clone(), file: file.to_string() };
+                    let home = Home::User { key: key.clone(), file: file.to_string(), foreign: None };
                     self.functions.insert(key.clone(), Rc::new(parse(item, home, errors)));
                     modules.push((key, module.clone()));
                 }

@@ -11,15 +11,17 @@ use crate::frontend::sources::{self, Source};
 use crate::frontend::{attributes, words};
 
 /// `#[device]` on an item.
-pub fn device(arguments: TokenStream, item: TokenStream) -> TokenStream {
+///
+/// `crate_name` is the name of the crate that is being compiled.
+pub fn device(arguments: TokenStream, item: TokenStream, crate_name: &str) -> TokenStream {
     let item = match super::function(&item, "a device function", "write `#[device] fn name(x: Value<f32>) -> Value<f32> { .. }`") {
         Ok(item) => item,
         Err(tokens) => return tokens,
     };
     let mut errors = Errors::default();
     let krate = attributes::device(arguments, &mut errors);
-    let source = Source::of(&item);
-    let home = Home::User { key: source.key.to_string(), file: source.file.clone() };
+    let mut source = Source::of(&item, crate_name);
+    let home = Home::User { key: source.key.to_string(), file: source.file.clone(), foreign: None };
     let func = device::parse(&item, home, &mut errors);
     let name = &func.name;
     if words::find(&name.text).is_some() {
@@ -39,6 +41,7 @@ pub fn device(arguments: TokenStream, item: TokenStream) -> TokenStream {
         );
     }
     let requests: Vec<_> = func.requests.iter().filter(|request| !selfs.contains(&request.text)).cloned().collect();
+    source.is_broken = !errors.is_empty();
     let (function, errors) = (rust_function(&item, &func, &krate), errors.into_tokens());
     let (vis, ident, cfgs) = (&item.vis, &item.sig.ident, cfgs(&item));
     let carrier = if requests.is_empty() {

@@ -171,7 +171,7 @@ fn deferred(given: &Given, item: &syn::ItemFn, original: &syn::ItemFn, requests:
     {
         whole.attrs.push(syn::parse_quote!(#[autotune(#arguments)]));
     }
-    let paths = requests.iter().map(|request| &request.path);
+    let paths: Vec<&syn::Path> = requests.iter().map(|request| &request.path).collect();
     let texts = sources::texts(requests);
     let kernel = sources::collect(requests, &quote!(#krate::__kernel), &quote!({ #texts } { #(#paths),* } #whole));
     let launcher = launcher::Launcher {
@@ -182,19 +182,23 @@ fn deferred(given: &Given, item: &syn::ItemFn, original: &syn::ItemFn, requests:
         taken: given.taken.as_ref(),
         words: &[],
     };
-    // Every mistake is found again when the sources are there, together with those in the body.
-    Expansion { tokens: launcher.deferred(&kernel, errors.is_empty()), name: signature.name.text.clone(), variants: Vec::new() }
+    // What is wrong whatever the functions are is also reported where they are not found; rustc shows a mistake once.
+    let body = parse::body(&item.block, &mut errors).0;
+    structure::run(body, &mut errors);
+    Expansion { tokens: launcher.deferred(&kernel, &paths[1..], errors), name: signature.name.text.clone(), variants: Vec::new() }
 }
 
 /// What the collected sources of a kernel's device functions end in: the compiled kernel, as an expression.
-pub fn kernel_bundle(tokens: TokenStream) -> Expansion {
+///
+/// `krate` is the name of the crate that is being compiled.
+pub fn kernel_bundle(tokens: TokenStream, krate: &str) -> Expansion {
     let read = || {
         let (state, bundles) = sources::collected(tokens)?;
         let (requests, paths, mut item) = syn::parse::Parser::parse2(state_of_kernel, state)?;
         let mut given = Given { kernel: None, autotune: None, taken: None, twice: None };
         given.take_from(&mut item);
         let mut errors = Errors::default();
-        let devices = sources::devices(&requests, bundles, &mut errors);
+        let devices = sources::devices(&requests, bundles, krate, &mut errors);
         let file = item.sig.ident.span().file();
         let expanded = expand(&given, &item, &devices, &file, &mut errors);
         let launcher = expanded.launcher(&item, &given);

@@ -431,6 +431,9 @@ define_ops! {
     While = "while" { init: Vec<Value>, test: Region, body: Region },
     /// As `if`, decided when the kernel is specialised; the other region is dropped unseen.
     StaticIf = "static_if" { cond: ConstExpr, then_region: Region, else_region: Region },
+    /// Repeats `body` for each constant from `start` up to but not including `end`, which it knows by the name `index`, when the kernel is
+    /// specialised. The body's parameters are the carried values; it yields the next; the results are the last ones.
+    StaticFor = "static_for" { index: String, start: ConstExpr, end: ConstExpr, step: ConstExpr, init: Vec<Value>, body: Region },
     /// A mistake, with this message, if `cond` is false when the kernel is specialised.
     StaticAssert = "static_assert" { cond: ConstExpr, message: String },
     /// Ends a region: its results.
@@ -458,6 +461,7 @@ impl Op {
                 | Op::For { .. }
                 | Op::While { .. }
                 | Op::StaticIf { .. }
+                | Op::StaticFor { .. }
                 | Op::StaticAssert { .. }
         ) || self.is_terminator()
     }

@@ -178,7 +178,9 @@ impl Translator<'_> {
             Op::Reduce { inputs, axis, combine } => self.reduce(inputs, *axis, *combine, &data.results),
             Op::Scan { inputs, axis, reverse, combine } => self.scan(inputs, (*axis, *reverse), *combine, &data.results),
             Op::Convert { .. } => unreachable!("a kernel for the CPU has no layouts"),
-            Op::StaticIf { .. } | Op::StaticAssert { .. } => unreachable!("a specialised kernel has no `{}`", data.op.name()),
+            Op::StaticIf { .. } | Op::StaticFor { .. } | Op::StaticAssert { .. } => {
+                unreachable!("a specialised kernel has no `{}`", data.op.name())
+            }
         }
     }
 

@@ -355,7 +355,7 @@ impl Emitter<'_> {
             Op::If { .. } | Op::For { .. } | Op::While { .. } => self.control(&data.op, &data.results),
             Op::Return {} => asm!(self, "ret"),
             Op::Yield { .. } | Op::Condition { .. } => {}
-            Op::StaticIf { .. } | Op::StaticAssert { .. } => unreachable!("a verified kernel is specialised"),
+            Op::StaticIf { .. } | Op::StaticFor { .. } | Op::StaticAssert { .. } => unreachable!("a verified kernel is specialised"),
         }
     }
 }

@@ -74,7 +74,7 @@ impl Elaborator<'_> {
                 self.errors.push_help(
                     place,
                     "a range has no value",
-                    "ranges are for loops: `for i in range(a, b)`; a tile of indices is `arange(0, N)`",
+                    format!("ranges are for loops: `for i in {name}(a, b)`; a tile of indices is `arange(0, N)`"),
                 );
                 Meaning::Poison
             }

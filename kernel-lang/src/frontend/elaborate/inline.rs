@@ -12,7 +12,7 @@ use crate::diagnostic::did_you_mean;
 use crate::frontend::ast::{Call, Expr, ExprKind, Generic, TypeName};
 use crate::frontend::device::{DeviceFn, GenericKind, Home, OptionDefault, ParamType};
 use crate::frontend::library;
-use crate::frontend::place::Place;
+use crate::frontend::place::{Place, Shown};
 use crate::frontend::signature::TypeGeneric;
 use crate::ir::Elem;
 
@@ -94,7 +94,11 @@ impl Elaborator<'_> {
         match &frame.func.home {
             Home::Library(_) => {
                 let remark = format!("inside `{name}`");
-                self.errors.enter(call, remark, true, 0);
+                self.errors.enter(call, remark, Shown::Call);
+            }
+            Home::User { foreign: Some(krate), .. } => {
+                let within = format!("inside `{name}` of the crate `{krate}`");
+                self.errors.enter(call, format!("`{name}` is called here"), Shown::CallAnd(within));
             }
             Home::User { file, .. } => {
                 let known = self.func.files.iter().position(|known| **known == **file);
@@ -103,7 +107,7 @@ impl Elaborator<'_> {
                     self.func.files.len() - 1
                 });
                 let remark = format!("`{name}` is called here");
-                self.errors.enter(call, remark, false, u16::try_from(index).unwrap_or(0));
+                self.errors.enter(call, remark, Shown::Body(u16::try_from(index).unwrap_or(0)));
             }
         }
         self.frames.push(frame);

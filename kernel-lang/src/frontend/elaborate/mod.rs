@@ -21,6 +21,7 @@ mod pointer;
 mod reduction;
 mod scope;
 mod shape;
+mod static_loop;
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -71,6 +72,7 @@ pub(crate) fn run(signature: &Signature, body: &Block, devices: &Devices, unchec
         scopes: vec![Vec::new()],
         devices,
         library: HashMap::new(),
+        indices: Vec::new(),
         frames: Vec::new(),
     };
     for param in &signature.params {
@@ -118,6 +120,8 @@ struct Elaborator<'a> {
     devices: &'a Devices,
     /// The families of the library that have been used.
     library: HashMap<&'static str, Vec<Rc<DeviceFn>>>,
+    /// The names of the indices of static loops, each once.
+    indices: Vec<String>,
     /// The functions whose bodies are being elaborated, the innermost last; none in the kernel itself.
     frames: Vec<Frame>,
 }

@@ -85,6 +85,9 @@ impl Parser<'_> {
                 .kind;
         }
         let mut segments: Vec<String> = path.path.segments.iter().map(|segment| plain(&segment.ident)).collect();
+        if path.path.leading_colon.is_some() {
+            segments.insert(0, String::new());
+        }
         match segments.len() {
             1 => ExprKind::Name(segments.remove(0)),
             _ => ExprKind::Path(segments),

@@ -189,7 +189,8 @@ impl Parser<'_> {
         let bounds = self.range(&inner.expr);
         let body = self.loop_body(&inner.body);
         let (lower, upper, step) = bounds?;
-        Some(StmtKind::For(Box::new(For { index, lower, upper, step, word: range_word(&inner.expr), body, going: None })))
+        let (word, is_static) = range_word(&inner.expr).map_or((None, false), |(word, is_static)| (Some(word), is_static));
+        Some(StmtKind::For(Box::new(For { index, lower, upper, step, word, is_static, body, going: None })))
     }
 
     /// `a..b`, `(a..b).step_by(s)`, `range(a, b)`, `range(a, b, s)`
@@ -226,16 +227,9 @@ impl Parser<'_> {
             }
             Rust::Call(call)
                 if let Rust::Path(path) = &*call.func
-                    && path.path.is_ident("range") =>
+                    && (path.path.is_ident("range") || path.path.is_ident("static_range")) =>
             {
-                self.range_call(call, place, FORMS)
-            }
-            Rust::Call(call)
-                if let Rust::Path(path) = &*call.func
-                    && path.path.is_ident("static_range") =>
-            {
-                self.errors.push_help(Place::of(path), "`static_range` is not available yet", "use `range(a, b)`");
-                None
+                self.range_call(call, place, if path.path.is_ident("range") { "range" } else { "static_range" }, FORMS)
             }
             _ => {
                 self.errors.push_help(place, "a loop runs over a range of integers", FORMS);
@@ -244,7 +238,7 @@ impl Parser<'_> {
         }
     }
 
-    fn range_call(&mut self, call: &syn::ExprCall, place: Place, forms: &str) -> Option<(Expr, Expr, Option<Expr>)> {
+    fn range_call(&mut self, call: &syn::ExprCall, place: Place, word: &str, forms: &str) -> Option<(Expr, Expr, Option<Expr>)> {
         let mut bounds = Vec::new();
         for arg in &call.args {
             if let Rust::Assign(assign) = arg {
@@ -253,7 +247,7 @@ impl Parser<'_> {
                     "num_stages" | "loop_unroll_factor" | "flatten" | "warp_specialize" => {
                         format!("the option `{name}` of a loop is not available yet")
                     }
-                    _ => format!("`range` has no option `{name}`"),
+                    _ => format!("`{word}` has no option `{name}`"),
                 };
                 self.errors.push_help(Place::of(&assign.left), message, forms);
             } else {
@@ -261,7 +255,7 @@ impl Parser<'_> {
             }
         }
         if !(2..=3).contains(&bounds.len()) {
-            self.errors.push_help(place, format!("`range` takes 2 or 3 arguments, not {}", bounds.len()), forms);
+            self.errors.push_help(place, format!("`{word}` takes 2 or 3 arguments, not {}", bounds.len()), forms);
             return None;
         }
         let mut bounds = bounds.into_iter();
@@ -303,6 +297,7 @@ impl Parser<'_> {
     pub(super) fn pattern(&mut self, pat: &Pat) -> Pattern {
         match pat {
             Pat::Ident(ident) if ident.by_ref.is_none() && ident.subpat.is_none() => {
+                self.bound.push(super::plain(&ident.ident));
                 Pattern::Name { name: self.name(&ident.ident), mutable: ident.mutability.is_some() }
             }
             Pat::Wild(_) => Pattern::Wild,
@@ -352,11 +347,14 @@ impl Parser<'_> {
     }
 }
 
-/// The word in `for i in range(a, b)`.
-fn range_word(expr: &Rust) -> Option<Place> {
+/// The word in `for i in range(a, b)`, and whether it is `static_range`.
+fn range_word(expr: &Rust) -> Option<(Place, bool)> {
     match expr {
         Rust::Paren(syn::ExprParen { expr, .. }) | Rust::Group(syn::ExprGroup { expr, .. }) => range_word(expr),
-        Rust::Call(call) => Some(Place::of(&call.func)),
+        Rust::Call(call) => {
+            let is_static = matches!(&*call.func, Rust::Path(path) if path.path.is_ident("static_range"));
+            Some((Place::of(&call.func), is_static))
+        }
         _ => None,
     }
 }
