@@ -37,7 +37,11 @@
 //!
 //! `if`/`else` on a scalar `bool`; on a constant only the branch that is taken exists. `for i in a..b`, `(a..b).step_by(s)`,
 //! [`range`], `while`, `break`, `continue`, early `return`. A variable keeps its type: what a loop adds up to must be a tile from
-//! the start, `let mut sum = zeros::<f32>([N]);`. `static_assert!(N >= 64, "N is too small")` checks constants.
+//! the start, `let mut sum = zeros::<f32>([N]);`.
+//!
+//! `static_assert!(N >= 64, "N is too small")` checks constants when the kernel is compiled. `device_assert!(index < n, "index too large")` checks
+//! values, of a tile every element, in launches that are `.checked()`: these then fail with the message, the line and the program. Other
+//! launches do not compute it on a GPU.
 
 #![allow(unused_variables, reason = "the functions are documentation: nothing runs")]
 

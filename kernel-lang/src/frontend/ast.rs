@@ -189,6 +189,8 @@ pub(crate) enum StmtKind {
     Continue,
     /// `static_assert!(c, "..")`
     StaticAssert(Expr, String),
+    /// `device_assert!(c, "..")`
+    DeviceAssert(Expr, String),
     /// What can never run: checked, then dropped.
     Dead(Block),
 }

@@ -171,6 +171,10 @@ pub fn result_types(func: &Function, op: &Op, given: &[Type]) -> Result<Vec<Type
             expect_scalar(func, "the condition of a `while`", *cond, Dtype::Bool)?;
             Ok(Vec::new())
         }
+        Op::Assert { cond, .. } => {
+            expect_scalar(func, "the condition of an `assert`", *cond, Dtype::Bool)?;
+            Ok(Vec::new())
+        }
         Op::StaticAssert { .. } | Op::Yield { .. } | Op::Return {} => Ok(Vec::new()),
     }
 }

@@ -157,6 +157,7 @@ impl Elaborator<'_> {
                 Op::Load { .. } | Op::Store { .. } => {
                     ("a closure neither reads nor writes memory", "load before, and give the tile as another input")
                 }
+                Op::Assert { .. } => ("`device_assert!` cannot stand in a closure", "check the tile before: `device_assert!(x >= 0)`"),
                 Op::If { .. } => ("`if` cannot stand in a closure", "choose with `select(cond, a, b)`"),
                 Op::For { .. } | Op::While { .. } => ("a loop cannot stand in a closure", "write the computation out"),
                 _ => match tile {
