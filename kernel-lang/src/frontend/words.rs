@@ -303,10 +303,11 @@ fn is_one_slip(name: &str, word: &str) -> bool {
 /// What to say of a word that is not in the table: message and help.
 pub(crate) fn unknown(name: &str, is_method: bool) -> (String, String) {
     if LATER.contains(&name) {
-        return (format!("`{name}` is not available yet"), "`galatea::dsl` documents the words of this version".to_string());
+        let help = "`galatea::dsl` documents the words of this version";
+        return (format!("`{name}` is not available yet"), format!("{help}{}", by_path(name, is_method)));
     }
     if let Some((_, instead)) = ELSEWHERE.iter().find(|(word, _)| *word == name) {
-        return (format!("there is no word `{name}`"), format!("write `{instead}`"));
+        return (format!("there is no word `{name}`"), format!("write `{instead}`{}", by_path(name, is_method)));
     }
     if ["len", "shape", "size", "stride", "strides", "dim"].contains(&name) {
         let help = "pass sizes as parameters, `n: usize`; of a tile it is `extent(x, axis)`, `rank(x)`, `numel(x)`";
@@ -324,6 +325,14 @@ pub(crate) fn unknown(name: &str, is_method: bool) -> (String, String) {
             format!("there is no {what} `{name}`"),
             "a kernel calls the words of `galatea::dsl`, and functions that are marked `#[device]`".to_string(),
         ),
+    }
+}
+
+/// How to call a function whose name is reserved.
+fn by_path(name: &str, is_method: bool) -> String {
+    match is_method || name.contains("where") {
+        true => String::new(),
+        false => format!("; a device function of this name is called by its path, `self::{name}(..)`"),
     }
 }
 
@@ -368,7 +377,8 @@ mod tests {
     #[test]
     fn every_unknown_word_has_a_help() {
         assert_eq!(unknown("arrange", false).1, "did you mean `arange`?");
-        assert_eq!(unknown("maximum", false).1, "write `max(a, b)`");
+        assert_eq!(unknown("maximum", true).1, "write `max(a, b)`");
+        assert!(unknown("maximum", false).1.ends_with("`self::maximum(..)`"));
         assert_eq!(unknown("dot", false).0, "`dot` is not available yet");
         assert!(unknown("frobnicate", false).1.contains("#[device]"));
     }

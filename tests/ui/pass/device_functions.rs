@@ -41,6 +41,20 @@ fn joined<T: Number>(x: Value<T>, y: Value<T>) -> Value<T> {
     x + y
 }
 
+#[device]
+fn add<T: Number>(x: Value<T>, y: Value<T>) -> Value<T> {
+    x + y
+}
+
+/// Tuned, and trusted with its indices; a function whose name is a word elsewhere is called by its path.
+#[autotune(configs = [Config { N: 32 }, Config { N: 64, num_warps: 1 }], key = [n])]
+#[kernel(unchecked)]
+pub(crate) fn tuned<T: Number, const N: usize>(x: Ptr<T>, y: PtrMut<T>, n: usize) {
+    let offsets = program_id(0) * N + arange(0, N);
+    let mask = offsets < n;
+    store(y + offsets, self::add(load(x + offsets, mask = mask), 1), mask = mask);
+}
+
 macro_rules! scaling {
     ($name:ident, $kernel:ident, $by:literal) => {
         #[device]
@@ -70,6 +84,8 @@ fn main() -> galatea::Result<()> {
     let x = device.tensor(&[1.0f32; 64])?;
     let mut y = device.empty_like(&x)?;
     double::<f32, 64>(&x, &mut y).grid(1).launch()?;
+    // SAFETY: the mask keeps the indices inside.
+    unsafe { tuned::<f32>(&x, &mut y, 64) }.grid(|config| cdiv(64, config.N)).launch()?;
     triple(&mut y).grid(1).launch()?;
     halve(&mut y).grid(1).launch()?;
     decrement(&mut y).grid(1).launch()?;
