@@ -83,6 +83,7 @@ pub fn autotune(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `x: T`, `x: f32`, `n: usize` | one scalar; a constant of the call stays a constant in the body |
 /// | `x: Ptr<T>`, `y: PtrMut<T>` | a pointer of the kernel, with its offsets |
 /// | `(Value<T>, usize)` | several; tuples go in and come out |
+/// | `f: impl Fn(Value<T>) -> Value<T>` | a closure of the call, `|v| v * scale`, which sees the variables of the caller; it is called, `f(x)`, or given on |
 /// | `<T: Float>` | found from the arguments, or named: `gelu::<f32>(x)`; bounds are those of kernels |
 /// | `<const N: usize>` | named: `window::<64>(start)` |
 /// | `#[option(1.0)] by: f32` | given by its name or left out: `scaled(x, by = 2.0)`; options come last |

@@ -161,6 +161,20 @@ fn rust_type(written: &syn::Type, ty: &device::ParamType, krate: &TokenStream) -
             Some(last) => quote_spanned!(last.ident.span()=> #krate::dsl::#last),
             None => written.to_token_stream(),
         },
+        (syn::Type::ImplTrait(bounds), device::ParamType::Function(inputs, output)) => match bounds.bounds.first() {
+            Some(syn::TypeParamBound::Trait(bound)) => rust_closure(&bound.path, inputs, output, krate),
+            _ => written.to_token_stream(),
+        },
         _ => written.to_token_stream(),
     }
+}
+
+fn rust_closure(path: &syn::Path, inputs: &[device::ParamType], output: &device::ParamType, krate: &TokenStream) -> TokenStream {
+    let Some(syn::PathArguments::Parenthesized(written)) = path.segments.last().map(|last| &last.arguments) else { return quote!(()) };
+    let inputs = written.inputs.iter().zip(inputs).map(|(written, ty)| rust_type(&written.ty, ty, krate));
+    let output = match &written.output {
+        syn::ReturnType::Default => quote!(()),
+        syn::ReturnType::Type(_, ty) => rust_type(ty, output, krate),
+    };
+    quote!(impl ::core::ops::Fn(#(#inputs),*) -> #output)
 }

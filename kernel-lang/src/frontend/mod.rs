@@ -126,7 +126,7 @@ fn attribute(mut given: Given, tokens: TokenStream) -> Expansion {
     };
     let original = item.clone();
     given.take_from(&mut item);
-    let requests = parse::body(&item.block, &mut Errors::default()).1;
+    let requests = parse::body(&item, &mut Errors::default()).1;
     if !requests.is_empty() {
         return deferred(&given, &item, &original, &requests);
     }
@@ -183,7 +183,7 @@ fn deferred(given: &Given, item: &syn::ItemFn, original: &syn::ItemFn, requests:
         words: &[],
     };
     // What is wrong whatever the functions are is also reported where they are not found; rustc shows a mistake once.
-    let body = parse::body(&item.block, &mut errors).0;
+    let body = parse::body(item, &mut errors).0;
     structure::run(body, &mut errors);
     Expansion { tokens: launcher.deferred(&kernel, &paths[1..], errors), name: signature.name.text.clone(), variants: Vec::new() }
 }
@@ -262,7 +262,7 @@ fn expand(given: &Given, item: &syn::ItemFn, devices: &Devices, file: &str, erro
     }
     let attributes = attributes::parse(given.kernel.clone().unwrap_or_default(), &signature, errors);
     let autotune = given.autotune.as_ref().map(|(tokens, place)| autotune::parse(tokens.clone(), *place, &signature, &attributes, errors));
-    let (body, _) = parse::body(&item.block, errors);
+    let (body, _) = parse::body(item, errors);
     let body = structure::run(body, errors);
     let lowered = elaborate::run(&signature, &body, devices, attributes.unchecked, file, errors);
     let mut variants = Vec::new();

@@ -66,6 +66,9 @@ pub(crate) enum Shown {
     CallAnd(String),
 }
 
+/// The functions that have been left for the time that a closure takes.
+pub(crate) struct Outside(Vec<Inside>);
+
 /// A function whose body is being walked at a call of it.
 #[derive(Clone, Debug)]
 struct Inside {
@@ -104,6 +107,16 @@ impl Errors {
     /// Back where the last function was called.
     pub(crate) fn leave(&mut self) {
         self.inside.pop();
+    }
+
+    /// Forgets all but the first `depth` functions for a while: a closure is that of one of them.
+    pub(crate) fn step_out(&mut self, depth: usize) -> Outside {
+        Outside(self.inside.split_off(depth))
+    }
+
+    /// Back inside.
+    pub(crate) fn step_in(&mut self, outside: Outside) {
+        self.inside.extend(outside.0);
     }
 
     /// What the user sees of a place: it, or the call that leads there.

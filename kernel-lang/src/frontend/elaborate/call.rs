@@ -14,6 +14,11 @@ impl Elaborator<'_> {
     pub(super) fn call(&mut self, call: &Call, place: Place) -> Meaning {
         let name = call.word.text.as_str();
         let row = words::find(name).filter(|row| (row.method || !call.is_method) && (call.is_method || row.word != Word::To));
+        if let Some(index) = self.find(name).filter(|_| !call.is_method)
+            && let Meaning::Function(closure) = self.variables[index].meaning.clone()
+        {
+            return self.call_closure(&closure, call);
+        }
         let Some(row) = row else {
             if !call.is_method
                 && let Some(func) = self.device_function(name)

@@ -69,7 +69,7 @@ impl Elaborator<'_> {
     fn calling(&self, expr: &Expr) -> Option<Expr> {
         let place = expr.place;
         let text = match &expr.kind {
-            ExprKind::Name(name) if self.find(name).is_none() && !self.is_type(expr) => name.clone(),
+            ExprKind::Name(name) if self.is_function(name) && !self.is_type(expr) => name.clone(),
             ExprKind::Path(path) => path.join("::"),
             _ => return None,
         };
@@ -82,6 +82,11 @@ impl Elaborator<'_> {
         let param = |name: Name| Pattern::Name { name, mutable: false };
         let body = Expr { kind: ExprKind::Call(call), place };
         Some(Expr { kind: ExprKind::Closure(vec![param(earlier), param(later)], Box::new(body)), place })
+    }
+
+    /// Is it a closure that a function was given, or no variable at all?
+    fn is_function(&self, name: &str) -> bool {
+        self.find(name).is_none_or(|index| matches!(self.variables[index].meaning, Meaning::Function(_)))
     }
 
     fn bind_side(&mut self, pattern: &Pattern, region: Region, first: usize, count: usize, is_tuple: bool) {
@@ -139,7 +144,7 @@ impl Elaborator<'_> {
         );
     }
 
-    fn check_assignments(&mut self, before: &[Meaning], place: Place) {
+    pub(super) fn check_assignments(&mut self, before: &[Meaning], place: Place) {
         let changed = self.variables.iter().zip(before).find(|(variable, before)| variable.meaning != **before);
         if let Some(name) = changed.map(|(variable, _)| variable.name.clone()) {
             self.errors.push_help(place, format!("a closure cannot assign to `{name}`, which is outside of it"), "it only gives a value");

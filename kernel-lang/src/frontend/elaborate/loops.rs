@@ -343,6 +343,7 @@ impl Elaborator<'_> {
     fn leaf_plan(&mut self, meaning: &Meaning, init: &mut Vec<Value>, place: Place) -> Plan {
         match meaning {
             Meaning::Poison => Plan::Same(Meaning::Poison),
+            Meaning::Function(_) => Plan::Same(meaning.clone()),
             Meaning::Pointer { base, offset } => match self.offset_value(*offset, place) {
                 Some(offset) => {
                     init.push(offset);
