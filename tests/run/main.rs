@@ -8,6 +8,7 @@ mod addressing;
 mod casts;
 mod checked;
 mod constants;
+mod device_functions;
 #[path = "../devices/mod.rs"]
 mod devices;
 mod elementwise;
@@ -58,6 +59,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         casts,
         checked,
         constants,
+        device_functions,
         elementwise,
         grids,
         integers,

@@ -113,16 +113,28 @@ pub(crate) struct TypeName {
     pub(crate) place: Place,
 }
 
-/// A word of the language applied to arguments.
+/// A word of the language, or a device function, applied to arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
+    /// The word; a device function as it is written, with its path: `activations::gelu`.
     pub(crate) word: Name,
     pub(crate) types: Vec<TypeName>,
+    /// What stands in `name::<..>(..)` of a device function.
+    pub(crate) generics: Vec<Generic>,
     /// Positional arguments; of a method call the receiver is the first.
     pub(crate) args: Vec<Expr>,
     /// `mask = m`
     pub(crate) named: Vec<(Name, Expr)>,
     pub(crate) is_method: bool,
+}
+
+/// A generic argument of a device function.
+#[derive(Clone, Debug)]
+pub(crate) enum Generic {
+    /// A type, or a name that may turn out to be a constant's.
+    Type(TypeName),
+    /// `64`, `{ 2 * N }`
+    Const(Expr),
 }
 
 /// `if c { .. } else { .. }`
@@ -169,14 +181,16 @@ pub(crate) enum StmtKind {
     For(Box<For>),
     /// `while c { .. }`
     While(While),
-    /// `return`
-    Return,
+    /// `return`, `return x`: a value only in a device function.
+    Return(Option<Expr>),
     /// `break`
     Break,
     /// `continue`
     Continue,
     /// `static_assert!(c, "..")`
     StaticAssert(Expr, String),
+    /// `device_assert!(c, "..")`
+    DeviceAssert(Expr, String),
     /// What can never run: checked, then dropped.
     Dead(Block),
 }
@@ -188,8 +202,10 @@ pub(crate) struct For {
     pub(crate) lower: Expr,
     pub(crate) upper: Expr,
     pub(crate) step: Option<Expr>,
-    /// The word `range`, if the bounds are written with it.
+    /// The word `range` or `static_range`, if the bounds are written with it.
     pub(crate) word: Option<Place>,
+    /// Is it `static_range`, which repeats the body at compile time?
+    pub(crate) is_static: bool,
     pub(crate) body: Block,
     /// The variable that says whether the loop goes on, if something in it may leave it.
     pub(crate) going: Option<String>,

@@ -53,6 +53,33 @@ impl From<&Ident> for Place {
 #[derive(Debug, Default)]
 pub(crate) struct Errors {
     list: Vec<(Place, Diagnostic)>,
+    inside: Vec<Inside>,
+}
+
+/// What the user is shown of a function with a mistake in its body.
+pub(crate) enum Shown {
+    /// The place in the body, which stands in that file of the kernel.
+    Body(u16),
+    /// The call alone: the body is the library's.
+    Call,
+    /// The call, and with these words the line in the body: it stands in another crate.
+    CallAnd(String),
+}
+
+/// The functions that have been left for the time that a closure takes.
+pub(crate) struct Outside(Vec<Inside>);
+
+/// A function whose body is being walked at a call of it.
+#[derive(Clone, Debug)]
+struct Inside {
+    /// What stands for every place of the body, if the user does not see it.
+    instead: Option<Place>,
+    /// The file of the body, as an index into the kernel's files.
+    file: u16,
+    /// What to say of a place in a body that is not shown.
+    within: Option<String>,
+    /// Where the call is, and what to say there.
+    call: (Loc, String),
 }
 
 impl Errors {
@@ -66,8 +93,48 @@ impl Errors {
         self.add(place, Diagnostic::new(place.loc(), message).help(help));
     }
 
+    /// From here on, places are those of a function that is called at `call`.
+    pub(crate) fn enter(&mut self, call: Place, remark: String, shown: Shown) {
+        let (call, loc) = self.seen(call);
+        let (instead, file, within) = match shown {
+            Shown::Body(file) => (None, file, None),
+            Shown::Call => (Some(call), loc.file, None),
+            Shown::CallAnd(within) => (Some(call), loc.file, Some(within)),
+        };
+        self.inside.push(Inside { instead, file, within, call: (loc, remark) });
+    }
+
+    /// Back where the last function was called.
+    pub(crate) fn leave(&mut self) {
+        self.inside.pop();
+    }
+
+    /// Forgets all but the first `depth` functions for a while: a closure is that of one of them.
+    pub(crate) fn step_out(&mut self, depth: usize) -> Outside {
+        Outside(self.inside.split_off(depth))
+    }
+
+    /// Back inside.
+    pub(crate) fn step_in(&mut self, outside: Outside) {
+        self.inside.extend(outside.0);
+    }
+
+    /// What the user sees of a place: it, or the call that leads there.
+    pub(crate) fn seen(&self, place: Place) -> (Place, Loc) {
+        let Some(inside) = self.inside.last() else { return (place, place.loc()) };
+        let place = inside.instead.unwrap_or(place);
+        (place, Loc { file: inside.file, ..place.loc() })
+    }
+
     /// Adds a mistake that is already put in words; the same words at the same place are kept once.
-    pub(crate) fn add(&mut self, place: Place, diagnostic: Diagnostic) {
+    pub(crate) fn add(&mut self, place: Place, mut diagnostic: Diagnostic) {
+        let hidden = place.loc();
+        let (place, loc) = self.seen(place);
+        if let Some(inside) = self.inside.last() {
+            diagnostic.loc = loc;
+            diagnostic.labels.extend(inside.within.clone().map(|within| (hidden, within)));
+            diagnostic.labels.extend(self.inside.iter().rev().map(|inside| inside.call.clone()));
+        }
         if !self.list.iter().any(|(_, known)| *known == diagnostic) {
             self.list.push((place, diagnostic));
         }
@@ -124,8 +191,7 @@ pub(crate) struct Places {
 
 impl Places {
     /// Remembers a place; of several that start at one token the first, which is the innermost.
-    pub(crate) fn add(&mut self, place: Place) -> Loc {
-        let loc = place.loc();
+    pub(crate) fn add(&mut self, (place, loc): (Place, Loc)) -> Loc {
         self.map.entry(loc).or_insert(place);
         loc
     }
