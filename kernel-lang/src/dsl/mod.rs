@@ -41,6 +41,8 @@
 
 #![allow(unused_variables, reason = "the functions are documentation: nothing runs")]
 
+mod bits;
+mod fast;
 pub mod math;
 mod memory;
 mod program;
@@ -48,6 +50,8 @@ mod reduction;
 mod shape;
 mod tile;
 
+pub use bits::*;
+pub use fast::*;
 pub use math::*;
 pub use memory::*;
 pub use program::*;

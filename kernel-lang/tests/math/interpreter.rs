@@ -138,6 +138,7 @@ fn unary(op: UnaryOp, x: &Column, device: Device) -> Column {
         (UnaryOp::ExpApprox2, F32(x)) => approximate(x, f64::exp2, 2.0),
         (UnaryOp::LogApprox2, F32(x)) => F32(map(x, |x| approximate_log2(x, device))),
         (UnaryOp::RecipApprox, F32(x)) => approximate(x, f64::recip, 1.0),
+        (UnaryOp::SqrtApprox, F32(x)) => approximate(x, f64::sqrt, 1.0),
         (UnaryOp::RsqrtApprox, F32(x)) => approximate(x, |x| 1.0 / x.sqrt(), 2.0),
         (_, F32(x)) => float!(x, F32),
         (_, F64(x)) => float!(x, F64),
@@ -198,6 +199,7 @@ fn binary(op: BinaryOp, lhs: &Column, rhs: &Column) -> Column {
                 BinaryOp::Div => zip($a, $b, |a, b| a / b),
                 BinaryOp::Min => zip($a, $b, |a, b| a.min(b)),
                 BinaryOp::Max => zip($a, $b, |a, b| a.max(b)),
+                BinaryOp::CopySign => zip($a, $b, |a, b| a.copysign(b)),
                 op => panic!("`{}` of floats is not a primitive", op.name()),
             })
         };
