@@ -370,7 +370,7 @@ impl Elaborator<'_> {
             self.errors.push_help(arg.place, format!("`umulhi` takes an unsigned integer, not {found}"), help);
             return Meaning::Poison;
         }
-        if meanings.iter().all(|meaning| Self::is_open(meaning)) {
+        if meanings.iter().all(Self::is_open) {
             self.errors.push_help(place, "the arguments of `umulhi` have no type", "name one: `umulhi(x, 5u32)`");
             return Meaning::Poison;
         }
