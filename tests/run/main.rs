@@ -8,6 +8,7 @@ mod addressing;
 mod casts;
 mod checked;
 mod constants;
+mod device_functions;
 #[path = "../devices/mod.rs"]
 mod devices;
 mod elementwise;
@@ -57,6 +58,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         casts,
         checked,
         constants,
+        device_functions,
         elementwise,
         grids,
         integers,
