@@ -17,6 +17,7 @@ mod integers;
 mod lab;
 mod loops;
 mod masks;
+mod random;
 mod reductions;
 mod scalars;
 mod scans;
@@ -64,6 +65,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         integers,
         loops,
         masks,
+        random,
         reductions,
         scalars,
         scans,

@@ -9,7 +9,7 @@ use crate::frontend::device::{self, DeviceFn, Home};
 use crate::frontend::place::Errors;
 
 /// The families: the name of a file, and its text.
-const FILES: &[(&str, &str)] = &[("indexing", include_str!("../library/indexing.rs"))];
+const FILES: &[(&str, &str)] = &[("indexing", include_str!("../library/indexing.rs")), ("random", include_str!("../library/random.rs"))];
 
 /// The functions of a family.
 ///

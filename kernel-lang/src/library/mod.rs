@@ -5,3 +5,4 @@
 //! `frontend/library.rs` embeds the files; a test there holds the words to the functions.
 
 mod indexing;
+mod random;
