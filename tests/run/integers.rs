@@ -270,27 +270,29 @@ fn widening(lab: &mut Lab) {
 }
 
 #[kernel(B = 128)]
-fn counts_kernel<T: Int, const B: usize>(x: Ptr<T>, ones: PtrMut<T>, ahead: PtrMut<T>, reversed: PtrMut<T>, n: usize) {
+fn counts_kernel<T: Int, const B: usize>(x: Ptr<T>, ones: PtrMut<T>, ahead: PtrMut<T>, reversed: PtrMut<T>, first: PtrMut<T>, n: usize) {
     let at = program_id(0) * B + arange(0, B);
     let mask = at < n;
     let a = load(x + at, mask = mask);
     store(ones + at, popc(a), mask = mask);
     store(ahead + at, a.clz(), mask = mask);
     store(reversed + at, brev(a), mask = mask);
+    store(first + at, ffs(a), mask = mask);
 }
 
 fn counts<T: IntValue>(lab: &mut Lab) {
     let (a, _) = pairs::<T>(lab);
     let n = a.len();
     let x = lab.input(&a);
-    let [mut ones, mut ahead, mut reversed] = [(); 3].map(|()| lab.output::<T>(n));
-    counts_kernel::<T, 128>(x.slice(), &mut ones.slice(), &mut ahead.slice(), &mut reversed.slice(), n)
+    let [mut ones, mut ahead, mut reversed, mut first] = [(); 4].map(|()| lab.output::<T>(n));
+    counts_kernel::<T, 128>(x.slice(), &mut ones.slice(), &mut ahead.slice(), &mut reversed.slice(), &mut first.slice(), n)
         .grid(cdiv(n, 128))
         .launch()
         .unwrap();
     let digits = |i: usize| (0..T::BITS).map(|bit| a[i].wide() >> bit & 1).collect::<Vec<i128>>();
     check_ints(&ones.read(), |i| digits(i).iter().sum());
     check_ints(&ahead.read(), |i| digits(i).iter().rev().take_while(|digit| **digit == 0).count() as i128);
+    check_ints(&first.read(), |i| digits(i).iter().position(|digit| *digit == 1).map_or(0, |at| at as i128 + 1));
     check_ints(&reversed.read(), |i| digits(i).iter().fold(0, |all, digit| all << 1 | digit));
 }
 

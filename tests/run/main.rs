@@ -15,6 +15,7 @@ mod elementwise;
 mod grids;
 mod integers;
 mod lab;
+mod library_math;
 mod loops;
 mod masks;
 mod random;
@@ -63,6 +64,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         elementwise,
         grids,
         integers,
+        library_math,
         loops,
         masks,
         random,

@@ -41,3 +41,12 @@ pub fn brev<T>(x: Value<T>) -> Value<T> {
 pub fn umulhi<T>(a: Value<T>, b: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
+
+/// The position of the lowest 1 among the bits of an integer, counted from 1; 0 if none is 1. In its own type.
+///
+/// ```ignore
+/// let lowest = ffs(offsets);
+/// ```
+pub fn ffs<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}

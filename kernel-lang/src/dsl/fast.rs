@@ -66,3 +66,67 @@ pub fn fast_tanh<T>(x: Value<T>) -> Value<T> {
 pub fn fast_div<T>(a: Value<T>, b: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
+
+/// e to the power of `x`, as `fast_exp2(x * log2(e))`: the rounding of the product makes it less exact the larger |x| is, 2 + |x| ulp.
+///
+/// ```ignore
+/// let r = fast_exp(v);
+/// ```
+pub fn fast_exp<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// 10 to the power of `x`, as `fast_exp2(x * log2(10))`: within 2 + 2.4 |x| ulp.
+///
+/// ```ignore
+/// let r = fast_exp10(v);
+/// ```
+pub fn fast_exp10<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The natural logarithm, of [`fast_log2`]: an absolute error of 2^-22.5 for results below 0.7, a relative one beyond.
+///
+/// ```ignore
+/// let r = fast_log(v);
+/// ```
+pub fn fast_log<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The logarithm to base 10, of [`fast_log2`]: an absolute error of 2^-23 for results below 0.3, a relative one of 2^-21 beyond.
+///
+/// ```ignore
+/// let r = fast_log10(v);
+/// ```
+pub fn fast_log10<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// `x` to the power of `y` for positive `x`, as `fast_exp2(y * fast_log2(x))`: three instructions, a relative error of some 2^-22 (1 + |y log2(x)|).
+/// Of negative `x` it is NaN.
+///
+/// ```ignore
+/// let r = fast_pow(abs(v), 0.75);
+/// ```
+pub fn fast_pow<T>(x: Value<T>, y: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The tangent, as the quotient of [`fast_sin`] and [`fast_cos`].
+///
+/// ```ignore
+/// let r = fast_tan(v);
+/// ```
+pub fn fast_tan<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// `1 / (1 + exp(-x))` of [`fast_tanh`]: an absolute error of 2^-12; no digits of small results.
+///
+/// ```ignore
+/// let r = v * fast_sigmoid(v);
+/// ```
+pub fn fast_sigmoid<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}

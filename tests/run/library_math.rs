@@ -1,0 +1,173 @@
+//! The mathematical functions of the library, in kernels, against another library's in `f64`. How exact they are is measured in
+//! `kernel-lang/tests/math`; here is seen that they say the same on every device and for every type.
+
+use galatea::prelude::*;
+
+use crate::lab::Lab;
+use crate::tests;
+use crate::tolerance::{Class, check, check_bits};
+use crate::value::FloatValue;
+
+/// Tests of functions of one number: the word, its reference, and the interval that the arguments are from.
+macro_rules! functions {
+    ($($name:ident: $kernel:ident, $reference:expr, $low:expr, $high:expr;)*) => {
+        $(
+            #[kernel]
+            fn $kernel<T: Float, const B: usize>(x: Ptr<T>, y: PtrMut<T>, n: usize) {
+                let at = program_id(0) * B + arange(0, B);
+                let mask = at < n;
+                store(y + at, $name(load(x + at, mask = mask)), mask = mask);
+            }
+
+            fn $name<T: FloatValue>(lab: &mut Lab) {
+                for n in [1, 127, 1501] {
+                    let mut host = lab.numbers::<T>(n, $low, $high);
+                    let specials = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 1.0, -1.0, 0.5];
+                    host.iter_mut().skip(1).zip(specials).for_each(|(value, special)| *value = T::near(special));
+                    let (x, mut y) = (lab.input(&host), lab.output::<T>(n));
+                    $kernel::<T, 128>(x.slice(), &mut y.slice(), n).grid(cdiv(n, 128)).launch().unwrap();
+                    let reference: fn(f64) -> f64 = $reference;
+                    check(&y.read(), Class::Math, |i| reference(host[i].wide()));
+                }
+            }
+        )*
+        tests![
+            $($name<f16, bf16, f32, f64>,)*
+            pow<f16, bf16, f32, f64>,
+            hypot<f16, bf16, f32, f64>,
+            atan2<f16, bf16, f32, f64>,
+            fmod<f16, bf16, f32, f64>,
+            kinds<f16, bf16, f32, f64>,
+            approximations<f16, bf16, f32, f64>,
+            matrices,
+        ];
+    };
+}
+
+functions! {
+    exp10: exp10_kernel, libm::exp10, -9.0, 9.0;
+    expm1: expm1_kernel, libm::expm1, -9.0, 9.0;
+    log1p: log1p_kernel, libm::log1p, -1.5, 50.0;
+    log10: log10_kernel, libm::log10, -1.0, 50.0;
+    cbrt: cbrt_kernel, libm::cbrt, -100.0, 100.0;
+    asin: asin_kernel, libm::asin, -1.1, 1.1;
+    acos: acos_kernel, libm::acos, -1.1, 1.1;
+    atan: atan_kernel, libm::atan, -20.0, 20.0;
+    sinh: sinh_kernel, libm::sinh, -12.0, 12.0;
+    cosh: cosh_kernel, libm::cosh, -12.0, 12.0;
+    asinh: asinh_kernel, libm::asinh, -500.0, 500.0;
+    acosh: acosh_kernel, |x| if x < 1.0 { f64::NAN } else { libm::acosh(x) }, 0.5, 500.0;
+    atanh: atanh_kernel, libm::atanh, -1.1, 1.1;
+}
+
+/// Tests of functions of two numbers.
+macro_rules! of_two {
+    ($($name:ident: $kernel:ident, $reference:expr, $class:expr;)*) => {$(
+        #[kernel]
+        fn $kernel<T: Float, const B: usize>(x: Ptr<T>, y: Ptr<T>, z: PtrMut<T>, n: usize) {
+            let at = program_id(0) * B + arange(0, B);
+            let mask = at < n;
+            store(z + at, $name(load(x + at, mask = mask), load(y + at, mask = mask)), mask = mask);
+        }
+
+        fn $name<T: FloatValue>(lab: &mut Lab) {
+            for n in [1, 127, 1501] {
+                let mut a = lab.numbers::<T>(n, -6.0, 6.0);
+                let mut b = lab.numbers::<T>(n, -6.0, 6.0);
+                let specials = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, 1.0, -1.0, 2.0, 3.0];
+                for (i, special) in specials.iter().flat_map(|x| specials.iter().map(move |y| (*x, *y))).enumerate() {
+                    if n > specials.len() * specials.len() {
+                        (a[i], b[i]) = (T::near(special.0), T::near(special.1));
+                    }
+                }
+                let (x, y, mut z) = (lab.input(&a), lab.input(&b), lab.output::<T>(n));
+                $kernel::<T, 128>(x.slice(), y.slice(), &mut z.slice(), n).grid(cdiv(n, 128)).launch().unwrap();
+                let reference: fn(f64, f64) -> f64 = $reference;
+                check(&z.read(), $class, |i| reference(a[i].wide(), b[i].wide()));
+            }
+        }
+    )*};
+}
+
+of_two! {
+    pow: pow_kernel, libm::pow, Class::Math;
+    hypot: hypot_kernel, libm::hypot, Class::Math;
+    atan2: atan2_kernel, libm::atan2, Class::Math;
+    fmod: fmod_kernel, libm::fmod, Class::Rounded;
+}
+
+#[kernel]
+fn kinds_kernel<T: Float, const B: usize>(x: Ptr<T>, nan: PtrMut<bool>, infinite: PtrMut<bool>, finite: PtrMut<bool>, n: usize) {
+    let at = program_id(0) * B + arange(0, B);
+    let mask = at < n;
+    let v = load(x + at, mask = mask);
+    store(nan + at, isnan(v), mask = mask);
+    store(infinite + at, v.isinf(), mask = mask);
+    store(finite + at, isfinite(v), mask = mask);
+}
+
+fn kinds<T: FloatValue>(lab: &mut Lab) {
+    let n = 2001;
+    let host = lab.values::<T>(n);
+    let x = lab.input(&host);
+    let [mut nan, mut infinite, mut finite] = [(); 3].map(|()| lab.output::<bool>(n));
+    kinds_kernel::<T, 256>(x.slice(), &mut nan.slice(), &mut infinite.slice(), &mut finite.slice(), n).grid(cdiv(n, 256)).launch().unwrap();
+    check_bits(&nan.read(), |i| host[i].wide().is_nan());
+    check_bits(&infinite.read(), |i| host[i].wide().is_infinite());
+    check_bits(&finite.read(), |i| host[i].wide().is_finite());
+}
+
+#[kernel]
+fn approximations_kernel<T: Float, const B: usize>(x: Ptr<T>, y: PtrMut<T>, n: usize) {
+    let at = program_id(0) * B + arange(0, B);
+    let mask = at < n;
+    let v = load(x + at, mask = mask);
+    let size = abs(v);
+    store(y + at, fast_exp(v), mask = mask);
+    store(y + n + at, fast_exp10(v), mask = mask);
+    store(y + 2 * n + at, fast_log(size), mask = mask);
+    store(y + 3 * n + at, fast_log10(size), mask = mask);
+    store(y + 4 * n + at, fast_pow(size, 1.5), mask = mask);
+    store(y + 5 * n + at, fast_tan(v), mask = mask);
+    store(y + 6 * n + at, fast_sigmoid(v), mask = mask);
+}
+
+/// To the bounds of the PTX ISA, of `f32` at least, and a rounding or two of the type.
+fn approximations<T: FloatValue>(lab: &mut Lab) {
+    let n = 1001;
+    let host = lab.numbers::<T>(n, -1.4, 1.4);
+    let (x, mut y) = (lab.input(&host), lab.output::<T>(7 * n));
+    approximations_kernel::<T, 128>(x.slice(), &mut y.slice(), n).grid(cdiv(n, 128)).launch().unwrap();
+    let got = y.read();
+    // The reference, and the absolute and the relative error.
+    let functions: [(fn(f64) -> f64, f64, f64); 7] = [
+        (f64::exp, 0.0, 1e-6),
+        (libm::exp10, 0.0, 1e-6),
+        (|x| x.abs().ln(), 3e-7, 3e-7),
+        (|x| x.abs().log10(), 2e-7, 4e-7),
+        (|x| x.abs().powf(1.5), 0.0, 2e-6),
+        (f64::tan, 0.0, 2e-5),
+        (|x| 1.0 / (1.0 + (-x).exp()), 2.5e-4, 0.0),
+    ];
+    for (k, (reference, absolute, relative)) in functions.into_iter().enumerate() {
+        for i in 0..n {
+            let (got, want) = (got[k * n + i].wide(), reference(host[i].wide()));
+            let allowed = absolute + (relative + 2f64.powi(1 - T::DIGITS)) * want.abs();
+            assert!(got == want || (got - want).abs() <= allowed, "function {k} of {:?} is {got}, not {want}", host[i]);
+        }
+    }
+}
+
+#[kernel]
+fn matrices_kernel<const M: usize, const N: usize>(x: Ptr<f32>, y: PtrMut<f32>, exponent: f32) {
+    let at = arange(0, M)[(.., None)] * N + arange(0, N)[(None, ..)];
+    store(y + at, pow(load(x + at), exponent) + log1p(exponent));
+}
+
+/// A tile of two axes, and scalars.
+fn matrices(lab: &mut Lab) {
+    let host = lab.numbers::<f32>(512, 0.1, 9.0);
+    let (x, mut y) = (lab.input(&host), lab.output::<f32>(512));
+    matrices_kernel::<16, 32>(x.slice(), &mut y.slice(), 2.5).grid(1).launch().unwrap();
+    check(&y.read(), Class::Math, |i| libm::pow(f64::from(host[i]), 2.5) + libm::log1p(2.5));
+}
