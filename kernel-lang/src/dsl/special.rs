@@ -193,3 +193,48 @@ pub fn acosh<T>(x: Value<T>) -> Value<T> {
 pub fn atanh<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
+
+/// `1 - erf(x)`, with all digits where that is small.
+///
+/// Error: at most 2.9 ulp for `f32`, 2.5 ulp for `f64`, 1 ulp for `f16` and `bf16`.
+///
+/// ```ignore
+/// let r = 0.5 * erfc(-v * 0.70710678);
+/// ```
+pub fn erfc<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The inverse of [`erf`](super::erf); infinite at -1 and 1, NaN beyond.
+///
+/// Error: at most 2.6 ulp for `f32`, 3.2 ulp for `f64`, 1 ulp for `f16` and `bf16`.
+///
+/// ```ignore
+/// let r = erfinv(v);
+/// ```
+pub fn erfinv<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The gamma function, `(x - 1)!` of integers. Infinite at 0, NaN at the other poles, the negative integers, and at minus infinity.
+///
+/// Error: at most 4.8 ulp for `f32`, 3.1 ulp for `f64`, 1 ulp for `f16` and `bf16`.
+///
+/// ```ignore
+/// let r = tgamma(v);
+/// ```
+pub fn tgamma<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The logarithm of the absolute value of the gamma function; infinite at its poles.
+///
+/// Error: at most 2.8 ulp for `f32`, 2.0 ulp for `f64`, 1 ulp for `f16` and `bf16` of positive numbers. Of negative ones, where the function has
+/// zeros, the error is some units in the last place of the larger of 1 and the result.
+///
+/// ```ignore
+/// let r = lgamma(v);
+/// ```
+pub fn lgamma<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}

@@ -10,10 +10,12 @@ use crate::frontend::place::Errors;
 
 /// The families: the name of a file, and its text.
 const FILES: &[(&str, &str)] = &[
+    ("error", include_str!("../library/error.rs")),
     ("exponential", include_str!("../library/exponential.rs")),
     ("extended", include_str!("../library/extended.rs")),
     ("fast", include_str!("../library/fast.rs")),
     ("floats", include_str!("../library/floats.rs")),
+    ("gamma", include_str!("../library/gamma.rs")),
     ("hyperbolic", include_str!("../library/hyperbolic.rs")),
     ("indexing", include_str!("../library/indexing.rs")),
     ("inverse_trigonometric", include_str!("../library/inverse_trigonometric.rs")),

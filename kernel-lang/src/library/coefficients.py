@@ -7,7 +7,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../passes/expand_math"))
 
-from mpmath import asin, atan, exp, log, mpf, sqrt
+from mpmath import asin, atan, erfc, erfinv, exp, expm1, log, loggamma, mp, mpf, pi, rgamma, sqrt
 from coefficients import FITS, LN2_HALF, TINY, define, fit, show
 
 FITS.clear()
@@ -43,6 +43,81 @@ def log_quotient(z):
 # ln((1 + s) / (1 - s)) = 2 s + s z (2/3 + z p(z))
 for bits, count in (32, 3), (64, 8):
     add("log", bits, count, lambda z: ((log_quotient(z) - 2) / z - mpf(2) / 3) / z, lambda z: z * z / log_quotient(z), mpf(10) ** -8, mpf("0.17158") ** 2)
+
+
+
+def known(f):
+    """f, computed once for each argument"""
+    memo = {}
+    return lambda x: memo[x] if x in memo else memo.setdefault(x, f(x))
+
+
+def relative(name, bits, count, f, low, high):
+    f = known(f)
+    add(name, bits, count, f, lambda x: 1 / abs(f(x)), low, high)
+
+
+def absolute(name, bits, count, f, low, high):
+    add(name, bits, count, known(f), lambda x: mpf(1), low, high)
+
+
+def erfc_factor(k):
+    """(1 + 2 x) e^(x^2) erfc x for t = (x - k) / (x + k)"""
+    def g(t):
+        x = k * (1 + t) / (1 - t)
+        return (1 + 2 * x) * exp(x * x) * erfc(x)
+    return g
+
+
+relative("erfc", 32, 12, erfc_factor(2), mpf(-1), mpf(9) / 13)
+relative("erfc", 64, 24, erfc_factor(4), mpf(-1), mpf(24) / 32)
+
+
+def inverse_over_x(w):
+    """erfinv(x) / x for w = -ln(1 - x^2)"""
+    if abs(w) < mpf(10) ** -12:
+        return sqrt(pi) / 2 * (1 + w * pi / 12)
+    x = sqrt(-expm1(-w))
+    if w <= 1:
+        return erfinv(x) / x
+    rest, y = exp(-w) / (1 + x), sqrt(max(w - log(w) / 2 - log(mpf(2)), mpf("0.2")))
+    for _ in range(60):
+        e = erfc(y)
+        step = (log(e) - log(rest)) * e / (2 / sqrt(pi) * exp(-y * y))
+        y += step
+        if abs(step) < mpf(10) ** -45:
+            break
+    return y / x
+
+
+relative("erfinv center", 32, 10, lambda v: inverse_over_x(v + mpf("2.5")), mpf("-2.5"), mpf("2.5"))
+relative("erfinv tail", 32, 9, lambda v: inverse_over_x((v + 3) ** 2), sqrt(mpf(5)) - 3, mpf("1.1"))
+relative("erfinv center", 64, 24, lambda v: inverse_over_x(v + mpf("3.125")), mpf("-3.125"), mpf("3.125"))
+relative("erfinv middle", 64, 19, lambda v: inverse_over_x((v + mpf("3.25")) ** 2), mpf("-0.75"), mpf("0.75"))
+relative("erfinv tail", 64, 18, lambda v: inverse_over_x((v + 5) ** 2), mpf(-1), mpf("1.1"))
+
+
+def lgamma_near(v):
+    if abs(v) < mpf(10) ** -20 or abs(v + 1) < mpf(10) ** -20:
+        return 1 - mp.euler if abs(v) < 1 / mpf(2) else mp.euler
+    return loggamma(2 + v) / (v * (v + 1))
+
+
+def lgamma_middle(v):
+    x = v + mpf("5.5")
+    return loggamma(x) / ((x - 1) * (x - 2))
+
+
+def stirling(z):
+    x = 1 / sqrt(z)
+    return (loggamma(x) - ((x - mpf(1) / 2) * log(x) - x + log(2 * pi) / 2)) * x
+
+
+for bits, counts in (32, (13, 12, 3, 9)), (64, (31, 26, 7, 17)):
+    relative("lgamma near", bits, counts[0], lgamma_near, mpf(-1), mpf(1))
+    relative("lgamma middle", bits, counts[1], lgamma_middle, mpf("-2.5"), mpf("2.5"))
+    absolute("stirling", bits, counts[2], stirling, mpf(10) ** -10, mpf(1) / 64)
+    relative("inverse gamma", bits, counts[3], lambda t: rgamma(1 + t), mpf(0), mpf(1))
 
 if __name__ == "__main__":
     for name, (make, bits) in FITS.items():
