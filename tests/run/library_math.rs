@@ -40,6 +40,7 @@ macro_rules! functions {
             fmod<f16, bf16, f32, f64>,
             kinds<f16, bf16, f32, f64>,
             approximations<f16, bf16, f32, f64>,
+            bessel<f16, bf16, f32, f64>,
             matrices,
         ];
     };
@@ -177,6 +178,40 @@ fn approximations<T: FloatValue>(lab: &mut Lab) {
             let smallest = 2f64.powi(T::MIN_EXPONENT - T::DIGITS + 1);
             let allowed = absolute + smallest + (relative + 2f64.powi(1 - T::DIGITS)) * want.abs();
             assert!(got == want || (got - want).abs() <= allowed, "function {k} of {:?} is {got}, not {want}", host[i]);
+        }
+    }
+}
+
+#[kernel]
+fn bessel_kernel<T: Float, const B: usize>(x: Ptr<T>, a: PtrMut<T>, b: PtrMut<T>, c: PtrMut<T>, d: PtrMut<T>, n: usize) {
+    let at = program_id(0) * B + arange(0, B);
+    let mask = at < n;
+    let v = load(x + at, mask = mask);
+    store(a + at, j0(v), mask = mask);
+    store(b + at, j1(v), mask = mask);
+    store(c + at, y0(v), mask = mask);
+    store(d + at, y1(v), mask = mask);
+}
+
+/// They have zeros everywhere: to some units in the last place of the larger of the result and 1.
+fn bessel<T: FloatValue>(lab: &mut Lab) {
+    let n = 1501;
+    let mut host = lab.numbers::<T>(n, -3.0, 40.0);
+    let specials = [f64::NAN, 0.0, -0.0, 1e-3, 8.0];
+    host.iter_mut().zip(specials).for_each(|(value, special)| *value = T::near(special));
+    let x = lab.input(&host);
+    let [mut a, mut b, mut c, mut d] = [(); 4].map(|()| lab.output::<T>(n));
+    bessel_kernel::<T, 128>(x.slice(), &mut a.slice(), &mut b.slice(), &mut c.slice(), &mut d.slice(), n)
+        .grid(cdiv(n, 128))
+        .launch()
+        .unwrap();
+    let references: [fn(f64) -> f64; 4] = [libm::j0, libm::j1, libm::y0, libm::y1];
+    for (got, reference) in [a, b, c, d].iter().map(crate::lab::Output::read).zip(references) {
+        for i in 0..n {
+            let (got, want) = (got[i].wide(), reference(host[i].wide()));
+            let allowed = 16.0 * 2f64.powi(1 - T::DIGITS) * want.abs().max(1.0);
+            let fits = got == want || (got.is_nan() && want.is_nan()) || (got - want).abs() <= allowed;
+            assert!(fits, "of {:?} it is {got}, not {want}", host[i]);
         }
     }
 }

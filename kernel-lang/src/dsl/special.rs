@@ -238,3 +238,51 @@ pub fn tgamma<T>(x: Value<T>) -> Value<T> {
 pub fn lgamma<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
+
+/// The Bessel function of the first kind, of order 0.
+///
+/// Error, in units in the last place of the larger of the result and the height of the waves, min(1, sqrt(2 / (pi |x|))): at most 9 for `f32`,
+/// 8 for `f64`; below |x| = 8, where the first two zeros lie, 14 and 11 of the result itself.
+///
+/// ```ignore
+/// let r = j0(v);
+/// ```
+pub fn j0<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The Bessel function of the first kind, of order 1.
+///
+/// Error, in units in the last place of the larger of the result and the height of the waves, min(1, sqrt(2 / (pi |x|))): at most 4 for `f32`,
+/// 7 for `f64`; below |x| = 8, where the first two zeros lie, 5 and 9 of the result itself.
+///
+/// ```ignore
+/// let r = j1(v);
+/// ```
+pub fn j1<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The Bessel function of the second kind, of order 0; minus infinity at 0, NaN of negative numbers.
+///
+/// Error, in units in the last place of the larger of the result and the height of the waves, min(1, sqrt(2 / (pi |x|))): at most 12 for `f32`,
+/// 12 for `f64`.
+///
+/// ```ignore
+/// let r = y0(v);
+/// ```
+pub fn y0<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The Bessel function of the second kind, of order 1; minus infinity at 0, NaN of negative numbers.
+///
+/// Error, in units in the last place of the larger of the result and the height of the waves, min(1, sqrt(2 / (pi |x|))): at most 9 for `f32`,
+/// 11 for `f64`.
+///
+/// ```ignore
+/// let r = y1(v);
+/// ```
+pub fn y1<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}

@@ -7,7 +7,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../passes/expand_math"))
 
-from mpmath import asin, atan, erfc, erfinv, exp, expm1, log, loggamma, mp, mpf, pi, rgamma, sqrt
+from mpmath import asin, atan, besselj, besseljzero, bessely, erfc, erfinv, exp, expm1, hankel1, log, loggamma, mp, mpf, pi, rgamma, sqrt
 from coefficients import FITS, LN2_HALF, TINY, define, fit, show
 
 FITS.clear()
@@ -118,6 +118,40 @@ for bits, counts in (32, (13, 12, 3, 9)), (64, (31, 26, 7, 17)):
     relative("lgamma middle", bits, counts[1], lgamma_middle, mpf("-2.5"), mpf("2.5"))
     absolute("stirling", bits, counts[2], stirling, mpf(10) ** -10, mpf(1) / 64)
     relative("inverse gamma", bits, counts[3], lambda t: rgamma(1 + t), mpf(0), mpf(1))
+
+def of_center(f):
+    """f(x) of v = x^2 / 32 - 1 in [-1, 1]"""
+    return lambda v: f(max(sqrt(32 * (v + 1)), mpf(10) ** -12))
+
+
+def over_zeros(order):
+    """J(x), of order 1 over x, over the factors of its first two zeros"""
+    first, second = besseljzero(order, 1), besseljzero(order, 2)
+    return of_center(lambda x: besselj(order, x) / x**order / ((x * x - first**2) * (x * x - second**2)))
+
+
+def y0_rest(x):
+    return bessely(0, x) - 2 / pi * log(x) * besselj(0, x)
+
+
+def y1_rest(x):
+    return (bessely(1, x) - 2 / pi * (log(x) * besselj(1, x) - 1 / x)) / x
+
+
+def wave(order):
+    """M e^(i t) of w = 1 / x^2: Hankel's function without its wave"""
+    return known(lambda w: sqrt(pi / sqrt(w) / 2) * hankel1(order, 1 / sqrt(w)) * mp.expj(-(1 / sqrt(w) - pi / 4 - order * pi / 2)))
+
+
+for bits, counts in (32, (9, 12, 10, 4)), (64, (17, 18, 18, 12)):
+    relative("j0", bits, counts[0], over_zeros(0), mpf(-1), mpf(1))
+    relative("j1", bits, counts[0], over_zeros(1), mpf(-1), mpf(1))
+    absolute("y0 rest", bits, counts[1], of_center(y0_rest), mpf(-1), mpf(1))
+    absolute("y1 rest", bits, counts[2], of_center(y1_rest), mpf(-1), mpf(1))
+    for order in 0, 1:
+        of = wave(order)
+        absolute(f"modulus {order}", bits, counts[3], lambda w, of=of: abs(of(w)), mpf(10) ** -8, mpf(1) / 64)
+        absolute(f"phase {order}", bits, counts[3], lambda w, of=of: mp.arg(of(w)) / sqrt(w), mpf(10) ** -8, mpf(1) / 64)
 
 if __name__ == "__main__":
     for name, (make, bits) in FITS.items():

@@ -42,6 +42,18 @@ def gamma_arguments():
     return x if x != math.floor(x) else 0.5
 
 
+def near_zero_of(name):
+    zero = {"j0": mp.besseljzero, "j1": mp.besseljzero, "y0": mp.besselyzero, "y1": mp.besselyzero}[name]
+    zeros = [float(zero(int(name[1]), k)) for k in range(1, 6)]
+    return lambda: random.choice(zeros) * (1 + random.choice((1, -1)) * 2.0 ** random.uniform(-52, -5))
+
+
+BESSEL = {
+    "j0": lambda x: mp.besselj(0, x),
+    "j1": lambda x: mp.besselj(1, x),
+    "y0": lambda x: mp.bessely(0, x),
+    "y1": lambda x: mp.bessely(1, x),
+}
 one = within(-1, 1)
 FUNCTIONS = {
     "exp10": (lambda x: mpf(10) ** x, [within(-323.5, 308.2), within(-2, 2), small]),
@@ -64,6 +76,7 @@ FUNCTIONS = {
     "erfinv": (erfinv, [one, lambda: within(-1e-3, 1e-3)(), lambda: (1 - 2.0 ** random.uniform(-53, -1)) * random.choice((1, -1))]),
     "tgamma": (mp.gamma, [gamma_arguments, within(0.5, 3), small]),
     "lgamma": (lambda x: mp.loggamma(x).real, [positive(within(0, 20)), positive(anything), near_one, lambda: 1 + near_one(), positive(small), lambda: 2.0 ** random.uniform(0, 30)]),
+    **{name: (f, [within(0, 9), within(0, 60), lambda: 2.0 ** random.uniform(3, 40), near_zero_of(name)]) for name, f in BESSEL.items()},
 }
 
 if __name__ == "__main__":

@@ -130,6 +130,11 @@ fn samples(places: &[f32], per_exponent: usize) -> Vec<f32> {
     bits.iter().flat_map(|bits| [f32::from_bits(*bits), f32::from_bits(bits | 1 << 31)]).collect()
 }
 
+/// How many for each exponent.
+fn given_samples() -> usize {
+    std::env::var("LIBRARY_F32_SAMPLES").map_or(60, |count| count.parse().unwrap())
+}
+
 /// Pairs of anything, and of numbers around 1 with exponents of a size that matters.
 fn pairs(places: &[f32], count: usize) -> [Vec<f32>; 2] {
     let state = &mut 0xfedc_ba98_7654_3211u64;
@@ -151,8 +156,7 @@ fn pairs(places: &[f32], count: usize) -> [Vec<f32>; 2] {
 
 #[test]
 fn errors_of_f32_stay_below_their_bounds() {
-    let given = std::env::var("LIBRARY_F32_SAMPLES").ok().map(|count| count.parse().unwrap());
-    let per_exponent: usize = given.unwrap_or(60);
+    let per_exponent = given_samples();
     let mut failures = Vec::new();
     for case in CASES {
         let inputs = match case.exact {
@@ -191,16 +195,22 @@ const TABLE: &str = include_str!("../data/library_f64.txt");
 /// Arguments, and the value in two parts.
 type Row = (Vec<f64>, f64, f64);
 
-#[test]
-fn errors_of_f64_stay_below_their_bounds() {
-    let given = std::env::var("LIBRARY_F64_TABLE").ok().map(|path| std::fs::read_to_string(path).unwrap());
-    let table = given.as_deref().unwrap_or(TABLE);
+/// The table's rows by function.
+fn rows(table: &str) -> BTreeMap<&str, Vec<Row>> {
     let mut rows: BTreeMap<&str, Vec<Row>> = BTreeMap::new();
     for line in table.lines().filter(|line| !line.starts_with('#')) {
         let fields: Vec<&str> = line.split(' ').collect();
         let arguments = fields[1].split(',').map(|bits| f64::from_bits(u64::from_str_radix(bits, 16).unwrap())).collect();
         rows.entry(fields[0]).or_default().push((arguments, fields[2].parse().unwrap(), fields[3].parse().unwrap()));
     }
+    rows
+}
+
+#[test]
+fn errors_of_f64_stay_below_their_bounds() {
+    let given = std::env::var("LIBRARY_F64_TABLE").ok().map(|path| std::fs::read_to_string(path).unwrap());
+    let table = given.as_deref().unwrap_or(TABLE);
+    let rows = rows(table);
     let mut failures = Vec::new();
     for case in CASES {
         let Some(rows) = rows.get(case.name) else { continue };
@@ -246,6 +256,10 @@ fn specials() -> Vec<(&'static str, Vec<f64>, f64)> {
         ("erfinv", [0.0, -0.0, nan, nan]),
         ("tgamma", [inf, -inf, inf, nan]),
         ("lgamma", [inf, inf, inf, inf]),
+        ("j0", [1.0, 1.0, 0.0, 0.0]),
+        ("j1", [0.0, -0.0, 0.0, 0.0]),
+        ("y0", [-inf, -inf, 0.0, nan]),
+        ("y1", [-inf, -inf, 0.0, nan]),
     ];
     let mut rows = Vec::new();
     for (name, values) in limits {
@@ -262,6 +276,7 @@ fn specials() -> Vec<(&'static str, Vec<f64>, f64)> {
         ("acos", 1.0, 0.0), ("acos", -1.0, pi), ("acos", 1.5, nan), ("acos", -1.5, nan),
         ("acosh", 1.0, 0.0), ("acosh", 0.5, nan), ("acosh", -3.0, nan),
         ("atanh", 1.0, inf), ("atanh", -1.0, -inf), ("atanh", 1.5, nan), ("atanh", -1.5, nan), ("atanh", 1e9, nan),
+        ("y0", -1.0, nan), ("y1", -20.0, nan),
         ("erfc", 40.0, 0.0), ("erfc", -40.0, 2.0),
         ("erfinv", 1.0, inf), ("erfinv", -1.0, -inf), ("erfinv", 1.5, nan),
         ("tgamma", 1.0, 1.0), ("tgamma", 2.0, 1.0), ("tgamma", 4.0, 6.0), ("tgamma", 6.0, 120.0), ("tgamma", -1.0, nan), ("tgamma", -30.0, nan),
@@ -328,4 +343,68 @@ fn lgamma_of_negative_numbers() {
     let worst_wide = inputs.iter().zip(&got).map(|(x, got)| off(*got, *x)).fold(0.0, f64::max) * 2f64.powi(52);
     assert!(worst_wide < 6.0, "{worst_wide}");
     println!("lgamma of negative numbers: {worst:.2} and {worst_wide:.2} units of 2^-23 and 2^-52");
+}
+
+/// Bessel functions have zeros all along; beyond the first ones the error is small beside the waves' height, sqrt(2 / (pi x)).
+struct Wave {
+    name: &'static str,
+    exact: fn(f64) -> f64,
+    /// For `f32` and `f64` in units of 2^-23 and 2^-52: of the result below 8, of the larger of the result and the height everywhere.
+    below_8: [f64; 2],
+    everywhere: [f64; 2],
+}
+
+const WAVES: &[Wave] = &[
+    Wave { name: "j0", exact: libm::j0, below_8: [14.0, 11.0], everywhere: [9.0, 8.0] },
+    Wave { name: "j1", exact: libm::j1, below_8: [4.5, 8.5], everywhere: [4.0, 7.0] },
+    Wave { name: "y0", exact: libm::y0, below_8: [f64::INFINITY, f64::INFINITY], everywhere: [12.0, 12.0] },
+    Wave { name: "y1", exact: libm::y1, below_8: [f64::INFINITY, f64::INFINITY], everywhere: [9.0, 11.0] },
+];
+
+impl Wave {
+    /// The largest errors: of the result below 8, and of the larger of the result and the height everywhere; in units of `epsilon`.
+    fn measure(&self, rows: &[(f64, f64, f64)], epsilon: f64) -> [f64; 2] {
+        let mut worst = [0.0f64; 2];
+        for (x, got, want) in rows {
+            let height = (std::f64::consts::FRAC_2_PI / x.abs().max(1e-300)).sqrt().min(1.0);
+            let error = if got == want { 0.0 } else { (got - want).abs() / epsilon };
+            let error = if got.is_nan() == want.is_nan() { if want.is_nan() { 0.0 } else { error } } else { f64::INFINITY };
+            let tiny = 2f64.powi(-126);
+            if x.abs() < 8.0 {
+                worst[0] = worst[0].max(error / want.abs().max(tiny));
+            }
+            worst[1] = worst[1].max(error / want.abs().max(height).max(tiny));
+        }
+        worst
+    }
+}
+
+#[test]
+fn bessel_functions() {
+    let given = std::env::var("LIBRARY_F64_TABLE").ok().map(|path| std::fs::read_to_string(path).unwrap());
+    let rows = rows(given.as_deref().unwrap_or(TABLE));
+    let mut failures = Vec::new();
+    for wave in WAVES {
+        let inputs: Vec<f32> = samples(&[8.0, 2.404_825_7, 3.831_706], given_samples());
+        let Column::F32(got) = run(&library(wave.name, 1, Dtype::F32), &[Column::F32(inputs.clone())], Device::Exact) else { panic!() };
+        // The references have no value for infinities.
+        let exact = |x: f32| if x.is_infinite() && (x > 0.0 || wave.name.starts_with('j')) { 0.0 } else { (wave.exact)(x.into()) };
+        let triples: Vec<_> =
+            inputs.iter().zip(&got).map(|(x, got)| (f64::from(*x), f64::from(*got), f64::from(exact(*x) as f32))).collect();
+        let triples: Vec<_> = triples.into_iter().filter(|(_, got, want)| got.is_finite() || want.is_finite() || got != want).collect();
+        let narrow = wave.measure(&triples, 2f64.powi(-23));
+        let rows = &rows[wave.name];
+        let wide: Vec<f64> = rows.iter().map(|row| row.0[0]).collect();
+        let func = library(wave.name, 1, Dtype::F64);
+        let Column::F64(got) = run(&func, &[Column::F64(wide.clone())], Device::Exact) else { panic!() };
+        let triples: Vec<_> = rows.iter().zip(&got).map(|(row, got)| (row.0[0], *got, row.1)).collect();
+        let wide = wave.measure(&triples, 2f64.powi(-52));
+        println!("{} {} instructions of f64, f32 {narrow:.2?}, f64 {wide:.2?}", wave.name, instructions(&func));
+        for (errors, dtype) in [(narrow, 0), (wide, 1)] {
+            if errors[0] > wave.below_8[dtype] || errors[1] > wave.everywhere[dtype] {
+                failures.push(format!("{} of {}: {errors:?}", wave.name, ["f32", "f64"][dtype]));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
 }
