@@ -102,13 +102,13 @@ fn float_unary(op: UnaryOp, dtype: Dtype, x: f64) -> Expected {
         UnaryOp::Exp2 | UnaryOp::ExpApprox2 => near(x.exp2()),
         UnaryOp::Log => near(x.ln()),
         UnaryOp::Log2 | UnaryOp::LogApprox2 => near(x.log2()),
-        UnaryOp::Sqrt => exactly(x.sqrt()),
+        UnaryOp::Sqrt | UnaryOp::SqrtApprox => exactly(x.sqrt()),
         UnaryOp::Rsqrt | UnaryOp::RsqrtApprox => near(1.0 / x.sqrt()),
         UnaryOp::RecipApprox => near(1.0 / x),
-        UnaryOp::Sin => near(x.sin()),
-        UnaryOp::Cos => near(x.cos()),
+        UnaryOp::Sin | UnaryOp::SinApprox => near(x.sin()),
+        UnaryOp::Cos | UnaryOp::CosApprox => near(x.cos()),
         UnaryOp::Tan => near(x.tan()),
-        UnaryOp::Tanh => near(x.tanh()),
+        UnaryOp::Tanh | UnaryOp::TanhApprox => near(x.tanh()),
         UnaryOp::Sigmoid => near(if x < 0.0 { x.exp() / (1.0 + x.exp()) } else { 1.0 / (1.0 + (-x).exp()) }),
         UnaryOp::Erf => near(erf(x)),
         UnaryOp::Floor => exactly(x.floor()),
@@ -123,7 +123,7 @@ fn float_unary(op: UnaryOp, dtype: Dtype, x: f64) -> Expected {
             };
             exactly(if x.is_finite() { (down + f64::from(up)).copysign(x) } else { x })
         }
-        UnaryOp::Not => unreachable!("not of floats"),
+        UnaryOp::Not | UnaryOp::Popc | UnaryOp::Clz | UnaryOp::Brev => unreachable!("{op:?} of floats"),
     }
 }
 
@@ -156,6 +156,8 @@ fn erf_of_f64_is_within_an_ulp() {
 }
 
 fn int_unary(op: UnaryOp, dtype: Dtype, x: i128) -> Expected {
+    let bits = dtype.bits();
+    let bit = |at: u32| x >> at & 1;
     Expected::Bits(int_bits(
         dtype,
         match op {
@@ -163,6 +165,9 @@ fn int_unary(op: UnaryOp, dtype: Dtype, x: i128) -> Expected {
             UnaryOp::Not if dtype == Dtype::Bool => i128::from(x == 0),
             UnaryOp::Not => -x - 1,
             UnaryOp::Abs => x.abs(),
+            UnaryOp::Popc => (0..bits).map(bit).sum(),
+            UnaryOp::Clz => (0..bits).rev().take_while(|at| bit(*at) == 0).count() as i128,
+            UnaryOp::Brev => (0..bits).map(|at| bit(at) << (bits - 1 - at)).sum(),
             other => unreachable!("{other:?} of integers"),
         },
     ))
@@ -230,6 +235,7 @@ fn int_binary(op: BinaryOp, dtype: Dtype, a: i128, b: i128) -> i128 {
         BinaryOp::Max => a.max(b),
         BinaryOp::MulHigh if dtype == Dtype::U64 => ((a as u128 * b as u128) >> 64) as i128,
         BinaryOp::MulHigh => (a * b) >> bits,
+        BinaryOp::CopySign | BinaryOp::DivApprox => unreachable!("{op:?} of integers"),
     }
 }
 
@@ -240,8 +246,9 @@ fn float_binary(op: BinaryOp, dtype: Dtype, a: f64, b: f64) -> u64 {
         BinaryOp::Add => a + b,
         BinaryOp::Sub => a - b,
         BinaryOp::Mul => a * b,
-        BinaryOp::Div => a / b,
+        BinaryOp::Div | BinaryOp::DivApprox => a / b,
         BinaryOp::Rem => a % b,
+        BinaryOp::CopySign => a.copysign(b),
         BinaryOp::Min if a.is_nan() || b.is_nan() => pick(b.is_nan()),
         BinaryOp::Max if a.is_nan() || b.is_nan() => pick(b.is_nan()),
         BinaryOp::Min => pick(less(a, b)),

@@ -14,6 +14,8 @@ tests![
     choices<f16, bf16, f32, f64>,
     silu<f16, bf16, f32, f64>,
     nothing_is_contracted,
+    signs<f16, bf16, f32, f64>,
+    approximations<f16, bf16, f32, f64>,
 ];
 
 #[kernel(B = 256)]
@@ -280,4 +282,91 @@ fn nothing_is_contracted(lab: &mut Lab) {
     let twice = |i: usize| (f64::from(a[i]) * f64::from(b[i])) as f32 + a[i];
     assert!((0..n).any(|i| a[i].mul_add(b[i], a[i]) != twice(i)), "the inputs tell fused from not fused");
     check_bits(&out.read(), twice);
+}
+
+#[kernel(B = 128)]
+fn signs_kernel<T: Float, const B: usize>(x: Ptr<T>, y: Ptr<T>, z: PtrMut<T>, unit: PtrMut<T>, n: usize) {
+    let at = program_id(0) * B + arange(0, B);
+    let mask = at < n;
+    let a = load(x + at, mask = mask);
+    store(z + at, copysign(a, load(y + at, mask = mask)), mask = mask);
+    store(unit + at, copysign(1.0, a), mask = mask);
+}
+
+/// Of NaN the sign counts, but which NaN it is does not.
+fn signs<T: FloatValue>(lab: &mut Lab) {
+    let n = 4001;
+    let (a, b) = (lab.values::<T>(n), lab.values::<T>(n));
+    let (x, y) = (lab.input(&a), lab.input(&b));
+    let [mut z, mut unit] = [(); 2].map(|()| lab.output::<T>(n));
+    signs_kernel::<T, 128>(x.slice(), y.slice(), &mut z.slice(), &mut unit.slice(), n).grid(cdiv(n, 128)).launch().unwrap();
+    let (z, unit) = (z.read(), unit.read());
+    for i in 0..n {
+        let sign = b[i].wide().is_sign_negative();
+        assert!(z[i].wide().is_nan() == a[i].wide().is_nan() && z[i].wide().is_sign_negative() == sign, "{:?} of {:?}", z[i], (a[i], b[i]));
+        assert!(a[i].wide().is_nan() || z[i].wide().abs() == a[i].wide().abs(), "{:?} of {:?}", z[i], (a[i], b[i]));
+    }
+    check_bits(&unit, |i| T::near(1f64.copysign(a[i].wide())));
+}
+
+#[kernel(B = 128)]
+fn approximations_kernel<T: Float, const B: usize>(
+    x: Ptr<T>,
+    power: PtrMut<T>,
+    logarithm: PtrMut<T>,
+    root: PtrMut<T>,
+    sine: PtrMut<T>,
+    cosine: PtrMut<T>,
+    tangent: PtrMut<T>,
+    quotient: PtrMut<T>,
+    n: usize,
+) {
+    let at = program_id(0) * B + arange(0, B);
+    let mask = at < n;
+    let v = load(x + at, mask = mask);
+    store(power + at, fast_exp2(v), mask = mask);
+    store(logarithm + at, fast_log2(v.abs()), mask = mask);
+    store(root + at, fast_sqrt(v.abs()), mask = mask);
+    store(sine + at, fast_sin(v), mask = mask);
+    store(cosine + at, fast_cos(v), mask = mask);
+    store(tangent + at, v.fast_tanh(), mask = mask);
+    store(quotient + at, fast_div(1.0, v), mask = mask);
+}
+
+/// To the bounds of the PTX ISA, which are absolute for some.
+fn approximations<T: FloatValue>(lab: &mut Lab) {
+    let n = 3001;
+    let host = lab.numbers::<T>(n, -3.0, 3.0);
+    let x = lab.input(&host);
+    let [mut power, mut logarithm, mut root, mut sine, mut cosine, mut tangent, mut quotient] = [(); 7].map(|()| lab.output::<T>(n));
+    approximations_kernel::<T, 128>(
+        x.slice(),
+        &mut power.slice(),
+        &mut logarithm.slice(),
+        &mut root.slice(),
+        &mut sine.slice(),
+        &mut cosine.slice(),
+        &mut tangent.slice(),
+        &mut quotient.slice(),
+        n,
+    )
+    .grid(cdiv(n, 128))
+    .launch()
+    .unwrap();
+    let v = |i: usize| host[i].wide();
+    check(&power.read(), Class::Math, |i| v(i).exp2());
+    check(&root.read(), Class::Math, |i| v(i).abs().sqrt());
+    check(&quotient.read(), Class::Math, |i| 1.0 / v(i));
+    let rounding = 2f64.powi(-T::DIGITS);
+    let near = |name: &str, got: Vec<T>, absolute: f64, relative: f64, want: &dyn Fn(f64) -> f64| {
+        for (i, got) in got.into_iter().enumerate() {
+            let (got, want) = (got.wide(), want(v(i)));
+            let allowed = absolute + (relative + 2.0 * rounding) * want.abs();
+            assert!(got == want || (got - want).abs() <= allowed, "{name}({}) is {got}, not {want}", v(i));
+        }
+    };
+    near("log2", logarithm.read(), 2f64.powi(-22), 2f64.powi(-22), &|x| x.abs().log2());
+    near("sin", sine.read(), 2f64.powi(-20), 0.0, &f64::sin);
+    near("cos", cosine.read(), 2f64.powi(-20), 0.0, &f64::cos);
+    near("tanh", tangent.read(), 0.0, 2f64.powi(-11), &f64::tanh);
 }

@@ -13,6 +13,8 @@ tests![
     comparisons<i8, i16, i32, i64, u8, u16, u32, u64>,
     by_constants<i8, i16, i32, i64, u8, u16, u32, u64>,
     widening,
+    counts<i8, i16, i32, i64, u8, u16, u32, u64>,
+    upper_halves,
 ];
 
 #[kernel(B = 128)]
@@ -265,4 +267,55 @@ fn widening(lab: &mut Lab) {
     let small = |i: usize| i128::from(i16::from(a[i].wrapping_mul(3)).wrapping_add(b[i]));
     check_ints(&y.read(), |i| i128::from(c[i]) - i128::from(d[i]) + small(i));
     check_ints(&z.read(), |i| i128::from((small(i) as i16) << 2));
+}
+
+#[kernel(B = 128)]
+fn counts_kernel<T: Int, const B: usize>(x: Ptr<T>, ones: PtrMut<T>, ahead: PtrMut<T>, reversed: PtrMut<T>, first: PtrMut<T>, n: usize) {
+    let at = program_id(0) * B + arange(0, B);
+    let mask = at < n;
+    let a = load(x + at, mask = mask);
+    store(ones + at, popc(a), mask = mask);
+    store(ahead + at, a.clz(), mask = mask);
+    store(reversed + at, brev(a), mask = mask);
+    store(first + at, ffs(a), mask = mask);
+}
+
+fn counts<T: IntValue>(lab: &mut Lab) {
+    let (a, _) = pairs::<T>(lab);
+    let n = a.len();
+    let x = lab.input(&a);
+    let [mut ones, mut ahead, mut reversed, mut first] = [(); 4].map(|()| lab.output::<T>(n));
+    counts_kernel::<T, 128>(x.slice(), &mut ones.slice(), &mut ahead.slice(), &mut reversed.slice(), &mut first.slice(), n)
+        .grid(cdiv(n, 128))
+        .launch()
+        .unwrap();
+    let digits = |i: usize| (0..T::BITS).map(|bit| a[i].wide() >> bit & 1).collect::<Vec<i128>>();
+    check_ints(&ones.read(), |i| digits(i).iter().sum());
+    check_ints(&ahead.read(), |i| digits(i).iter().rev().take_while(|digit| **digit == 0).count() as i128);
+    check_ints(&first.read(), |i| digits(i).iter().position(|digit| *digit == 1).map_or(0, |at| at as i128 + 1));
+    check_ints(&reversed.read(), |i| digits(i).iter().fold(0, |all, digit| all << 1 | digit));
+}
+
+#[kernel(B = 128)]
+fn upper_halves_kernel<const B: usize>(x: Ptr<u32>, y: Ptr<u64>, z: Ptr<u8>, a: PtrMut<u32>, b: PtrMut<u64>, c: PtrMut<u8>, n: usize) {
+    let at = program_id(0) * B + arange(0, B);
+    let mask = at < n;
+    let (u, v, w) = (load(x + at, mask = mask), load(y + at, mask = mask), load(z + at, mask = mask));
+    store(a + at, umulhi(u, 0xcccc_cccd), mask = mask);
+    store(b + at, umulhi(v, bitcast::<u64>(at) + v), mask = mask);
+    store(c + at, w.umulhi(w), mask = mask);
+}
+
+fn upper_halves(lab: &mut Lab) {
+    let n = 3001;
+    let (u, v, w) = (lab.values::<u32>(n), lab.values::<u64>(n), lab.values::<u8>(n));
+    let (x, y, z) = (lab.input(&u), lab.input(&v), lab.input(&w));
+    let (mut a, mut b, mut c) = (lab.output::<u32>(n), lab.output::<u64>(n), lab.output::<u8>(n));
+    upper_halves_kernel::<128>(x.slice(), y.slice(), z.slice(), &mut a.slice(), &mut b.slice(), &mut c.slice(), n)
+        .grid(cdiv(n, 128))
+        .launch()
+        .unwrap();
+    check_ints(&a.read(), |i| i128::from(u[i]) * 0xcccc_cccd >> 32);
+    check_ints(&b.read(), |i| ((u128::from(v[i]) * u128::from(v[i].wrapping_add(i as u64))) >> 64) as i128);
+    check_ints(&c.read(), |i| i128::from(w[i]) * i128::from(w[i]) >> 8);
 }

@@ -15,8 +15,10 @@ mod elementwise;
 mod grids;
 mod integers;
 mod lab;
+mod library_math;
 mod loops;
 mod masks;
+mod random;
 mod reductions;
 mod rows;
 mod scalars;
@@ -63,8 +65,10 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         elementwise,
         grids,
         integers,
+        library_math,
         loops,
         masks,
+        random,
         reductions,
         rows,
         scalars,

@@ -263,3 +263,12 @@ pub fn clamp<T>(x: Value<T>, low: Value<T>, high: Value<T>) -> Value<T> {
 pub fn fma<T>(a: Value<T>, b: Value<T>, c: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
+
+/// The absolute value of `magnitude` with the sign of `sign`, of zeros and NaN too. Exact.
+///
+/// ```ignore
+/// let r = copysign(sqrt(abs(v)), v);
+/// ```
+pub fn copysign<T>(magnitude: Value<T>, sign: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}

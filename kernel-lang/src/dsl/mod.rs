@@ -51,18 +51,28 @@
 
 #![allow(unused_variables, reason = "the functions are documentation: nothing runs")]
 
+mod bits;
+mod fast;
+mod floats;
 pub mod math;
 mod memory;
 mod program;
+mod random;
 mod reduction;
 mod shape;
+mod special;
 mod tile;
 
+pub use bits::*;
+pub use fast::*;
+pub use floats::*;
 pub use math::*;
 pub use memory::*;
 pub use program::*;
+pub use random::*;
 pub use reduction::*;
 pub use shape::*;
+pub use special::*;
 pub use tile::*;
 
 use std::marker::PhantomData;

@@ -90,7 +90,9 @@ impl Operator {
                 BinaryOp::Xor => "^",
                 BinaryOp::Shl => "<<",
                 BinaryOp::Shr => ">>",
-                BinaryOp::Min | BinaryOp::Max | BinaryOp::MulHigh => op.name(),
+                BinaryOp::MulHigh => "umulhi",
+                BinaryOp::DivApprox => "fast_div",
+                BinaryOp::Min | BinaryOp::Max | BinaryOp::CopySign => op.name(),
             },
             Operator::Compare(op) => match op {
                 CompareOp::Eq => "==",

@@ -1,7 +1,7 @@
 //! Words that are written in the language itself: the files of `src/library`, parsed when a kernel first uses a word of them.
 //!
 //! A file holds one family of words as plain functions, and whatever functions these need; the functions of a file see each other and
-//! every word. To the user a call of one looks as a call of any other word: mistakes are shown at the call.
+//! every word, and a file takes others' by `use super::..`. To the user a call of one looks as a call of any other word: mistakes are shown at the call.
 
 use std::rc::Rc;
 
@@ -9,7 +9,20 @@ use crate::frontend::device::{self, DeviceFn, Home};
 use crate::frontend::place::Errors;
 
 /// The families: the name of a file, and its text.
-const FILES: &[(&str, &str)] = &[("indexing", include_str!("../library/indexing.rs"))];
+const FILES: &[(&str, &str)] = &[
+    ("bessel", include_str!("../library/bessel.rs")),
+    ("error", include_str!("../library/error.rs")),
+    ("exponential", include_str!("../library/exponential.rs")),
+    ("extended", include_str!("../library/extended.rs")),
+    ("fast", include_str!("../library/fast.rs")),
+    ("floats", include_str!("../library/floats.rs")),
+    ("gamma", include_str!("../library/gamma.rs")),
+    ("hyperbolic", include_str!("../library/hyperbolic.rs")),
+    ("indexing", include_str!("../library/indexing.rs")),
+    ("inverse_trigonometric", include_str!("../library/inverse_trigonometric.rs")),
+    ("power", include_str!("../library/power.rs")),
+    ("random", include_str!("../library/random.rs")),
+];
 
 /// The functions of a family.
 ///
@@ -19,12 +32,35 @@ pub(crate) fn functions(family: &'static str) -> Vec<Rc<DeviceFn>> {
     let text = FILES.iter().find(|(name, _)| *name == family).map_or("", |(_, text)| text);
     let file = syn::parse_file(text).expect("the library's files are Rust");
     let mut errors = Errors::default();
-    let parse = |item: &syn::Item| match item {
-        syn::Item::Fn(item) => Some(Rc::new(device::parse(item, Home::Library(family), &mut errors))),
-        _ => None,
-    };
-    let functions = file.items.iter().filter_map(parse).collect();
+    let mut own = Vec::new();
+    for item in &file.items {
+        match item {
+            syn::Item::Fn(item) => own.push(Rc::new(device::parse(item, Home::Library(family), &mut errors))),
+            syn::Item::Use(item) => own.extend(used(item)),
+            _ => {}
+        }
+    }
     assert!(errors.is_empty(), "the library's `{family}` has mistakes: {errors:?}");
+    own
+}
+
+/// The functions that a file takes from another: `use super::extended::{two_sum, two_product};`.
+fn used(item: &syn::ItemUse) -> Vec<Rc<DeviceFn>> {
+    let form = "a file of the library takes functions from another: `use super::extended::{two_sum, two_product};`";
+    let syn::UseTree::Path(path) = &item.tree else { panic!("{form}") };
+    let syn::UseTree::Path(path) = &*path.tree else { panic!("{form}") };
+    let (other, _) = FILES.iter().find(|(name, _)| path.ident == name).expect(form);
+    let name = |tree: &syn::UseTree| match tree {
+        syn::UseTree::Name(name) => name.ident.to_string(),
+        _ => panic!("{form}"),
+    };
+    let names: Vec<String> = match &*path.tree {
+        syn::UseTree::Group(group) => group.items.iter().map(name).collect(),
+        one => vec![name(one)],
+    };
+    let mut functions = functions(other);
+    functions.retain(|func| names.contains(&func.name.text));
+    assert_eq!(functions.len(), names.len(), "not every function of `{names:?}` is in the library's `{other}`");
     functions
 }
 

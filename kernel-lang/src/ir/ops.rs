@@ -131,6 +131,20 @@ family! {
         RecipApprox = "recip_approx": Float,
         /// The device's own approximation of `1 / sqrt(x)` for `f32`, within 2 ulp.
         RsqrtApprox = "rsqrt_approx": Float,
+        /// The device's own approximation of the square root for `f32`, within 1 ulp.
+        SqrtApprox = "sqrt_approx": Float,
+        /// The device's own approximation of the sine for `f32`: within 2^-20.5 for |x| <= pi, less far from it.
+        SinApprox = "sin_approx": Float,
+        /// The device's own approximation of the cosine for `f32`, as that of the sine.
+        CosApprox = "cos_approx": Float,
+        /// The device's own approximation of the hyperbolic tangent for `f32`: a relative error of 2^-11.
+        TanhApprox = "tanh_approx": Float,
+        /// How many bits are 1.
+        Popc = "popc": Int,
+        /// How many bits are 0 before the highest 1; all, if none is 1.
+        Clz = "clz": Int,
+        /// The bits in reverse order.
+        Brev = "brev": Int,
     }
 }
 
@@ -163,6 +177,10 @@ family! {
         Max = "max": Number,
         /// The upper half of the product at twice the width.
         MulHigh = "mul_high": Int,
+        /// The magnitude of the left with the sign bit of the right, of NaN and zero too.
+        CopySign = "copysign": Float,
+        /// The device's own approximation of the quotient for `f32`, within 2 ulp; subnormal operands and results may count as zero.
+        DivApprox = "div_approx": Float,
     }
 }
 

@@ -4,4 +4,15 @@
 //! `frontend/words.rs` and its documentation in `dsl`. The others serve it. Functions of a file see each other and every word.
 //! `frontend/library.rs` embeds the files; a test there holds the words to the functions.
 
+mod bessel;
+mod error;
+mod exponential;
+mod extended;
+mod fast;
+mod floats;
+mod gamma;
+mod hyperbolic;
 mod indexing;
+mod inverse_trigonometric;
+mod power;
+mod random;

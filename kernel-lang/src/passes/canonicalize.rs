@@ -210,7 +210,7 @@ fn fold(func: &Function, inst: Inst) -> Option<Simpler> {
     let folded = match &data.op {
         Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } => operand(*x)?,
         Op::Unary { op, x } if is_exact(*op) => scalar::unary(*op, operand(*x)?)?,
-        Op::Binary { op, lhs, rhs } => scalar::binary(*op, operand(*lhs)?, operand(*rhs)?)?,
+        Op::Binary { op, lhs, rhs } if *op != BinaryOp::DivApprox => scalar::binary(*op, operand(*lhs)?, operand(*rhs)?)?,
         Op::Compare { op, lhs, rhs } if lhs == rhs && !func.ty(*lhs).dtype().is_float() => {
             let holds = matches!(op, CompareOp::Eq | CompareOp::Le | CompareOp::Ge);
             return Some(Simpler::Op(Op::Const { value: ConstExpr::Bool(holds) }));
@@ -225,6 +225,6 @@ fn fold(func: &Function, inst: Inst) -> Option<Simpler> {
 }
 
 fn is_exact(op: UnaryOp) -> bool {
-    use UnaryOp::{Abs, Ceil, Floor, Neg, Not, Rint, Round, Sqrt, Trunc};
-    matches!(op, Neg | Not | Abs | Sqrt | Floor | Ceil | Round | Rint | Trunc)
+    use UnaryOp::{Abs, Brev, Ceil, Clz, Floor, Neg, Not, Popc, Rint, Round, Sqrt, Trunc};
+    matches!(op, Neg | Not | Abs | Sqrt | Floor | Ceil | Round | Rint | Trunc | Popc | Clz | Brev)
 }

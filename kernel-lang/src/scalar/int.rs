@@ -8,6 +8,9 @@ pub(super) trait Int: Copy + Ord + 'static {
     fn shift_right(self, by: Self) -> Self;
     fn multiply_high(self, by: Self) -> Self;
     fn absolute(self) -> Self;
+    fn ones(self) -> Self;
+    fn zeros_ahead(self) -> Self;
+    fn reversed(self) -> Self;
 }
 
 macro_rules! int {
@@ -40,6 +43,18 @@ macro_rules! int {
             #[inline(always)]
             fn absolute(self) -> $ty {
                 $absolute(self)
+            }
+            #[inline(always)]
+            fn ones(self) -> $ty {
+                self.count_ones() as $ty
+            }
+            #[inline(always)]
+            fn zeros_ahead(self) -> $ty {
+                self.leading_zeros() as $ty
+            }
+            #[inline(always)]
+            fn reversed(self) -> $ty {
+                self.reverse_bits()
             }
         }
     };

@@ -234,6 +234,9 @@ pub(crate) fn unary(op: UnaryOp, dtype: Dtype) -> Option<Lanes> {
         UnaryOp::Abs if dtype.is_float() => by_width!(dtype, T => lanes1(|x: T| x & (T::MAX >> 1))),
         UnaryOp::Neg => by_width!(dtype, T => lanes1(|x: T| x.wrapping_neg())),
         UnaryOp::Abs => by_int!(dtype, T => lanes1(|x: T| x.absolute())),
+        UnaryOp::Popc => by_width!(dtype, T => lanes1(|x: T| x.ones())),
+        UnaryOp::Clz => by_width!(dtype, T => lanes1(|x: T| x.zeros_ahead())),
+        UnaryOp::Brev => by_width!(dtype, T => lanes1(|x: T| x.reversed())),
         _ => by_float!(dtype, T => unary_float::<T>(op)),
     })
 }
@@ -254,13 +257,13 @@ fn unary_float<T: Real>(op: UnaryOp) -> Lanes {
         UnaryOp::Exp2 | UnaryOp::ExpApprox2 => wide!(exp2),
         UnaryOp::Log => wide!(log),
         UnaryOp::Log2 | UnaryOp::LogApprox2 => wide!(log2),
-        UnaryOp::Sqrt => wide!(sqrt),
+        UnaryOp::Sqrt | UnaryOp::SqrtApprox => wide!(sqrt),
         UnaryOp::Rsqrt | UnaryOp::RsqrtApprox => wide!(rsqrt),
         UnaryOp::RecipApprox => wide!(recip),
-        UnaryOp::Sin => angle!(sin_small, sin),
-        UnaryOp::Cos => angle!(cos_small, cos),
+        UnaryOp::Sin | UnaryOp::SinApprox => angle!(sin_small, sin),
+        UnaryOp::Cos | UnaryOp::CosApprox => angle!(cos_small, cos),
         UnaryOp::Tan => angle!(tan_small, tan),
-        UnaryOp::Tanh => wide!(tanh),
+        UnaryOp::Tanh | UnaryOp::TanhApprox => wide!(tanh),
         UnaryOp::Sigmoid => wide!(sigmoid),
         UnaryOp::Erf => wide!(erf),
         UnaryOp::Floor => wide!(floor),
@@ -268,7 +271,9 @@ fn unary_float<T: Real>(op: UnaryOp) -> Lanes {
         UnaryOp::Round => wide!(round),
         UnaryOp::Rint => wide!(rint),
         UnaryOp::Trunc => wide!(trunc),
-        UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not => unreachable!("`unary` takes them by width"),
+        UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Not | UnaryOp::Popc | UnaryOp::Clz | UnaryOp::Brev => {
+            unreachable!("`unary` takes them by width")
+        }
     }
 }
 
@@ -276,6 +281,9 @@ fn unary_float<T: Real>(op: UnaryOp) -> Lanes {
 pub(crate) fn binary(op: BinaryOp, dtype: Dtype) -> Option<Lanes> {
     if !op.domain().contains(dtype) {
         return None;
+    }
+    if op == BinaryOp::CopySign {
+        return Some(by_width!(dtype, T => lanes2(|a: T, b: T| (a & (T::MAX >> 1)) | (b & !(T::MAX >> 1)))));
     }
     if dtype.is_float() {
         return by_float!(dtype, T => binary_float::<T>(op));
@@ -294,6 +302,7 @@ pub(crate) fn binary(op: BinaryOp, dtype: Dtype) -> Option<Lanes> {
         BinaryOp::Min => by_int!(dtype, T => lanes2(|a: T, b: T| a.min(b))),
         BinaryOp::Max => by_int!(dtype, T => lanes2(|a: T, b: T| a.max(b))),
         BinaryOp::MulHigh => by_int!(dtype, T => lanes2(|a: T, b: T| a.multiply_high(b))),
+        BinaryOp::CopySign | BinaryOp::DivApprox => unreachable!("no op on integers"),
     })
 }
 
@@ -302,7 +311,7 @@ fn binary_float<T: Real>(op: BinaryOp) -> Option<Lanes> {
         BinaryOp::Add => wide2(|a: T, b: T| T::narrow(a.widen() + b.widen())),
         BinaryOp::Sub => wide2(|a: T, b: T| T::narrow(a.widen() - b.widen())),
         BinaryOp::Mul => wide2(|a: T, b: T| T::narrow(a.widen() * b.widen())),
-        BinaryOp::Div => wide2(|a: T, b: T| T::narrow(a.widen() / b.widen())),
+        BinaryOp::Div | BinaryOp::DivApprox => wide2(|a: T, b: T| T::narrow(a.widen() / b.widen())),
         BinaryOp::Rem => wide2(|a: T, b: T| T::narrow(a.widen() % b.widen())),
         BinaryOp::Min => wide2(|a: T, b: T| T::narrow(a.widen().minimum(b.widen()))),
         BinaryOp::Max => wide2(|a: T, b: T| T::narrow(a.widen().maximum(b.widen()))),

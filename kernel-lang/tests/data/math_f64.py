@@ -9,9 +9,6 @@ import sys
 from mpmath import mp, mpf, pi
 
 mp.prec = 200
-COUNT = int(sys.argv[1]) if len(sys.argv) > 1 else 250
-random.seed(2)
-print("# function x high low: bits of x, the value as the sum of two f64. Made by math_f64.py.")
 
 
 def bits(x):
@@ -71,9 +68,14 @@ FUNCTIONS = {
     "cos": (mp.cos, [within(-10, 10), within(-1e5, 1e5), small, near_quarter_turns, huge_turns]),
     "tan": (mp.tan, [within(-10, 10), within(-1e5, 1e5), small, near_quarter_turns, huge_turns]),
 }
-for name, (f, draws) in FUNCTIONS.items():
-    for draw in draws:
-        for _ in range(COUNT // len(draws)):
-            # Angles up to 2^1024 need as many digits of pi.
-            mp.prec = 1400 if name in ("sin", "cos", "tan") else 200
-            write(name, f, draw())
+
+if __name__ == "__main__":
+    COUNT = int(sys.argv[1]) if len(sys.argv) > 1 else 250
+    random.seed(2)
+    print("# function x high low: bits of x, the value as the sum of two f64. Made by math_f64.py.")
+    for name, (f, draws) in FUNCTIONS.items():
+        for draw in draws:
+            for _ in range(COUNT // len(draws)):
+                # Angles up to 2^1024 need as many digits of pi.
+                mp.prec = 1400 if name in ("sin", "cos", "tan") else 200
+                write(name, f, draw())

@@ -45,13 +45,20 @@ pub(crate) fn run(func: &Function, inputs: &[Column], device: Device) -> Column 
         values.insert(param.value, input.clone());
     }
     let mut last = None;
+    let mut loads = func.params.iter().zip(inputs).filter(|(param, _)| func.ty(param.value).is_pointer()).map(|(_, input)| input);
     for inst in &func.region(func.body).insts {
         let data = func.inst(*inst);
+        // A kernel of one element: its loads are the inputs in their order, and what it stores is the result.
+        if let Op::Store { value, .. } = &data.op {
+            last = Some(*value);
+            break;
+        }
         let Some(result) = data.results.first() else { continue };
         let dtype = func.ty(*result).dtype();
         let at = |value: &Value| &values[value];
         let column = match &data.op {
             Op::Const { value } => constant(value, dtype, len),
+            Op::Load { .. } => loads.next().expect("one load an input").clone(),
             Op::Unary { op, x } => unary(*op, at(x), device),
             Op::Binary { op, lhs, rhs } => binary(*op, at(lhs), at(rhs)),
             Op::Compare { op, lhs, rhs } => compare(*op, at(lhs), at(rhs)),
@@ -133,11 +140,15 @@ fn unary(op: UnaryOp, x: &Column, device: Device) -> Column {
             })
         };
     }
+    if let (UnaryOp::Not, Column::Bool(x)) = (op, x) {
+        return Column::Bool(map(x, |x| !x));
+    }
     let approximate = |x: &[f32], f: fn(f64) -> f64, ulps: f64| F32(map(x, |x| perturbed(x, f, ulps, device)));
     match (op, x) {
         (UnaryOp::ExpApprox2, F32(x)) => approximate(x, f64::exp2, 2.0),
         (UnaryOp::LogApprox2, F32(x)) => F32(map(x, |x| approximate_log2(x, device))),
         (UnaryOp::RecipApprox, F32(x)) => approximate(x, f64::recip, 1.0),
+        (UnaryOp::SqrtApprox, F32(x)) => approximate(x, f64::sqrt, 1.0),
         (UnaryOp::RsqrtApprox, F32(x)) => approximate(x, |x| 1.0 / x.sqrt(), 2.0),
         (_, F32(x)) => float!(x, F32),
         (_, F64(x)) => float!(x, F64),
@@ -196,8 +207,10 @@ fn binary(op: BinaryOp, lhs: &Column, rhs: &Column) -> Column {
                 BinaryOp::Sub => zip($a, $b, |a, b| a - b),
                 BinaryOp::Mul => zip($a, $b, |a, b| a * b),
                 BinaryOp::Div => zip($a, $b, |a, b| a / b),
+                BinaryOp::Rem => zip($a, $b, |a, b| a % b),
                 BinaryOp::Min => zip($a, $b, |a, b| a.min(b)),
                 BinaryOp::Max => zip($a, $b, |a, b| a.max(b)),
+                BinaryOp::CopySign => zip($a, $b, |a, b| a.copysign(b)),
                 op => panic!("`{}` of floats is not a primitive", op.name()),
             })
         };
@@ -226,6 +239,14 @@ fn binary(op: BinaryOp, lhs: &Column, rhs: &Column) -> Column {
             })
         };
     }
+    if let (Column::Bool(a), Column::Bool(b)) = (lhs, rhs) {
+        return Column::Bool(match op {
+            BinaryOp::And => zip(a, b, |a, b| a & b),
+            BinaryOp::Or => zip(a, b, |a, b| a | b),
+            BinaryOp::Xor => zip(a, b, |a, b| a ^ b),
+            op => panic!("`{}` of truths", op.name()),
+        });
+    }
     match (lhs, rhs) {
         (F32(a), F32(b)) => float!(a, b, F32),
         (F64(a), F64(b)) => float!(a, b, F64),
@@ -252,6 +273,7 @@ fn compare(op: CompareOp, lhs: &Column, rhs: &Column) -> Column {
         };
     }
     Column::Bool(match (lhs, rhs) {
+        (Column::Bool(a), Column::Bool(b)) => ordered!(a, b),
         (F32(a), F32(b)) => ordered!(a, b),
         (F64(a), F64(b)) => ordered!(a, b),
         (I32(a), I32(b)) => ordered!(a, b),
@@ -270,6 +292,7 @@ fn select(cond: &Column, on_true: &Column, on_false: &Column) -> Column {
     match (on_true, on_false) {
         (F32(a), F32(b)) => F32(pick(cond, a, b)),
         (F64(a), F64(b)) => F64(pick(cond, a, b)),
+        (Column::Bool(a), Column::Bool(b)) => Column::Bool(pick(cond, a, b)),
         (I32(a), I32(b)) => I32(pick(cond, a, b)),
         (U32(a), U32(b)) => U32(pick(cond, a, b)),
         (I64(a), I64(b)) => I64(pick(cond, a, b)),
@@ -285,8 +308,14 @@ fn cast(x: &Column, from: Dtype, to: Dtype) -> Column {
         (Half(x), Dtype::Bf16, Dtype::F32) => F32(map(x, |x| bf16::from_bits(x).to_f32())),
         (F32(x), _, Dtype::F16) => Half(map(x, |x| f16::from_f32(x).to_bits())),
         (F32(x), _, Dtype::Bf16) => Half(map(x, |x| bf16::from_f32(x).to_bits())),
+        (F32(x), _, Dtype::F64) => F64(map(x, f64::from)),
+        (F64(x), _, Dtype::F32) => F32(map(x, |x| x as f32)),
+        (Column::Bool(x), _, Dtype::F32) => F32(map(x, |x| f32::from(u8::from(x)))),
         (I32(x), _, Dtype::F32) => F32(map(x, |x| x as f32)),
         (I32(x), _, Dtype::F64) => F64(map(x, f64::from)),
+        (U64(x), _, Dtype::U32) => U32(map(x, |x| x as u32)),
+        (U32(x), _, Dtype::U64) => U64(map(x, u64::from)),
+        (F32(x), _, Dtype::I32) => I32(map(x, |x| x as i32)),
         (I32(x), _, Dtype::I64) => I64(map(x, i64::from)),
         (I64(x), _, Dtype::F64) => F64(map(x, |x| x as f64)),
         (I64(x), _, Dtype::I32) => I32(map(x, |x| x as i32)),
@@ -300,6 +329,8 @@ fn cast(x: &Column, from: Dtype, to: Dtype) -> Column {
 fn bitcast(x: &Column, to: Dtype) -> Column {
     match (x, to) {
         (F32(x), Dtype::U32) => U32(map(x, f32::to_bits)),
+        (F32(x), Dtype::I32) => I32(map(x, |x| x.to_bits() as i32)),
+        (I32(x), Dtype::F32) => F32(map(x, |x| f32::from_bits(x as u32))),
         (U32(x), Dtype::F32) => F32(map(x, f32::from_bits)),
         (I32(x), Dtype::U32) => U32(map(x, |x| x as u32)),
         (U32(x), Dtype::I32) => I32(map(x, |x| x as i32)),

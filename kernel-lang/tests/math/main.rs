@@ -7,6 +7,7 @@ mod float32;
 mod float64;
 mod halves;
 mod interpreter;
+mod library;
 mod reduction;
 mod structure;
 mod ulp;

@@ -100,9 +100,47 @@ impl Emitter<'_> {
             // Saves the scaling of subnormals, which no formula needs.
             UnaryOp::RecipApprox => asm!(self, "rcp.approx.ftz.{ty} {d}, {x}"),
             UnaryOp::RsqrtApprox => asm!(self, "rsqrt.approx.{ty} {d}, {x}"),
+            UnaryOp::SqrtApprox => asm!(self, "sqrt.approx.{ty} {d}, {x}"),
+            UnaryOp::SinApprox => asm!(self, "sin.approx.{ty} {d}, {x}"),
+            UnaryOp::CosApprox => asm!(self, "cos.approx.{ty} {d}, {x}"),
+            UnaryOp::TanhApprox => asm!(self, "tanh.approx.{ty} {d}, {x}"),
+            UnaryOp::Popc | UnaryOp::Clz => return self.count_bits(op, dtype, x),
+            UnaryOp::Brev => {
+                asm!(self, "brev.b{} {d}, {x}", width(dtype));
+                if dtype.bits() < 32 {
+                    // What a narrow integer is extended by comes out at the low end.
+                    let shifted = self.reg(Class::B32);
+                    asm!(self, "shr.{ty} {shifted}, {d}, {}", 32 - dtype.bits());
+                    return shifted;
+                }
+            }
             _ => unreachable!("`{}` of `{dtype}` was expanded before", op.name()),
         }
         self.narrow(dtype, d)
+    }
+
+    /// `popc` and `clz`, whose counts are 32 bits wide.
+    fn count_bits(&mut self, op: UnaryOp, dtype: Dtype, x: Reg) -> Reg {
+        let unused = width(dtype) - dtype.bits();
+        // A negative narrow integer is extended by ones.
+        let x = if unused == 0 || !dtype.is_signed_int() {
+            x
+        } else {
+            let own = self.reg(Class::B32);
+            asm!(self, "and.b32 {own}, {x}, {}", (1u32 << dtype.bits()) - 1);
+            own
+        };
+        let count = self.reg(Class::B32);
+        asm!(self, "{}.b{} {count}, {x}", op.name(), width(dtype));
+        let d = self.reg(Class::of(dtype));
+        if dtype.bits() == 64 {
+            asm!(self, "cvt.u64.u32 {d}, {count}");
+        } else if op == UnaryOp::Clz && unused > 0 {
+            asm!(self, "sub.s32 {d}, {count}, {unused}");
+        } else {
+            return count;
+        }
+        d
     }
 
     pub(super) fn binary(&mut self, op: BinaryOp, dtype: Dtype, a: Reg, b: Reg) -> Reg {
@@ -141,6 +179,9 @@ impl Emitter<'_> {
                 asm!(self, "shr.{ty} {d}, {product}, {}", dtype.bits());
             }
             BinaryOp::MulHigh => asm!(self, "mul.hi.{ty} {d}, {a}, {b}"),
+            // The first operand of the instruction gives the sign.
+            BinaryOp::CopySign => asm!(self, "copysign.{ty} {d}, {b}, {a}"),
+            BinaryOp::DivApprox => asm!(self, "div.full.{ty} {d}, {a}, {b}"),
         }
         self.narrow(dtype, d)
     }

@@ -83,7 +83,8 @@ impl Elaborator<'_> {
                 );
                 Meaning::Poison
             }
-            Word::Unary(op) => self.unary(op, &call.args[0], place),
+            Word::Unary(op) => self.unary(row.name, op, &call.args[0], place),
+            Word::Umulhi => self.umulhi(&call.args, place),
             Word::Binary(op) if call.args.len() == 1 => self.extreme(op, call, place),
             Word::Binary(op) => self.binary(op, &call.args[0], &call.args[1], place),
             Word::ExpandDims => self.expand_dims(&call.args[0], &call.args[1], place),
@@ -107,7 +108,7 @@ impl Elaborator<'_> {
         let before = self.errors.len();
         let (name, given) = (row.name, call.args.len());
         // `max(x, axis = 0)` takes one tile, `max(a, b)` two values.
-        let along_axis = matches!(row.word, Word::Binary(_)) && given == 1;
+        let along_axis = matches!(row.word, Word::Binary(BinaryOp::Min | BinaryOp::Max)) && given == 1;
         if given != row.args && !along_axis {
             let (given, wanted) = if call.is_method { (given - 1, row.args - 1) } else { (given, row.args) };
             let wanted_args = wanted;
@@ -179,7 +180,7 @@ impl Elaborator<'_> {
                 ("eviction_policy", _) if !options.is_empty() => "write `evict = \"evict_first\"`".to_string(),
                 ("dim", _) if options.contains(&"axis") => "write `axis = 0`".to_string(),
                 ("axis", _) if matches!(row.word, Word::Reduce | Word::Scan) => format!("the axis is the second argument: `{}`", row.usage),
-                ("axis" | "keep_dims", _) if matches!(row.word, Word::Binary(_)) => {
+                ("axis" | "keep_dims", _) if matches!(row.word, Word::Binary(BinaryOp::Min | BinaryOp::Max)) => {
                     format!("two values meet element by element; along an axis goes one tile: `{name}(x, axis = 0)`")
                 }
                 ("other", _) if row.word == Word::Store => "lanes that are masked off store nothing".to_string(),
@@ -333,12 +334,12 @@ impl Elaborator<'_> {
         }
     }
 
-    fn unary(&mut self, op: UnaryOp, x: &Expr, place: Place) -> Meaning {
+    fn unary(&mut self, name: &str, op: UnaryOp, x: &Expr, place: Place) -> Meaning {
         let meaning = self.expr(x);
         // A bare integer where only floats go is a mistake, not a float.
         let Some(value) = self.value(&meaning, x.place) else { return Meaning::Poison };
         if !self.check_domain(value, op.domain()) {
-            self.wrong_domain(op.name(), op.domain(), &meaning, value, x);
+            self.wrong_domain(name, op.domain(), &meaning, value, x);
             return Meaning::Poison;
         }
         self.emit(Op::Unary { op, x: value }, &[], place).into()
@@ -360,6 +361,32 @@ impl Elaborator<'_> {
     fn binary(&mut self, op: BinaryOp, lhs: &Expr, rhs: &Expr, place: Place) -> Meaning {
         let (a, b) = (self.expr(lhs), self.expr(rhs));
         self.operate(Operator::Binary(op), (&a, lhs), (&b, rhs), place)
+    }
+
+    /// The product's upper half has a sign of its own: unsigned integers only.
+    fn umulhi(&mut self, args: &[Expr], place: Place) -> Meaning {
+        let meanings: Vec<Meaning> = args.iter().map(|arg| self.expr(arg)).collect();
+        for (meaning, arg) in meanings.iter().zip(args) {
+            let Some(elem) = self.elem_of(meaning) else { continue };
+            if self.choices(&elem).iter().all(|dtype| dtype.is_int() && !dtype.is_signed_int()) {
+                continue;
+            }
+            let found = self.describe(meaning);
+            let help = match &elem {
+                Elem::Param(param) => format!("`{param}` may be signed; name a type: `{} as u32`", super::operator::written(arg)),
+                Elem::Dtype(dtype) if dtype.is_signed_int() => {
+                    format!("take its bits: `bitcast::<u{}>({})`", dtype.bits(), super::operator::written(arg))
+                }
+                Elem::Dtype(_) => format!("cast it: `{} as u32`", super::operator::written(arg)),
+            };
+            self.errors.push_help(arg.place, format!("`umulhi` takes an unsigned integer, not {found}"), help);
+            return Meaning::Poison;
+        }
+        if meanings.iter().all(Self::is_open) {
+            self.errors.push_help(place, "the arguments of `umulhi` have no type", "name one: `umulhi(x, 5u32)`");
+            return Meaning::Poison;
+        }
+        self.operate(Operator::Binary(BinaryOp::MulHigh), (&meanings[0], &args[0]), (&meanings[1], &args[1]), place)
     }
 
     fn clamp(&mut self, args: &[Expr], place: Place) -> Meaning {

@@ -140,7 +140,7 @@ fn const_op(operator: Operator) -> Option<ConstBinary> {
             BinaryOp::Shr => ConstBinary::Shr,
             BinaryOp::Min => ConstBinary::Min,
             BinaryOp::Max => ConstBinary::Max,
-            BinaryOp::MulHigh => return None,
+            BinaryOp::MulHigh | BinaryOp::CopySign | BinaryOp::DivApprox => return None,
         },
         Operator::Compare(op) => match op {
             CompareOp::Eq => ConstBinary::Eq,

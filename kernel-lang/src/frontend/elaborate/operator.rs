@@ -157,7 +157,10 @@ fn verb(operator: Operator) -> (&'static str, &'static str) {
         Operator::Binary(BinaryOp::Or) | Operator::Or => ("apply `|` to", "and"),
         Operator::Binary(BinaryOp::Xor) => ("apply `^` to", "and"),
         Operator::Binary(BinaryOp::Min) => ("take the `min` of", "and"),
-        Operator::Binary(BinaryOp::Max | BinaryOp::MulHigh) => ("take the `max` of", "and"),
+        Operator::Binary(BinaryOp::Max) => ("take the `max` of", "and"),
+        Operator::Binary(BinaryOp::MulHigh) => ("take the `umulhi` of", "and"),
+        Operator::Binary(BinaryOp::CopySign) => ("take the `copysign` of", "and"),
+        Operator::Binary(BinaryOp::DivApprox) => ("take the `fast_div` of", "and"),
         Operator::Compare(_) => ("compare", "and"),
     }
 }

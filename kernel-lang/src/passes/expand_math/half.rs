@@ -5,7 +5,7 @@
 //! `fma`: the exact sum may lie so close to the middle of two halves that `f32`, for `bf16` even `f64`, rounds it onto the middle.
 //! So `fma` of halves stays; the targets have it (`fma.rn.f16`, `fma.rn.bf16`, from `sm_80` on).
 //!
-//! `neg` and `abs` only touch the sign bit. Comparisons, `min` and `max` are exact in `f32`.
+//! `neg`, `abs` and `copysign` only touch the sign bit. Comparisons, `min` and `max` are exact in `f32`.
 //!
 //! Where a half needs fewer digits than `f32` gives, the formula is shorter: 14 digits are enough to be within one ulp of `f16`.
 
@@ -40,6 +40,12 @@ pub(super) fn expand(mut build: Builder<'_>, op: &Op, operands: &[Value]) -> Opt
             };
             Some(f.cast(result, half))
         }
+        Op::Binary { op: BinaryOp::CopySign, lhs, rhs } => {
+            let magnitude = masked(&mut build, *lhs, 0x7fff);
+            let sign = masked(&mut build, *rhs, 0x8000);
+            let bits = build.binary(BinaryOp::Or, magnitude, sign);
+            Some(build.bitcast(bits, half))
+        }
         Op::Binary { op, lhs, rhs } => {
             let (lhs, rhs) = (build.cast(*lhs, Dtype::F32), build.cast(*rhs, Dtype::F32));
             let result = build.binary(*op, lhs, rhs);
@@ -51,6 +57,13 @@ pub(super) fn expand(mut build: Builder<'_>, op: &Op, operands: &[Value]) -> Opt
         }
         _ => None,
     }
+}
+
+/// Some of the bits, as `u16`.
+fn masked(build: &mut Builder<'_>, x: Value, mask: i128) -> Value {
+    let bits = build.bitcast(x, Dtype::U16);
+    let mask = build.int_like(mask, bits);
+    build.binary(BinaryOp::And, bits, mask)
 }
 
 fn sign_bit(build: &mut Builder<'_>, op: BinaryOp, mask: i128, x: Value, half: Dtype) -> Value {

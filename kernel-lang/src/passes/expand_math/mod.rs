@@ -21,8 +21,8 @@
 //! ```
 //!
 //! Primitives that stay: on `f32` and `f64` `add sub mul div fma sqrt min max neg abs floor ceil rint trunc`, all of them correctly
-//! rounded; on `f32` `exp2_approx log2_approx recip_approx rsqrt_approx reduce_pio2`; `fma` on all floats; everything on integers;
-//! comparisons but of halves, `select`, `cast`, `bitcast`. `rem` of floats stays too: it has no formula of bounded length.
+//! rounded, and `copysign`; on `f32` `exp2_approx log2_approx recip_approx rsqrt_approx sqrt_approx sin_approx cos_approx tanh_approx
+//! div_approx reduce_pio2`; `fma` on all floats; everything on integers; comparisons but of halves, `select`, `cast`, `bitcast`. `rem` of floats stays too: it has no formula of bounded length.
 //!
 //! # Errors and costs
 //!
@@ -73,7 +73,7 @@ mod trig_f64;
 
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute};
-use crate::ir::{Builder, Function, Inst, Op, Region, UnaryOp, Value};
+use crate::ir::{BinaryOp, Builder, Function, Inst, Op, Region, UnaryOp, Value};
 
 use formula::Formula;
 
@@ -105,6 +105,7 @@ fn expand(func: &mut Function, region: Region, inst: Inst) -> Option<Value> {
     match (&op, ty.dtype()) {
         (_, Dtype::F16 | Dtype::Bf16) => half::expand(build, &op, &operands),
         (Op::Unary { op, x }, Dtype::F32 | Dtype::F64) => function(&mut Formula::new(build, ty), *op, *x),
+        (Op::Binary { op: BinaryOp::DivApprox, lhs, rhs }, Dtype::F64) => Some(Formula::new(build, ty).div(*lhs, *rhs)),
         _ => None,
     }
 }
@@ -120,7 +121,7 @@ fn function(f: &mut Formula<'_>, op: UnaryOp, x: Value) -> Option<Value> {
         (UnaryOp::Sigmoid, false) => exp::sigmoid(f, x),
         (UnaryOp::Sigmoid, true) => exp_f64::sigmoid(f, x),
         (UnaryOp::Tanh, false) => exp::tanh(f, x),
-        (UnaryOp::Tanh, true) => exp_f64::tanh(f, x),
+        (UnaryOp::Tanh | UnaryOp::TanhApprox, true) => exp_f64::tanh(f, x),
         (UnaryOp::Log, false) => log::log(f, x),
         (UnaryOp::Log, true) => log_f64::log(f, x),
         (UnaryOp::Log2, false) => log::log2(f, x),
@@ -136,9 +137,10 @@ fn function(f: &mut Formula<'_>, op: UnaryOp, x: Value) -> Option<Value> {
             f.div(one, x)
         }
         (UnaryOp::Sin, false) => trig::sin(f, x),
-        (UnaryOp::Sin, true) => trig_f64::sin(f, x),
+        (UnaryOp::SqrtApprox, true) => f.unary(UnaryOp::Sqrt, x),
+        (UnaryOp::Sin | UnaryOp::SinApprox, true) => trig_f64::sin(f, x),
         (UnaryOp::Cos, false) => trig::cos(f, x),
-        (UnaryOp::Cos, true) => trig_f64::cos(f, x),
+        (UnaryOp::Cos | UnaryOp::CosApprox, true) => trig_f64::cos(f, x),
         (UnaryOp::Tan, false) => trig::tan(f, x),
         (UnaryOp::Tan, true) => trig_f64::tan(f, x),
         (UnaryOp::Erf, false) => erf::erf(f, x),

@@ -1,0 +1,30 @@
+//! What kind of number a float is.
+
+use super::{Value, only_in_a_kernel};
+
+/// Is it NaN, not a number?
+///
+/// ```ignore
+/// let r = select(isnan(v), 0.0, v);
+/// ```
+pub fn isnan<T>(x: Value<T>) -> Value<bool> {
+    only_in_a_kernel()
+}
+
+/// Is it one of the two infinities?
+///
+/// ```ignore
+/// let r = select(isinf(v), 0.0, v);
+/// ```
+pub fn isinf<T>(x: Value<T>) -> Value<bool> {
+    only_in_a_kernel()
+}
+
+/// Is it neither NaN nor infinite?
+///
+/// ```ignore
+/// let r = select(isfinite(v), v, 0.0);
+/// ```
+pub fn isfinite<T>(x: Value<T>) -> Value<bool> {
+    only_in_a_kernel()
+}

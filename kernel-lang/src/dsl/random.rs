@@ -1,0 +1,77 @@
+//! Random numbers without a state: a number is a function of a seed and an offset, and has nothing to do with those of other seeds and
+//! offsets. So every lane takes an offset of its own, such as its index in the tensor, and a number can be made again: a dropout's backward
+//! pass needs no mask in memory.
+//!
+//! The generator is Philox (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011), in 10 rounds or the
+//! `n_rounds` that one asks for; 7 are enough for its authors' tests. Integers and uniform numbers are bit-equal to Triton's of the same seed and
+//! offset, on every device. A seed is a scalar or a tile of any integer type, taken as 64 bits.
+
+use super::{Value, only_in_a_kernel};
+
+/// The generator itself: four random words for a key and a counter of four words.
+///
+/// Counters of 32 bits give Philox 4x32 with the seed's two halves as key, counters of 64 bits Philox 4x64 with the seed and 0; smaller ones are an
+/// error. The words have the type of the counters.
+///
+/// ```ignore
+/// let (a, b, c, d) = philox(n, offsets as u32, 0, 0, 0);
+/// ```
+pub fn philox<S, C>(seed: Value<S>, c0: Value<C>, c1: Value<C>, c2: Value<C>, c3: Value<C>) -> (Value<C>, Value<C>, Value<C>, Value<C>) {
+    only_in_a_kernel()
+}
+
+/// 32 random bits for each offset.
+///
+/// ```ignore
+/// let dice = randint(n, offsets) % 6 + 1;
+/// ```
+pub fn randint<S, I>(seed: Value<S>, offset: Value<I>) -> Value<u32> {
+    only_in_a_kernel()
+}
+
+/// A uniform `f32` in [0, 1) for each offset: a multiple of nearly 2^-31.
+///
+/// ```ignore
+/// let kept = select(rand(n, offsets) > 0.1, v / 0.9, 0.0);
+/// ```
+pub fn rand<S, I>(seed: Value<S>, offset: Value<I>) -> Value<f32> {
+    only_in_a_kernel()
+}
+
+/// A normal `f32` for each offset, of mean 0 and variance 1, after Box and Muller: at most 5.7 in size.
+///
+/// Triton's formula; its result differs from Triton's by the errors of both's `log`, `sqrt` and `cos`.
+///
+/// ```ignore
+/// let noisy = v + 0.1 * randn(n, offsets);
+/// ```
+pub fn randn<S, I>(seed: Value<S>, offset: Value<I>) -> Value<f32> {
+    only_in_a_kernel()
+}
+
+/// Four times 32 random bits for each offset, at the price of one: the first is that of [`randint`].
+///
+/// ```ignore
+/// let (a, b, c, d) = randint4x(n, offsets);
+/// ```
+pub fn randint4x<S, I>(seed: Value<S>, offset: Value<I>) -> (Value<u32>, Value<u32>, Value<u32>, Value<u32>) {
+    only_in_a_kernel()
+}
+
+/// Four uniform `f32` in [0, 1) for each offset, at the price of one: the first is that of [`rand`].
+///
+/// ```ignore
+/// let (a, b, c, d) = rand4x(n, offsets);
+/// ```
+pub fn rand4x<S, I>(seed: Value<S>, offset: Value<I>) -> (Value<f32>, Value<f32>, Value<f32>, Value<f32>) {
+    only_in_a_kernel()
+}
+
+/// Four normal `f32` for each offset, at little more than the price of two: the first is that of [`randn`].
+///
+/// ```ignore
+/// let (a, b, c, d) = randn4x(n, offsets);
+/// ```
+pub fn randn4x<S, I>(seed: Value<S>, offset: Value<I>) -> (Value<f32>, Value<f32>, Value<f32>, Value<f32>) {
+    only_in_a_kernel()
+}

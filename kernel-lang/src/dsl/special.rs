@@ -1,0 +1,288 @@
+//! Functions of the library beside those of [`math`](super::math): written in the kernel language itself, without the device's approximations, so
+//! that they are as exact on a GPU as on the CPU, and equal on both.
+//!
+//! They take `f16`, `bf16`, `f32` and `f64`; `f16` and `bf16` are computed in `f32` and rounded once. Special values are those of C's annex F.
+//! Bounds of errors are measured against references of higher precision, by millions of arguments, and hold for subnormal results too.
+
+use super::{Value, only_in_a_kernel};
+
+/// 10 to the power of `x`.
+///
+/// Error: at most 0.8 ulp for `f32`, 0.7 ulp for `f64`, 1 ulp for `f16` and `bf16`.
+///
+/// ```ignore
+/// let r = exp10(v / 20.0);
+/// ```
+pub fn exp10<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// `exp(x) - 1`, with all digits for small `x` too.
+///
+/// Error: at most 1.4 ulp for `f32`, 1.2 ulp for `f64`, 1 ulp for `f16` and `bf16`.
+///
+/// ```ignore
+/// let r = select(v > 0.0, v, expm1(v));
+/// ```
+pub fn expm1<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// `log(1 + x)`, with all digits for small `x` too. Of -1 it is minus infinity, below NaN.
+///
+/// Error: at most 1.8 ulp for `f32`, 1.4 ulp for `f64`, 1 ulp for `f16` and `bf16`.
+///
+/// ```ignore
+/// let softplus = max(v, 0.0) + log1p(exp(-abs(v)));
+/// ```
+pub fn log1p<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The logarithm to base 10; of powers of ten an integer. Of 0 it is minus infinity, of negative numbers NaN.
+///
+/// Error: at most 0.6 ulp for `f32`, 0.6 ulp for `f64`, 1 ulp for `f16` and `bf16`.
+///
+/// ```ignore
+/// let decibels = 20.0 * log10(abs(v));
+/// ```
+pub fn log10<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// `x` to the power of `y`.
+///
+/// Of a negative `x` it is NaN unless `y` is an integer. `pow(1, y)` and `pow(x, 0)` are 1, of NaN too.
+///
+/// Error: at most 0.9 ulp for `f32`, 1.1 ulp for `f64`, 1 ulp for `f16` and `bf16`. Some 150 instructions:
+/// where `x` is positive and fewer digits do, [`fast_pow`](super::fast_pow) takes three.
+///
+/// ```ignore
+/// let r = pow(v, 1.5);
+/// ```
+pub fn pow<T>(x: Value<T>, y: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The cube root, of negative numbers too.
+///
+/// Error: at most 0.8 ulp for `f32`, 0.6 ulp for `f64`, 1 ulp for `f16` and `bf16`.
+///
+/// ```ignore
+/// let r = cbrt(v);
+/// ```
+pub fn cbrt<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// `sqrt(x * x + y * y)` without overflow on the way. Infinity if one is infinite, be the other NaN.
+///
+/// Error: at most 0.6 ulp for `f32`, 1.0 ulp for `f64`, 1 ulp for `f16` and `bf16`.
+///
+/// ```ignore
+/// let r = hypot(v, a);
+/// ```
+pub fn hypot<T>(x: Value<T>, y: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The remainder of `x / y` truncated, `x % y`, with the sign of `x`: exact. Of `y = 0` and of infinite `x` it is NaN.
+///
+/// ```ignore
+/// let r = fmod(v, 6.5);
+/// ```
+pub fn fmod<T>(x: Value<T>, y: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The angle in [-pi/2, pi/2] whose sine is `x`; NaN outside [-1, 1].
+///
+/// Error: at most 2.0 ulp for `f32`, 1.9 ulp for `f64`, 1 ulp for `f16` and `bf16`.
+///
+/// ```ignore
+/// let r = asin(v);
+/// ```
+pub fn asin<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The angle in [0, pi] whose cosine is `x`; NaN outside [-1, 1].
+///
+/// Error: at most 1.2 ulp for `f32`, 1.2 ulp for `f64`, 1 ulp for `f16` and `bf16`.
+///
+/// ```ignore
+/// let r = acos(v);
+/// ```
+pub fn acos<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The angle in [-pi/2, pi/2] whose tangent is `x`.
+///
+/// Error: at most 1.3 ulp for `f32`, 1.2 ulp for `f64`, 1 ulp for `f16` and `bf16`.
+///
+/// ```ignore
+/// let r = atan(v);
+/// ```
+pub fn atan<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The angle in [-pi, pi] of the point (`x`, `y`); the signs of zeros count.
+///
+/// Error: at most 1.6 ulp for `f32`, 1.3 ulp for `f64`, 1 ulp for `f16` and `bf16`.
+///
+/// ```ignore
+/// let r = atan2(v, a);
+/// ```
+pub fn atan2<T>(y: Value<T>, x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The hyperbolic sine.
+///
+/// Error: at most 2.4 ulp for `f32`, 2.1 ulp for `f64`, 1 ulp for `f16` and `bf16`.
+///
+/// ```ignore
+/// let r = sinh(v);
+/// ```
+pub fn sinh<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The hyperbolic cosine.
+///
+/// Error: at most 1.3 ulp for `f32`, 1.2 ulp for `f64`, 1 ulp for `f16` and `bf16`.
+///
+/// ```ignore
+/// let r = cosh(v);
+/// ```
+pub fn cosh<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The inverse of [`sinh`].
+///
+/// Error: at most 2.3 ulp for `f32`, 1.5 ulp for `f64`, 1 ulp for `f16` and `bf16`.
+///
+/// ```ignore
+/// let r = asinh(v);
+/// ```
+pub fn asinh<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The inverse of [`cosh`] for `x` from 1 on; NaN below.
+///
+/// Error: at most 2.3 ulp for `f32`, 1.7 ulp for `f64`, 1 ulp for `f16` and `bf16`.
+///
+/// ```ignore
+/// let r = acosh(v);
+/// ```
+pub fn acosh<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The inverse of [`tanh`](super::tanh); infinite at -1 and 1, NaN beyond.
+///
+/// Error: at most 2.5 ulp for `f32`, 1.5 ulp for `f64`, 1 ulp for `f16` and `bf16`.
+///
+/// ```ignore
+/// let r = atanh(v);
+/// ```
+pub fn atanh<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// `1 - erf(x)`, with all digits where that is small.
+///
+/// Error: at most 2.9 ulp for `f32`, 2.5 ulp for `f64`, 1 ulp for `f16` and `bf16`.
+///
+/// ```ignore
+/// let r = 0.5 * erfc(-v * 0.70710678);
+/// ```
+pub fn erfc<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The inverse of [`erf`](super::erf); infinite at -1 and 1, NaN beyond.
+///
+/// Error: at most 2.6 ulp for `f32`, 3.2 ulp for `f64`, 1 ulp for `f16` and `bf16`.
+///
+/// ```ignore
+/// let r = erfinv(v);
+/// ```
+pub fn erfinv<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The gamma function, `(x - 1)!` of integers. Infinite at 0, NaN at the other poles, the negative integers, and at minus infinity.
+///
+/// Error: at most 4.8 ulp for `f32`, 3.1 ulp for `f64`, 1 ulp for `f16` and `bf16`.
+///
+/// ```ignore
+/// let r = tgamma(v);
+/// ```
+pub fn tgamma<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The logarithm of the absolute value of the gamma function; infinite at its poles.
+///
+/// Error: at most 2.8 ulp for `f32`, 2.0 ulp for `f64`, 1 ulp for `f16` and `bf16` of positive numbers. Of negative ones, where the function has
+/// zeros, the error is some units in the last place of the larger of 1 and the result.
+///
+/// ```ignore
+/// let r = lgamma(v);
+/// ```
+pub fn lgamma<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The Bessel function of the first kind, of order 0.
+///
+/// Error, in units in the last place of the larger of the result and the height of the waves, min(1, sqrt(2 / (pi |x|))): at most 9 for `f32`,
+/// 8 for `f64`; below |x| = 8, where the first two zeros lie, 14 and 11 of the result itself.
+///
+/// ```ignore
+/// let r = j0(v);
+/// ```
+pub fn j0<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The Bessel function of the first kind, of order 1.
+///
+/// Error, in units in the last place of the larger of the result and the height of the waves, min(1, sqrt(2 / (pi |x|))): at most 4 for `f32`,
+/// 7 for `f64`; below |x| = 8, where the first two zeros lie, 5 and 9 of the result itself.
+///
+/// ```ignore
+/// let r = j1(v);
+/// ```
+pub fn j1<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The Bessel function of the second kind, of order 0; minus infinity at 0, NaN of negative numbers.
+///
+/// Error, in units in the last place of the larger of the result and the height of the waves, min(1, sqrt(2 / (pi |x|))): at most 12 for `f32`,
+/// 12 for `f64`.
+///
+/// ```ignore
+/// let r = y0(v);
+/// ```
+pub fn y0<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The Bessel function of the second kind, of order 1; minus infinity at 0, NaN of negative numbers.
+///
+/// Error, in units in the last place of the larger of the result and the height of the waves, min(1, sqrt(2 / (pi |x|))): at most 9 for `f32`,
+/// 11 for `f64`.
+///
+/// ```ignore
+/// let r = y1(v);
+/// ```
+pub fn y1<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
