@@ -16,6 +16,7 @@ mod integers;
 mod lab;
 mod loops;
 mod masks;
+mod pieces;
 mod reductions;
 mod scalars;
 mod scans;
@@ -62,6 +63,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         integers,
         loops,
         masks,
+        pieces,
         reductions,
         scalars,
         scans,

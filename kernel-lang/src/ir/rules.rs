@@ -77,6 +77,10 @@ pub fn result_types(func: &Function, op: &Op, given: &[Type]) -> Result<Vec<Type
             let shape = order.iter().map(|axis| shape[*axis as usize].clone()).collect();
             one(Type::tile(ty(*x).elem().clone(), shape))
         }
+        Op::Flip { x, axis } => {
+            check_along(func, "flip", &[*x], *axis)?;
+            one(ty(*x).clone())
+        }
         Op::Reduce { inputs, axis, .. } => {
             check_along(func, op.name(), inputs, *axis)?;
             let without = |value: &Value| {

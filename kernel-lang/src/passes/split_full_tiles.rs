@@ -201,7 +201,9 @@ fn tests(
         }
         Some(Op::Broadcast { x }) if func.ty(*x).is_scalar() && is_early_value(*x) => out.push((mask, Test::Uniform(*x))),
         // Whatever the shape, a tile of truths is full where this one is.
-        Some(Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. }) if func.ty(*x).is_tile() => {
+        Some(Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } | Op::Flip { x, .. })
+            if func.ty(*x).is_tile() =>
+        {
             tests(func, *x, facts, out, is_early, is_early_value);
         }
         Some(Op::Compare { op, lhs, rhs }) => {

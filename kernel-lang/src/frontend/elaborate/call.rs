@@ -44,8 +44,10 @@ impl Elaborator<'_> {
             Word::ProgramId | Word::NumPrograms => self.program(row, &call.args[0], place),
             Word::Arange => self.arange(&call.args[0], &call.args[1], place),
             Word::Cdiv => self.cdiv(&call.args[0], &call.args[1], place),
-            Word::Zeros => self.zeros(call, place),
+            Word::Zeros | Word::Ones => self.zeros_or_ones(row.word, call, place),
             Word::Full => self.full(call),
+            Word::ZerosLike => self.zeros_like(&call.args[0], place),
+            Word::FullLike => self.full_like(&call.args[0], &call.args[1]),
             Word::Load => self.load(call, place),
             Word::Store => self.store(call, place),
             Word::Select => self.select(&call.args, place),
@@ -75,6 +77,12 @@ impl Elaborator<'_> {
             Word::Reshape => self.reshape(&call.args[0], &call.args[1], place),
             Word::Permute => self.permute(&call.args[0], &call.args[1], place),
             Word::Trans => self.trans(&call.args[0], place),
+            Word::Flip => self.flip(call, place),
+            Word::Squeeze => self.squeeze(&call.args[0], &call.args[1], place),
+            Word::Join => self.join_tiles(&call.args[0], &call.args[1], place),
+            Word::Split => self.split(&call.args[0], place),
+            Word::Interleave => self.interleave(&call.args[0], &call.args[1], place),
+            Word::Cat => self.cat(call, place),
             Word::Fold(op) => self.fold_tile(op, call, place),
             Word::Truth(op) => self.truth(op, call, place),
             Word::Arg(op) => self.arg_extreme(op, call, place),
@@ -100,13 +108,16 @@ impl Elaborator<'_> {
             let at = call.args.get(row.args).map_or(call.word.place, |extra| extra.place);
             let help = match (row.word, given) {
                 (Word::ProgramId | Word::NumPrograms, _) => format!("name the axis by its number: `{name}(0)`"),
-                (Word::Zeros, 2) => "the type stands behind the name: `zeros::<f32>([N])`".to_string(),
+                (Word::Zeros | Word::Ones, 2) => format!("the type stands behind the name: `{name}::<f32>([N])`"),
                 (Word::Full, 3) => "the type stands behind the name: `full::<f32>([N], value)`".to_string(),
                 (Word::Load, 2) => "options have names: `load(x + offsets, mask = mask)`".to_string(),
                 (Word::Store, 3) => "options have names: `store(y + offsets, value, mask = mask)`".to_string(),
                 (Word::Arange, 1) => "write both bounds: `arange(0, N)`".to_string(),
-                (Word::Fold(_) | Word::Truth(_) | Word::Arg(_) | Word::Cumulative(_), _) if given > wanted_args => {
+                (Word::Fold(_) | Word::Truth(_) | Word::Arg(_) | Word::Cumulative(_) | Word::Flip, _) if given > wanted_args => {
                     format!("the axis is an option: `{name}(x, axis = 0)`")
+                }
+                (Word::Cat, _) if given > wanted_args => {
+                    "two tiles at a time, and the axis is an option: `cat(a, b, axis = 0)`".to_string()
                 }
                 (Word::Permute, _) if given > wanted_args => "the order stands in brackets: `permute(x, [1, 0, 2])`".to_string(),
                 (Word::Reshape | Word::BroadcastTo, _) if given > wanted_args => {
@@ -118,7 +129,7 @@ impl Elaborator<'_> {
             self.errors.push_help(at, format!("`{name}` takes {wanted}, not {given}"), help);
         }
         let (least, most) = match row.word {
-            Word::Zeros | Word::Bitcast | Word::To => (1, 1),
+            Word::Zeros | Word::Ones | Word::Bitcast | Word::To => (1, 1),
             Word::Full => (0, 1),
             _ => (0, 0),
         };
@@ -146,6 +157,7 @@ impl Elaborator<'_> {
             Word::Fold(_) | Word::Truth(_) | Word::Arg(_) => &["axis", "keep_dims"],
             Word::Binary(_) if along_axis => &["axis", "keep_dims", "propagate_nan"],
             Word::Cumulative(_) => &["axis", "reverse"],
+            Word::Flip | Word::Cat => &["axis"],
             Word::Reduce => &["keep_dims"],
             Word::Scan => &["reverse"],
             _ => &[],
@@ -279,11 +291,13 @@ impl Elaborator<'_> {
         Some(shape)
     }
 
-    fn zeros(&mut self, call: &Call, place: Place) -> Meaning {
+    fn zeros_or_ones(&mut self, word: Word, call: &Call, place: Place) -> Meaning {
         let (shape, elem) = (self.shape(&call.args[0]), self.elem(&call.types[0]));
         let (Some(shape), Some(elem)) = (shape, elem) else { return Meaning::Poison };
-        let zero = if elem == Elem::Dtype(Dtype::Bool) { Constant::bool(ConstExpr::Bool(false)) } else { Constant::int(0) };
-        self.materialize(&zero, &elem, &shape, place).into()
+        let is_one = word == Word::Ones;
+        let is_bool = elem == Elem::Dtype(Dtype::Bool);
+        let value = if is_bool { Constant::bool(ConstExpr::Bool(is_one)) } else { Constant::int(is_one.into()) };
+        self.materialize(&value, &elem, &shape, place).into()
     }
 
     fn full(&mut self, call: &Call) -> Meaning {
@@ -307,18 +321,7 @@ impl Elaborator<'_> {
             return Meaning::Poison;
         }
         let (Some(shape), Some(elem), false) = (shape, elem, value.is_poison()) else { return Meaning::Poison };
-        match self.spread(&value, &elem, &shape, at) {
-            Ok(value) => value.into(),
-            Err(()) => {
-                let found = self.describe(&value);
-                self.errors.push_help(
-                    at,
-                    format!("`{elem}` is expected here, not {found}"),
-                    format!("cast it: `{} as {elem}`", super::operator::written(&call.args[1])),
-                );
-                Meaning::Poison
-            }
-        }
+        self.fill(&value, &Type::tile(elem, shape), &call.args[1]).into()
     }
 
     fn unary(&mut self, op: UnaryOp, x: &Expr, place: Place) -> Meaning {

@@ -16,6 +16,7 @@ mod loops;
 mod meaning;
 mod memory;
 mod operator;
+mod pieces;
 mod pointer;
 mod reduction;
 mod scope;
