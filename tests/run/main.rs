@@ -16,6 +16,7 @@ mod integers;
 mod lab;
 mod loops;
 mod masks;
+mod odd_extents;
 mod pieces;
 mod reductions;
 mod scalars;
@@ -63,6 +64,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         integers,
         loops,
         masks,
+        odd_extents,
         pieces,
         reductions,
         scalars,

@@ -7,7 +7,8 @@
 //!
 //! * A **scalar** is one number or `bool`, the same for the whole program: a parameter, `program_id(0)`, `n / 2`.
 //! * A **tile** is a vector, a matrix or a block of more axes that the program computes at once: `arange(0, N)`, what [`load`] reads.
-//!   Its extents are constants and powers of two. `rows[(.., None)]` is a tile with a new axis behind, a column; `columns[(None, ..)]`
+//!   Its extents are constants, at best powers of two: others are kept in the registers of the next one, and what lies behind the tile's
+//!   elements is never read, written or combined. `rows[(.., None)]` is a tile with a new axis behind, a column; `columns[(None, ..)]`
 //!   one with a new axis in front, a row.
 //! * A **pointer** is a parameter [`Ptr`] or [`PtrMut`] plus offsets in elements: `x + offsets`, `x + row * stride + columns`.
 //! * A **constant** is a literal, a `const` generic, or arithmetic on them. It takes the type of what it meets. Where it meets

@@ -26,6 +26,9 @@ pub fn broadcast_to<T>(x: Value<T>, shape: Shape) -> Value<T> {
 
 /// The same elements in row-major order, under another shape with as many.
 ///
+/// No element moves to another thread for it, so an extent that is no power of two must stay, or be that of the first of the axes that
+/// change: `[96]` becomes `[3, 32]` or `[48, 2]`, but not `[32, 3]`.
+///
 /// ```ignore
 /// let pairs = reshape(v, [N / 2, 2]);
 /// ```
@@ -60,7 +63,7 @@ pub fn squeeze<T>(x: Value<T>, axis: usize) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The elements in the opposite order along `axis`, which a tile of one axis need not name.
+/// The elements in the opposite order along `axis`, which a tile of one axis need not name. Its extent is a power of two.
 ///
 /// ```ignore
 /// let backwards = flip(v);
@@ -102,6 +105,8 @@ pub fn interleave<T>(a: Value<T>, b: Value<T>) -> Value<T> {
 }
 
 /// The one tile and behind it the other, along `axis`, or along the first if it is left out: `[M, N]` and `[M, N]` give `[2 * M, N]`.
+///
+/// Both have the same shape, and the axis an extent that is a power of two.
 ///
 /// ```ignore
 /// let both = cat(v, -v);

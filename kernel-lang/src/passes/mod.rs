@@ -7,6 +7,7 @@ pub mod dce;
 pub mod expand_math;
 pub mod guard_accesses;
 pub mod licm;
+pub mod pad_tiles;
 pub mod report_accesses;
 pub mod sink_indices;
 pub mod slice_guarded_tiles;
@@ -33,6 +34,7 @@ macro_rules! pipeline {
 
 /// What every backend runs first: the kernel as simple as it gets, still without layouts.
 pub const SIMPLIFY: &[Pass] = pipeline![
+    pad_tiles, // before all: what follows knows powers of two only
     canonicalize,
     widen_sums, // after canonicalize: an `add` that stands in its simplest form is found
     cse,

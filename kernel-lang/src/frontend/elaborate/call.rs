@@ -8,7 +8,7 @@ use crate::dtype::Dtype;
 use crate::frontend::ast::{Call, Expr, ExprKind, Operator};
 use crate::frontend::place::Place;
 use crate::frontend::words::{self, Row, Word};
-use crate::ir::{BinaryOp, CompareOp, ConstBinary, ConstExpr, Domain, Elem, Op, Type, UnaryOp};
+use crate::ir::{BinaryOp, CompareOp, ConstBinary, ConstExpr, Domain, Elem, Op, Type, UnaryOp, padding};
 
 impl Elaborator<'_> {
     pub(super) fn call(&mut self, call: &Call, place: Place) -> Meaning {
@@ -230,25 +230,19 @@ impl Elaborator<'_> {
         self.emit(Op::Arange { start: from, end: to }, &[], place).into()
     }
 
-    /// Extents are powers of two; what is not known yet is checked when the kernel is specialised.
+    /// What is not known yet is checked when the kernel is specialised.
     fn check_extent(&mut self, extent: &ConstExpr, what: &str, place: Place) -> bool {
-        let Some(extent) = extent.as_int() else { return true };
-        let next = u64::try_from(extent).ok().map(|extent| extent.max(1).checked_next_power_of_two().unwrap_or(1 << 20));
-        match next {
-            Some(_) if extent == 0 => self.errors.push_help(place, format!("{what} has no elements"), "a tile has at least one element"),
-            Some(next) if i128::from(next) == extent && extent <= MAX_EXTENT => return true,
-            Some(_) if extent > MAX_EXTENT => {
+        match extent.as_int() {
+            None | Some(1..=MAX_EXTENT) => return true,
+            Some(extent @ 1..) => {
                 self.errors.push_help(
                     place,
                     format!("{what} has {extent} elements, more than the {MAX_EXTENT} of the largest tile"),
                     "let more programs share the work, or loop",
                 );
             }
-            Some(next) => {
-                let help = format!("use {next} and mask the rest: `mask = offsets < n`");
-                self.errors.push_help(place, format!("{what} has {extent} elements, and the extent of a tile is a power of two"), help);
-            }
-            None => self.errors.push_help(place, format!("{what} has no elements"), "the end is greater than the start"),
+            Some(0) => self.errors.push_help(place, format!("{what} has no elements"), "a tile has at least one element"),
+            Some(_) => self.errors.push_help(place, format!("{what} has no elements"), "the end is greater than the start"),
         }
         false
     }
@@ -279,11 +273,13 @@ impl Elaborator<'_> {
             })
             .collect();
         let shape = extents.into_iter().collect::<Option<Vec<ConstExpr>>>()?;
-        let numel = shape.iter().try_fold(1i128, |numel, extent| numel.checked_mul(extent.as_int()?));
-        if let Some(numel) = numel.filter(|numel| *numel > MAX_EXTENT) {
+        let product = |of: fn(i128) -> i128| shape.iter().try_fold(1i128, |numel, extent| numel.checked_mul(of(extent.as_int()?)));
+        let kept = product(|extent| padding::padded(extent as usize) as i128);
+        if let (Some(numel), Some(kept)) = (product(|extent| extent), kept.filter(|kept| *kept > MAX_EXTENT)) {
+            let padding = if kept > numel { format!(", kept as {kept} because extents become powers of two") } else { String::new() };
             self.errors.push_help(
                 expr.place,
-                format!("the tile has {numel} elements, more than the {MAX_EXTENT} of the largest tile"),
+                format!("the tile has {numel} elements{padding}, more than the {MAX_EXTENT} of the largest tile"),
                 "let more programs share the work, or loop",
             );
             return None;

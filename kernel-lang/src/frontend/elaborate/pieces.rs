@@ -5,7 +5,7 @@ use super::{Elaborator, Value};
 use crate::dtype::Dtype;
 use crate::frontend::ast::{Call, Expr};
 use crate::frontend::place::Place;
-use crate::ir::{Builder, CompareOp, ConstBinary, ConstExpr, Op, Type};
+use crate::ir::{Builder, CompareOp, ConstBinary, ConstExpr, Op, Type, padding};
 
 impl Elaborator<'_> {
     /// `join(a, b)`: a new last axis with both.
@@ -58,10 +58,12 @@ impl Elaborator<'_> {
         let mut shape = left;
         shape[axis as usize] = ConstExpr::binary(ConstBinary::Mul, shape[axis as usize].clone(), ConstExpr::Int(2));
         let joined = self.stack(values[0], values[1], place);
+        let Some(apart) = self.emit(Op::Permute { x: joined, order }, &[], place) else { return Meaning::Poison };
+        if self.needs_power_of_two("cat", &meanings[0].0, axis, place) {
+            return Meaning::Poison;
+        }
         let loc = self.places.add(place);
-        let mut b = Builder::new(&mut self.func, self.region, loc);
-        let apart = b.permute(joined, order);
-        b.reshape(apart, &shape).into()
+        Builder::new(&mut self.func, self.region, loc).reshape(apart, &shape).into()
     }
 
     /// `split(x)`: what the two positions of the last axis hold.
@@ -101,7 +103,24 @@ impl Elaborator<'_> {
             self.errors.push_help(call.word.place, format!("`flip` needs an axis: {found} has several"), "write `flip(x, axis = 0)`");
             return Meaning::Poison;
         }
-        self.emit(Op::Flip { x: value, axis: axis.unwrap_or(0) }, &[], place).into()
+        let axis = axis.unwrap_or(0);
+        if self.needs_power_of_two("flip", &meaning, axis, place) {
+            return Meaning::Poison;
+        }
+        self.emit(Op::Flip { x: value, axis }, &[], place).into()
+    }
+
+    /// Reports an axis whose extent is known to be no power of two.
+    fn needs_power_of_two(&mut self, name: &str, meaning: &Meaning, axis: u32, place: Place) -> bool {
+        let extent = self.shape_of(meaning).get(axis as usize).and_then(ConstExpr::as_int);
+        let Some(extent) = extent.filter(|extent| extent.count_ones() != 1) else { return false };
+        let found = self.describe(meaning);
+        self.errors.push_help(
+            place,
+            format!("`{name}` takes an axis whose extent is a power of two, not axis {axis} of {found}"),
+            format!("use {} and mask the rest", padding::padded(extent as usize)),
+        );
+        true
     }
 
     /// `squeeze(x, axis)`

@@ -5,7 +5,7 @@ use super::meaning::{Constant, Meaning};
 use super::{Elaborator, Value};
 use crate::frontend::ast::{Expr, ExprKind};
 use crate::frontend::place::Place;
-use crate::ir::{Builder, ConstExpr, Op, Type};
+use crate::ir::{Builder, ConstExpr, Op, Type, padding};
 
 impl Elaborator<'_> {
     /// `x[(.., None)]`
@@ -107,6 +107,18 @@ impl Elaborator<'_> {
                 place,
                 format!("cannot reshape {found} to `{}`: it has {from} elements, not {to}", written_shape(&shape)),
                 "a reshape keeps every element; to repeat elements write `broadcast_to(x, [..])`",
+            );
+            return Meaning::Poison;
+        }
+        let known = |shape: &[ConstExpr]| shape.iter().map(|dim| dim.as_int().map(|int| int as usize)).collect::<Option<Vec<usize>>>();
+        if let (Some(from), Some(to)) = (known(self.func.ty(value).shape()), known(&shape))
+            && !padding::keeps_order(&from, &to)
+        {
+            let found = self.describe(&meaning);
+            self.errors.push_help(
+                place,
+                format!("cannot reshape {found} to `{}`: elements would have to move", written_shape(&shape)),
+                "a tile whose extent is no power of two has padding behind it: of the axes that change only the first may have such an extent",
             );
             return Meaning::Poison;
         }
