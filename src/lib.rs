@@ -31,7 +31,7 @@
 //! and checks every access of it, see [`sim`].
 
 pub use kernel_lang::dsl;
-pub use kernel_macros::{autotune, kernel};
+pub use kernel_macros::{__device, __kernel, autotune, device, kernel};
 #[doc(hidden)]
 pub use kernel_runtime::private as __private;
 pub use kernel_runtime::{
@@ -42,6 +42,6 @@ pub use kernel_runtime::{
 
 /// What most programs need: `use galatea::prelude::*`.
 pub mod prelude {
-    pub use kernel_macros::{autotune, kernel};
+    pub use kernel_macros::{autotune, device, kernel};
     pub use kernel_runtime::prelude::*;
 }

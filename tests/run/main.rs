@@ -8,6 +8,7 @@ mod addressing;
 mod casts;
 mod checked;
 mod constants;
+mod device_functions;
 #[path = "../devices/mod.rs"]
 mod devices;
 mod elementwise;
@@ -23,6 +24,7 @@ mod scalars;
 mod scans;
 mod schedules;
 mod shapes;
+mod statistics;
 mod streams;
 mod tolerance;
 mod tuning;
@@ -59,6 +61,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         casts,
         checked,
         constants,
+        device_functions,
         elementwise,
         grids,
         integers,
@@ -71,6 +74,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         scans,
         schedules,
         shapes,
+        statistics,
         streams,
         tuning
     ]

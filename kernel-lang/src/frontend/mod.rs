@@ -8,20 +8,27 @@
 mod ast;
 mod attributes;
 mod autotune;
+mod device;
+mod device_item;
 mod elaborate;
 mod launcher;
+mod library;
 mod parse;
 mod place;
 mod signature;
+mod sources;
 mod structure;
 mod variants;
 mod words;
 
 use proc_macro2::TokenStream;
+use quote::quote;
 
 use crate::diagnostic::Diagnostics;
 use crate::ir::Function;
 
+use device::Devices;
+pub use device_item::{device, device_bundle};
 use place::{Errors, Place};
 pub use variants::Variant;
 
@@ -49,6 +56,8 @@ pub fn autotune(arguments: TokenStream, item: TokenStream) -> Expansion {
 
 /// The generic IR of the first kernel in a source text, checked together with its listed variants. For tests and tools.
 ///
+/// It calls the device functions of the text, also those in modules by their paths; imports are not followed.
+///
 /// # Errors
 /// Every mistake in it.
 pub fn lower_source(source: &str, file: &str) -> Result<Function, Diagnostics> {
@@ -59,11 +68,12 @@ pub fn lower_source(source: &str, file: &str) -> Result<Function, Diagnostics> {
             None
         }
         Ok(parsed) => {
+            let devices = Devices::of_file(&parsed, file, &mut errors);
             let mut functions = parsed.items.into_iter().filter_map(|item| if let syn::Item::Fn(item) = item { Some(item) } else { None });
             functions.find_map(|mut item| {
                 let mut given = Given { kernel: None, autotune: None, taken: None, twice: None };
                 given.take_from(&mut item);
-                (given.kernel.is_some() || given.autotune.is_some()).then(|| expand(&given, &item, file, &mut errors).func)
+                (given.kernel.is_some() || given.autotune.is_some()).then(|| expand(&given, &item, &devices, file, &mut errors).func)
             })
         }
     };
@@ -110,33 +120,108 @@ impl Given {
 }
 
 fn attribute(mut given: Given, tokens: TokenStream) -> Expansion {
-    let failed = |tokens| Expansion { tokens, name: String::new(), variants: Vec::new() };
-    let mut item = match syn::parse2::<syn::ItemFn>(tokens.clone()) {
+    let mut item = match function(&tokens, "a kernel", "write `#[kernel] fn name(x: Ptr<f32>, ..) { .. }`") {
         Ok(item) => item,
-        Err(error) => {
-            // Something else than a function is returned as it is; a function that is not Rust is rustc's to explain.
-            let is_function = syn::parse2::<syn::Item>(tokens.clone()).is_err();
-            let tokens = match is_function {
-                true => error.to_compile_error(),
-                false => launcher::foreign(&tokens, "a kernel is a function", "write `#[kernel] fn name(x: Ptr<f32>, ..) { .. }`"),
-            };
-            return failed(tokens);
-        }
+        Err(tokens) => return Expansion { tokens, name: String::new(), variants: Vec::new() },
     };
+    let original = item.clone();
     given.take_from(&mut item);
+    let requests = parse::body(&item.block, &mut Errors::default()).1;
+    if !requests.is_empty() {
+        return deferred(&given, &item, &original, &requests);
+    }
     let file = item.sig.ident.span().file();
     let mut errors = Errors::default();
-    let Expanded { func, signature, attributes, autotune, words, variants } = expand(&given, &item, &file, &mut errors);
+    let expanded = expand(&given, &item, &Devices::default(), &file, &mut errors);
+    let launcher = expanded.launcher(&item, &given);
+    let tokens = if errors.is_empty() { launcher.tokens(&expanded.func.to_string(), &expanded.variants) } else { launcher.stub(errors) };
+    Expansion { tokens, name: expanded.signature.name.text, variants: expanded.variants }
+}
+
+/// A function, or what to expand to where there is none.
+fn function(tokens: &TokenStream, what: &str, help: &str) -> Result<syn::ItemFn, TokenStream> {
+    syn::parse2::<syn::ItemFn>(tokens.clone()).map_err(|error| {
+        // Something else than a function is returned as it is; a function that is not Rust is rustc's to explain.
+        match syn::parse2::<syn::Item>(tokens.clone()).is_err() {
+            true => error.to_compile_error(),
+            false => launcher::foreign(tokens, &format!("{what} is a function"), help),
+        }
+    })
+}
+
+/// The launcher of a kernel that calls device functions; their sources are collected, and what they end in is compiled by [`kernel_bundle`].
+fn deferred(given: &Given, item: &syn::ItemFn, original: &syn::ItemFn, requests: &[parse::Request]) -> Expansion {
+    let mut errors = Errors::default();
+    let signature = signature::parse(item, &mut errors);
+    let attributes = attributes::parse(given.kernel.clone().unwrap_or_default(), &signature, &mut errors);
+    let autotune =
+        given.autotune.as_ref().map(|(tokens, place)| autotune::parse(tokens.clone(), *place, &signature, &attributes, &mut errors));
+    let krate = &attributes.krate;
+    let mut whole = item.clone();
+    // What the launcher is for others is said there; the compiled kernel needs only what it is made of.
+    whole.attrs.clone_from(&original.attrs);
+    whole.attrs.retain(|attribute| is_named(attribute, "kernel") || is_named(attribute, "autotune"));
+    if let Some(arguments) = &given.kernel
+        && !whole.attrs.iter().any(|attribute| is_named(attribute, "kernel"))
+    {
+        whole.attrs.push(syn::parse_quote!(#[kernel(#arguments)]));
+    }
+    if let Some((arguments, _)) = &given.autotune
+        && !whole.attrs.iter().any(|attribute| is_named(attribute, "autotune"))
+    {
+        whole.attrs.push(syn::parse_quote!(#[autotune(#arguments)]));
+    }
+    let paths = requests.iter().map(|request| &request.path);
+    let texts = sources::texts(requests);
+    let kernel = sources::collect(requests, &quote!(#krate::__kernel), &quote!({ #texts } { #(#paths),* } #whole));
     let launcher = launcher::Launcher {
-        item: &item,
+        item,
         signature: &signature,
         attributes: &attributes,
         autotune: autotune.as_ref(),
         taken: given.taken.as_ref(),
-        words: &words,
+        words: &[],
     };
-    let tokens = if errors.is_empty() { launcher.tokens(&func.to_string(), &variants) } else { launcher.stub(errors) };
-    Expansion { tokens, name: signature.name.text, variants }
+    // Every mistake is found again when the sources are there, together with those in the body.
+    Expansion { tokens: launcher.deferred(&kernel, errors.is_empty()), name: signature.name.text.clone(), variants: Vec::new() }
+}
+
+/// What the collected sources of a kernel's device functions end in: the compiled kernel, as an expression.
+pub fn kernel_bundle(tokens: TokenStream) -> Expansion {
+    let read = || {
+        let (state, bundles) = sources::collected(tokens)?;
+        let (requests, paths, mut item) = syn::parse::Parser::parse2(state_of_kernel, state)?;
+        let mut given = Given { kernel: None, autotune: None, taken: None, twice: None };
+        given.take_from(&mut item);
+        let mut errors = Errors::default();
+        let devices = sources::devices(&requests, bundles, &mut errors);
+        let file = item.sig.ident.span().file();
+        let expanded = expand(&given, &item, &devices, &file, &mut errors);
+        let launcher = expanded.launcher(&item, &given);
+        let tokens = if errors.is_empty() {
+            launcher.value(&expanded.func.to_string(), &expanded.variants, &paths)
+        } else {
+            launcher.errors(errors, &paths)
+        };
+        Ok(Expansion { tokens, name: expanded.signature.name.text, variants: expanded.variants })
+    };
+    read().unwrap_or_else(|error: syn::Error| Expansion { tokens: error.to_compile_error(), name: String::new(), variants: Vec::new() })
+}
+
+fn state_of_kernel(input: syn::parse::ParseStream<'_>) -> syn::Result<(Vec<String>, Vec<syn::Path>, syn::ItemFn)> {
+    let (texts, paths);
+    syn::braced!(texts in input);
+    let mut requests = Vec::new();
+    while !texts.is_empty() {
+        requests.push(texts.parse::<syn::LitStr>()?.value());
+    }
+    syn::braced!(paths in input);
+    let paths = syn::punctuated::Punctuated::<syn::Path, syn::Token![,]>::parse_terminated(&paths)?;
+    Ok((requests, paths.into_iter().collect(), input.parse()?))
+}
+
+fn is_named(attribute: &syn::Attribute, name: &str) -> bool {
+    attribute.path().segments.last().is_some_and(|segment| segment.ident == name)
 }
 
 struct Expanded {
@@ -148,8 +233,21 @@ struct Expanded {
     variants: Vec<Variant>,
 }
 
+impl Expanded {
+    fn launcher<'a>(&'a self, item: &'a syn::ItemFn, given: &'a Given) -> launcher::Launcher<'a> {
+        launcher::Launcher {
+            item,
+            signature: &self.signature,
+            attributes: &self.attributes,
+            autotune: self.autotune.as_ref(),
+            taken: given.taken.as_ref(),
+            words: &self.words,
+        }
+    }
+}
+
 /// The steps from a function to its IR and its variants.
-fn expand(given: &Given, item: &syn::ItemFn, file: &str, errors: &mut Errors) -> Expanded {
+fn expand(given: &Given, item: &syn::ItemFn, devices: &Devices, file: &str, errors: &mut Errors) -> Expanded {
     let signature = signature::parse(item, errors);
     let name = signature.name.place;
     if given.kernel.is_none() {
@@ -160,9 +258,9 @@ fn expand(given: &Given, item: &syn::ItemFn, file: &str, errors: &mut Errors) ->
     }
     let attributes = attributes::parse(given.kernel.clone().unwrap_or_default(), &signature, errors);
     let autotune = given.autotune.as_ref().map(|(tokens, place)| autotune::parse(tokens.clone(), *place, &signature, &attributes, errors));
-    let body = parse::body(&item.block, errors);
+    let (body, _) = parse::body(&item.block, errors);
     let body = structure::run(body, errors);
-    let lowered = elaborate::run(&signature, &body, attributes.unchecked, file, errors);
+    let lowered = elaborate::run(&signature, &body, devices, attributes.unchecked, file, errors);
     let mut variants = Vec::new();
     if errors.is_empty() {
         let instances = variants::instances(&signature, &attributes, autotune.as_ref());

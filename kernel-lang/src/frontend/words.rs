@@ -38,6 +38,12 @@ pub(crate) enum Word {
     Split,
     Interleave,
     Cat,
+    /// The extent along an axis, a constant.
+    Extent,
+    /// How many axes a value has.
+    Rank,
+    /// How many elements a value has.
+    Numel,
     /// All elements along an axis by an operator on numbers: `sum`.
     Fold(BinaryOp),
     /// All elements along an axis of truths: `any`.
@@ -48,6 +54,8 @@ pub(crate) enum Word {
     Cumulative(BinaryOp),
     Reduce,
     Scan,
+    /// A function of a file of the library.
+    Library(&'static str),
 }
 
 /// A row: the word, what it does, how it is called, and how many positional arguments it takes.
@@ -113,11 +121,17 @@ pub(crate) const WORDS: &[Row] = &[
     row("split", Word::Split, "split(x)", 1, true),
     row("interleave", Word::Interleave, "interleave(a, b)", 2, true),
     row("cat", Word::Cat, "cat(a, b, axis = 0)", 2, true),
+    row("extent", Word::Extent, "extent(x, axis)", 2, true),
+    row("rank", Word::Rank, "rank(x)", 1, true),
+    row("numel", Word::Numel, "numel(x)", 1, true),
     row("sum", Word::Fold(BinaryOp::Add), "sum(x, axis = 0, keep_dims = true)", 1, true),
     row("prod", Word::Fold(BinaryOp::Mul), "prod(x, axis = 0, keep_dims = true)", 1, true),
     row("xor_sum", Word::Fold(BinaryOp::Xor), "xor_sum(x, axis = 0, keep_dims = true)", 1, true),
     row("any", Word::Truth(BinaryOp::Or), "any(x, axis = 0, keep_dims = true)", 1, true),
     row("all", Word::Truth(BinaryOp::And), "all(x, axis = 0, keep_dims = true)", 1, true),
+    row("mean", Word::Library("statistics"), "mean(x, axis = 0, keep_dims = true)", 1, true),
+    row("var", Word::Library("statistics"), "var(x, axis = 0, keep_dims = true, correction = 1)", 1, true),
+    row("softmax", Word::Library("statistics"), "softmax(x, axis = 0)", 1, true),
     row("argmax", Word::Arg(BinaryOp::Max), "argmax(x, axis = 0, keep_dims = true)", 1, true),
     row("argmin", Word::Arg(BinaryOp::Min), "argmin(x, axis = 0, keep_dims = true)", 1, true),
     row("cumsum", Word::Cumulative(BinaryOp::Add), "cumsum(x, axis = 0, reverse = true)", 1, true),
@@ -126,6 +140,7 @@ pub(crate) const WORDS: &[Row] = &[
     row("cummin", Word::Cumulative(BinaryOp::Min), "cummin(x, axis = 0, reverse = true)", 1, true),
     row("reduce", Word::Reduce, "reduce(x, axis, |a, b| a + b)", 3, true),
     row("associative_scan", Word::Scan, "associative_scan(x, axis, |a, b| a + b)", 3, true),
+    row("swizzle2d", Word::Library("indexing"), "swizzle2d(i, j, rows, columns, group)", 5, false),
     row("range", Word::Range, "for i in range(a, b, step)", 2, false),
 ];
 
@@ -133,7 +148,6 @@ pub(crate) const WORDS: &[Row] = &[
 const LATER: &[&str] = &[
     "dot",
     "dot_scaled",
-    "softmax",
     "sort",
     "topk",
     "histogram",
@@ -190,7 +204,6 @@ const LATER: &[&str] = &[
     "popc",
     "clz",
     "ffs",
-    "swizzle2d",
     "inline_asm_elementwise",
     "map_elementwise",
     "make_tensor_descriptor",
@@ -198,8 +211,6 @@ const LATER: &[&str] = &[
     "store_tensor_descriptor",
     "make_block_ptr",
     "advance",
-    "mean",
-    "var",
     "count_ones",
     "leading_zeros",
     "trailing_zeros",
@@ -256,6 +267,9 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("amax", "max(x, axis = 0)"),
     ("amin", "min(x, axis = 0)"),
     ("reduce_or", "any(x, axis = 0)"),
+    ("average", "mean(x, axis = 0)"),
+    ("variance", "var(x, axis = 0)"),
+    ("std", "sqrt(var(x, axis = 0))"),
     ("fold", "reduce(x, axis, |a, b| a + b)"),
     ("logical_and", "a & b"),
     ("logical_or", "a | b"),
@@ -276,9 +290,29 @@ pub(crate) fn find(name: &str) -> Option<&'static Row> {
     WORDS.iter().find(|row| row.name == name)
 }
 
-/// Is it a word of this or a later version?
-pub(crate) fn is_word(name: &str) -> bool {
-    find(name).is_some() || LATER.contains(&name)
+/// Is it a word, or so close to one that it is not looked for among the device functions?
+///
+/// A function of such a name is called by its path, `self::add(..)`: what is meant for a word then never becomes rustc's complaint
+/// about a name that it cannot find.
+pub(crate) fn is_reserved(name: &str) -> bool {
+    let is_misspelt = || {
+        let plain = name.len() >= 5 && !name.contains(|c: char| c.is_ascii_digit());
+        plain && WORDS.iter().any(|row| row.name.len() >= 5 && is_one_slip(name, row.name))
+    };
+    !name.contains("::")
+        && (find(name).is_some() || LATER.contains(&name) || ELSEWHERE.iter().any(|(word, _)| *word == name) || is_misspelt())
+}
+
+/// Is one letter missing, added, wrong, or swapped with its neighbour?
+fn is_one_slip(name: &str, word: &str) -> bool {
+    let (a, b) = (name.as_bytes(), word.as_bytes());
+    let front = a.iter().zip(b).take_while(|(x, y)| x == y).count();
+    let back = a[front..].iter().rev().zip(b[front..].iter().rev()).take_while(|(x, y)| x == y).count();
+    let (a, b) = (&a[front..a.len() - back], &b[front..b.len() - back]);
+    match (a, b) {
+        ([x, y], [z, w]) => x == w && y == z,
+        _ => a.len() <= 1 && b.len() <= 1,
+    }
 }
 
 /// What to say of a word that is not in the table: message and help.
@@ -289,8 +323,13 @@ pub(crate) fn unknown(name: &str, is_method: bool) -> (String, String) {
     if let Some((_, instead)) = ELSEWHERE.iter().find(|(word, _)| *word == name) {
         return (format!("there is no word `{name}`"), format!("write `{instead}`"));
     }
-    if ["len", "numel", "shape", "size", "stride", "strides", "dim"].contains(&name) {
-        return (format!("a kernel does not see `{name}` of a tensor"), "pass sizes as parameters: `n: usize`".to_string());
+    if ["len", "shape", "size", "stride", "strides", "dim"].contains(&name) {
+        let help = "pass sizes as parameters, `n: usize`; of a tile it is `extent(x, axis)`, `rank(x)`, `numel(x)`";
+        return (format!("a kernel does not see `{name}` of a tensor"), help.to_string());
+    }
+    if name.contains("::") {
+        let help = "a path leads to a function that is marked `#[device]`; the words of the language need none";
+        return (format!("there is no device function `{name}`"), help.to_string());
     }
     let candidates = WORDS.iter().filter(|row| row.method || !is_method).map(|row| row.name);
     let what = if is_method { "method" } else { "word" };
@@ -298,7 +337,7 @@ pub(crate) fn unknown(name: &str, is_method: bool) -> (String, String) {
         Some(near) => (format!("there is no {what} `{name}`"), format!("did you mean `{near}`?")),
         None => (
             format!("there is no {what} `{name}`"),
-            "a kernel calls only the words of `galatea::dsl`; helper functions are not available in kernels yet".to_string(),
+            "a kernel calls the words of `galatea::dsl`, and functions that are marked `#[device]`".to_string(),
         ),
     }
 }
@@ -340,6 +379,6 @@ mod tests {
         assert_eq!(unknown("arrange", false).1, "did you mean `arange`?");
         assert_eq!(unknown("maximum", false).1, "write `max(a, b)`");
         assert_eq!(unknown("dot", false).0, "`dot` is not available yet");
-        assert!(unknown("frobnicate", false).1.contains("helper functions"));
+        assert!(unknown("frobnicate", false).1.contains("#[device]"));
     }
 }

@@ -20,7 +20,7 @@ impl Elaborator<'_> {
         let last = shape.pop().unwrap_or(ConstExpr::Int(1));
         shape.push(ConstExpr::binary(ConstBinary::Mul, last, ConstExpr::Int(2)));
         let joined = self.stack(a, b, place);
-        let loc = self.places.add(place);
+        let loc = self.loc(place);
         Builder::new(&mut self.func, self.region, loc).reshape(joined, &shape).into()
     }
 
@@ -62,7 +62,7 @@ impl Elaborator<'_> {
         if self.needs_power_of_two("cat", &meanings[0].0, axis, place) {
             return Meaning::Poison;
         }
-        let loc = self.places.add(place);
+        let loc = self.loc(place);
         Builder::new(&mut self.func, self.region, loc).reshape(apart, &shape).into()
     }
 
@@ -136,7 +136,7 @@ impl Elaborator<'_> {
             self.errors.push_help(axis.place, message, "to combine the elements write `sum(x, axis = 0)` or the like");
             return Meaning::Poison;
         }
-        let loc = self.places.add(place);
+        let loc = self.loc(place);
         Builder::new(&mut self.func, self.region, loc).reshape(value, &shape).into()
     }
 
@@ -193,7 +193,7 @@ impl Elaborator<'_> {
         let mut shape = self.func.ty(first).shape().to_vec();
         let rank = shape.len() as u32;
         shape.push(ConstExpr::Int(2));
-        let loc = self.places.add(place);
+        let loc = self.loc(place);
         let mut b = Builder::new(&mut self.func, self.region, loc);
         let mut position = b.op(Op::Arange { start: ConstExpr::Int(0), end: ConstExpr::Int(2) }, &[]);
         for axis in 0..rank {

@@ -8,11 +8,20 @@ use quote::ToTokens;
 
 use crate::frontend::ast::{Block, Expr, ExprKind, Name, TypeName};
 use crate::frontend::place::{Errors, Place};
+use crate::frontend::words;
 
-/// Parses a kernel's body.
-pub(crate) fn body(block: &syn::Block, errors: &mut Errors) -> Block {
-    let mut parser = Parser { errors };
-    let place = Place { start: block.brace_token.span.open(), end: block.brace_token.span.close() };
+/// A path in a body that leads to a device function.
+#[derive(Clone)]
+pub(crate) struct Request {
+    /// The path as the calls spell it.
+    pub(crate) text: String,
+    pub(crate) path: syn::Path,
+}
+
+/// Parses a kernel's body; also the paths that lead to device functions, each once.
+pub(crate) fn body(block: &syn::Block, errors: &mut Errors) -> (Block, Vec<Request>) {
+    let mut parser = Parser { errors, gives_value: false, requests: Vec::new() };
+    let place = braces(block);
     let block = parser.block(block);
     if let Some(value) = &block.value
         && !matches!(value.kind, ExprKind::If(_) | ExprKind::Block(_) | ExprKind::Call(_) | ExprKind::Error)
@@ -20,11 +29,30 @@ pub(crate) fn body(block: &syn::Block, errors: &mut Errors) -> Block {
     {
         parser.errors.push_help(value.place, "a kernel returns nothing", "write results to memory: `store(y + offsets, value)`");
     }
-    Block::of(block.into_stmts(), place)
+    (Block::of(block.into_stmts(), place), parser.requests)
+}
+
+/// Parses the body of a device function, which has a value.
+pub(crate) fn function(block: &syn::Block, errors: &mut Errors) -> (Block, Vec<Request>) {
+    let mut parser = Parser { errors, gives_value: true, requests: Vec::new() };
+    let block = Block { place: braces(block), ..parser.block(block) };
+    (block, parser.requests)
+}
+
+/// Parses an expression that stands for itself, as the default of an option does.
+pub(crate) fn expression(expr: &syn::Expr, errors: &mut Errors) -> Expr {
+    Parser { errors, gives_value: true, requests: Vec::new() }.expr(expr)
+}
+
+fn braces(block: &syn::Block) -> Place {
+    Place { start: block.brace_token.span.open(), end: block.brace_token.span.close() }
 }
 
 struct Parser<'a> {
     errors: &'a mut Errors,
+    /// Is it a device function's body? A kernel returns nothing.
+    gives_value: bool,
+    requests: Vec<Request>,
 }
 
 impl Parser<'_> {
@@ -62,6 +90,18 @@ impl Parser<'_> {
 
     fn name(&mut self, ident: &syn::Ident) -> Name {
         Name { text: plain(ident), place: ident.into() }
+    }
+
+    /// The name by which calls know a function, which is looked for if no word has it.
+    fn function_name(&mut self, path: &syn::Path) -> String {
+        let segments = path.segments.iter().map(|segment| plain(&segment.ident)).collect::<Vec<_>>();
+        let text = format!("{}{}", if path.leading_colon.is_some() { "::" } else { "" }, segments.join("::"));
+        if !words::is_reserved(&text) && self.requests.iter().all(|known| known.text != text) {
+            let mut path = path.clone();
+            path.segments.iter_mut().for_each(|segment| segment.arguments = syn::PathArguments::None);
+            self.requests.push(Request { text: text.clone(), path });
+        }
+        text
     }
 
     /// Attributes in the body: lints and comments mean nothing here, anything else would be lost unseen.
