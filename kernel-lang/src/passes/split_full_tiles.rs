@@ -111,8 +111,12 @@ struct Plan {
     aligned: Vec<(Value, Affine, i64)>,
     /// Comparisons that then hold for every lane.
     masks: Vec<(Value, Test)>,
+    /// Comparisons that then hold for the lanes in a box, by its extents.
+    boxed: Vec<(Value, Vec<usize>, Test)>,
     /// The accesses: whether each may be wide.
     accesses: HashMap<Inst, bool>,
+    /// Accesses whose mask then is only that their lanes are in the box: the comparisons that say so.
+    bounded: HashMap<Inst, Vec<Value>>,
     /// Pure ops that can be computed in front of the branch.
     before: Vec<Inst>,
 }
@@ -154,7 +158,9 @@ fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts) -> Option<Pl
         };
         let ty = func.ty(offset);
         let Some(affine) = facts.get(func, offset).filter(|affine| ty.is_tile() && is_early(affine)) else { continue };
-        let extents = ty.extents();
+        let whole = ty.extents();
+        let (mut extents, mut limits) = (whole.clone(), Vec::new());
+        mask.into_iter().for_each(|mask| limit_lanes(func, mask, facts, &mut extents, &mut limits));
         let Some(maximum) = affine.lane_maximum(&extents) else { continue };
         let bytes = func.ty(base).dtype().bytes() as i64;
         let is_wide = is_wide(&affine, &extents, bytes);
@@ -166,8 +172,18 @@ fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts) -> Option<Pl
         if is_wide && !plan.aligned.contains(&alignment) {
             plan.aligned.push(alignment);
         }
-        if let Some(mask) = mask {
-            tests(func, mask, facts, &mut plan.masks, &is_early, &|value| !late[value]);
+        let Some(mask) = mask else { continue };
+        let mut found = Vec::new();
+        let known = tests(func, mask, facts, &extents, &mut found, &is_early, &|value| !late[value]);
+        if extents == whole {
+            found.retain(|(mask, ..)| !plan.masks.iter().any(|(known, _)| known == mask));
+            plan.masks.extend(found.into_iter().map(|(mask, _, test)| (mask, test)));
+        } else if known {
+            found.retain(|(mask, within, _)| {
+                !limits.contains(mask) && !plan.boxed.iter().any(|(known, of, _)| known == mask && of == within)
+            });
+            plan.boxed.extend(found);
+            plan.bounded.insert(*inst, limits);
         }
     }
     (!plan.accesses.is_empty()).then_some(plan)
@@ -181,47 +197,92 @@ fn is_wide(affine: &Affine, extents: &[usize], bytes: i64) -> bool {
     (0..extents.len()).all(keeps_alignment)
 }
 
-/// The comparisons that a mask is the conjunction of, as far as they can be tested for a whole tile.
+/// Takes from a mask what is known of its lanes whatever the numbers are: that along an axis only the first ones are meant, as where an extent
+/// is no power of two. Such a tile is full where it is full there.
+fn limit_lanes(func: &Function, mask: Value, facts: &mut AffineFacts, extents: &mut [usize], limits: &mut Vec<Value>) {
+    match func.def_op(mask) {
+        Some(Op::Binary { op: BinaryOp::And, lhs, rhs }) => {
+            let (lhs, rhs) = (*lhs, *rhs);
+            limit_lanes(func, lhs, facts, extents, limits);
+            limit_lanes(func, rhs, facts, extents, limits);
+        }
+        Some(Op::Compare { op: CompareOp::Lt, lhs, rhs }) => {
+            let (Some(index), Some(limit)) = (facts.get(func, *lhs), facts.get(func, *rhs).and_then(|limit| limit.as_constant())) else {
+                return;
+            };
+            let mut axes = (0..extents.len()).filter(|axis| index.lanes[*axis] != 0);
+            let (Some(axis), None) = (axes.next(), axes.next()) else { return };
+            let is_position = index.lanes[axis] == 1 && index.constant == 0 && index.uniform.is_empty();
+            if is_position && limit >= 1 && limit < extents[axis] as i64 {
+                extents[axis] = limit as usize;
+                limits.push(mask);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The comparisons that a mask is the conjunction of, as far as they can be tested for all lanes within some extents; says whether all can.
 fn tests(
     func: &Function,
     mask: Value,
     facts: &mut AffineFacts,
-    out: &mut Vec<(Value, Test)>,
+    within: &[usize],
+    out: &mut Vec<(Value, Vec<usize>, Test)>,
     is_early: &dyn Fn(&Affine) -> bool,
     is_early_value: &dyn Fn(Value) -> bool,
-) {
-    if out.iter().any(|(known, _)| *known == mask) {
-        return;
+) -> bool {
+    if out.iter().any(|(known, of, _)| *known == mask && of == within) {
+        return true;
     }
+    let mut of = |x: Value, within: &[usize]| tests(func, x, facts, within, out, is_early, is_early_value);
     match func.def_op(mask) {
         Some(Op::Binary { op: BinaryOp::And, lhs, rhs }) => {
-            let (lhs, rhs) = (*lhs, *rhs);
-            tests(func, lhs, facts, out, is_early, is_early_value);
-            tests(func, rhs, facts, out, is_early, is_early_value);
+            let left = of(*lhs, within);
+            of(*rhs, within) && left
         }
-        Some(Op::Broadcast { x }) if func.ty(*x).is_scalar() && is_early_value(*x) => out.push((mask, Test::Uniform(*x))),
+        Some(Op::Broadcast { x }) if func.ty(*x).is_scalar() => {
+            let is_early = is_early_value(*x);
+            out.extend(is_early.then(|| (mask, within.to_vec(), Test::Uniform(*x))));
+            is_early
+        }
         // Whatever the shape, a tile of truths is full where this one is.
-        Some(Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } | Op::Flip { x, .. })
-            if func.ty(*x).is_tile() =>
-        {
-            tests(func, *x, facts, out, is_early, is_early_value);
+        Some(Op::Broadcast { x }) => {
+            let within: Vec<usize> = within.iter().zip(func.ty(*x).extents()).map(|(within, extent)| (*within).min(extent)).collect();
+            of(*x, &within)
+        }
+        Some(Op::ExpandDims { x, axis }) => {
+            let mut within = within.to_vec();
+            within.remove(*axis as usize);
+            of(*x, &within)
+        }
+        Some(Op::Permute { x, order }) => {
+            let mut from = within.to_vec();
+            order.iter().zip(within).for_each(|(axis, extent)| from[*axis as usize] = *extent);
+            of(*x, &from)
+        }
+        // Part of a tile is no such part of this one.
+        Some(Op::Reshape { x } | Op::Flip { x, .. }) if func.ty(*x).is_tile() && within == func.ty(mask).extents() => {
+            let within = func.ty(*x).extents();
+            of(*x, &within)
         }
         Some(Op::Compare { op, lhs, rhs }) => {
-            let Some(mut left) = facts.get(func, *lhs).filter(is_early) else { return };
-            let Some(mut right) = facts.get(func, *rhs).filter(is_early) else { return };
+            let Some(mut left) = facts.get(func, *lhs).filter(is_early) else { return false };
+            let Some(mut right) = facts.get(func, *rhs).filter(is_early) else { return false };
             let mut op = *op;
             if left.is_uniform() {
                 (left, right, op) = (right, left, op.swapped());
             }
-            let Some(maximum) = left.lane_maximum(&func.ty(*lhs).extents()).filter(|_| right.is_uniform()) else { return };
+            let Some(maximum) = left.lane_maximum(within).filter(|_| right.is_uniform()) else { return false };
             let test = match op {
-                CompareOp::Lt | CompareOp::Le => Some(Test::Below { op, index: left, maximum, limit: right }),
-                CompareOp::Gt | CompareOp::Ge => Some(Test::Above { op, index: left, maximum, limit: right }),
-                CompareOp::Eq | CompareOp::Ne => None,
+                CompareOp::Lt | CompareOp::Le => Test::Below { op, index: left, maximum, limit: right },
+                CompareOp::Gt | CompareOp::Ge => Test::Above { op, index: left, maximum, limit: right },
+                CompareOp::Eq | CompareOp::Ne => return false,
             };
-            out.extend(test.map(|test| (mask, test)));
+            out.push((mask, within.to_vec(), test));
+            true
         }
-        _ => {}
+        _ => false,
     }
 }
 
@@ -296,6 +357,9 @@ fn make_full(func: &mut Function, stretch: &[Inst], region: Region, plan: &Plan,
             *in_bounds = true;
             *align = if *is_wide { WIDEST as u32 } else { 0 };
         }
+        if let Some(limits) = plan.bounded.get(original) {
+            bound_lanes(func, region, *copy, limits, map);
+        }
     }
     // A comparison that holds everywhere becomes a constant in its place.
     for (mask, _) in &plan.masks {
@@ -320,6 +384,20 @@ fn make_full(func: &mut Function, stretch: &[Inst], region: Region, plan: &Plan,
     func.insts_mut(region).splice(0..0, constants);
 }
 
+/// Makes the limits of an access, which are left of its mask, all of it.
+fn bound_lanes(func: &mut Function, region: Region, access: Inst, limits: &[Value], map: &Substitution) {
+    let scratch = func.add_region();
+    let loc = func.inst(access).loc;
+    let b = &mut Builder::new(func, scratch, loc);
+    let all = limits.iter().map(|limit| map.get(*limit)).reduce(|all, one| b.binary(BinaryOp::And, all, one));
+    if let Op::Load { mask, .. } | Op::Store { mask, .. } = &mut func.inst_mut(access).op {
+        *mask = all;
+    }
+    let made = std::mem::take(func.insts_mut(scratch));
+    let place = func.region(region).insts.iter().position(|inst| *inst == access).unwrap_or(0);
+    func.insts_mut(region).splice(place..place, made);
+}
+
 fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
     let mut parts = Vec::new();
     for (at, (base, index, maximum)) in plan.bounds.iter().enumerate() {
@@ -334,7 +412,7 @@ fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
         let limit = b.binary(BinaryOp::Sub, length, maximum);
         parts.push(b.compare(CompareOp::Lt, start, limit));
     }
-    for (_, test) in &plan.masks {
+    for test in plan.masks.iter().map(|(_, test)| test).chain(plan.boxed.iter().map(|(.., test)| test)) {
         match test {
             Test::Below { op, index, maximum, limit } => {
                 // Where `start < limit`, the difference is positive: where it overflows, it shows as negative.

@@ -1,6 +1,7 @@
 //! Loads and stores: vectors, masks, modifiers.
 
 use crate::analysis::affine::Affine;
+use crate::analysis::constancy;
 use crate::dtype::Dtype;
 use crate::ir::{Cache, Evict, Op, Type, Value};
 use crate::layout::Layout;
@@ -74,10 +75,12 @@ impl Emitter<'_> {
                 let address = self.address(Some(base_reg), Some(base), &affine, layout.as_ref(), bytes);
                 let constant =
                     |register| affine.constant.wrapping_add(Self::register_part(layout.as_ref(), &affine, register)).wrapping_mul(bytes);
-                let group = if mask.is_none() || matches!(mask.and_then(|mask| self.lanes[mask].clone()), Some(Lanes::Splat(_))) {
-                    group(layout.as_ref(), &affine, align, dtype)
-                } else {
-                    1
+                let (axis, widest) = group(layout.as_ref(), &affine, align, dtype);
+                let is_uniform = matches!(mask.and_then(|mask| self.lanes[mask].clone()), Some(Lanes::Splat(_)));
+                let group = match mask.filter(|_| !is_uniform) {
+                    // One predicate guards the whole of an instruction.
+                    Some(mask) => widest.min(constancy::run(self.func, &mut self.facts, mask, axis) as usize),
+                    None => widest,
                 };
                 Access { addresses: vec![address], constants: (0..count).map(constant).collect(), group }
             }
@@ -112,11 +115,21 @@ impl Emitter<'_> {
         let group = fill.len();
         let policy = self.policy_operand(instruction);
         let guard = pred.map_or(String::new(), |pred| format!("@{pred} "));
-        if dtype.bytes() < 4 && group * dtype.bytes() >= 4 && fill.iter().all(Option::is_none) {
+        if dtype.bytes() < 4 && group * dtype.bytes() >= 4 {
             // Words, taken apart in registers.
             let words: Vec<Reg> = (0..group * dtype.bytes() / 4).map(|_| self.reg(Class::B32)).collect();
             if pred.is_some() {
-                words.iter().for_each(|word| asm!(self, "mov.b32 {word}, 0"));
+                for (word, fill) in words.iter().zip(fill.chunks(4 / dtype.bytes())) {
+                    match fill.iter().copied().collect::<Option<Vec<Reg>>>() {
+                        Some(fill) => {
+                            let fill: Vec<Reg> =
+                                fill.into_iter().map(|reg| if dtype == Dtype::Bool { self.byte(reg) } else { reg }).collect();
+                            let packed = self.pack(&fill);
+                            asm!(self, "mov.b32 {word}, {packed}");
+                        }
+                        None => asm!(self, "mov.b32 {word}, 0"),
+                    }
+                }
             }
             asm!(self, "{guard}{instruction}{}.b32 {}, {place}{policy}", vector(words.len()), list(&words));
             return words.into_iter().flat_map(|word| self.unpack(word, dtype)).collect();
@@ -253,15 +266,15 @@ impl Emitter<'_> {
     }
 }
 
-/// How many registers lie side by side in memory and may move together.
-fn group(layout: Option<&Layout>, affine: &Affine, align: u32, dtype: Dtype) -> usize {
-    let Some(layout) = layout else { return 1 };
+/// Along which axis registers lie side by side in memory, and how many may move together.
+fn group(layout: Option<&Layout>, affine: &Affine, align: u32, dtype: Dtype) -> (usize, usize) {
+    let Some(layout) = layout else { return (0, 1) };
     let runs = |axis: &usize| affine.lanes[*axis] == 1 && layout.shape()[*axis] > 1;
-    let Some(axis) = (0..layout.rank()).rev().find(runs) else { return 1 };
+    let Some(axis) = (0..layout.rank()).rev().find(runs) else { return (0, 1) };
     let run = layout.contiguous_per_thread(axis);
     let in_order = run.bits.iter().enumerate().take_while(|(index, bit)| *index as u32 == **bit).count();
     let widest = (align as usize / dtype.bytes()).max(1);
-    if run.disjoint { widest.min(1 << in_order) } else { 1 }
+    (axis, if run.disjoint { widest.min(1 << in_order) } else { 1 })
 }
 
 fn vector(length: usize) -> &'static str {
