@@ -29,6 +29,7 @@ mod streams;
 mod tolerance;
 mod tuning;
 mod value;
+mod views;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -76,7 +77,8 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         shapes,
         statistics,
         streams,
-        tuning
+        tuning,
+        views
     ]
 }
 

@@ -13,6 +13,9 @@ use crate::ir::{BinaryOp, CompareOp, ConstBinary, ConstExpr, Domain, Elem, Op, T
 impl Elaborator<'_> {
     pub(super) fn call(&mut self, call: &Call, place: Place) -> Meaning {
         let name = call.word.text.as_str();
+        if call.is_method && matches!(name, "load" | "store") {
+            return self.view_access(call, place);
+        }
         let row = words::find(name).filter(|row| (row.method || !call.is_method) && (call.is_method || row.word != Word::To));
         let Some(row) = row else {
             if !call.is_method
@@ -61,6 +64,7 @@ impl Elaborator<'_> {
             Word::FullLike => self.full_like(&call.args[0], &call.args[1]),
             Word::Load => self.load(call, place),
             Word::Store => self.store(call, place),
+            Word::View => self.view(&call.args, place),
             Word::Select => self.select(&call.args, place),
             Word::Fma => self.fma(&call.args, place),
             Word::Clamp => self.clamp(&call.args, place),

@@ -339,6 +339,8 @@ impl Elaborator<'_> {
     fn leaf_plan(&mut self, meaning: &Meaning, init: &mut Vec<Value>, place: Place) -> Plan {
         match meaning {
             Meaning::Poison => Plan::Same(Meaning::Poison),
+            // Assigned to in the loop, it must stay what it is.
+            Meaning::View(_) => Plan::Same(meaning.clone()),
             Meaning::Pointer { base, offset } => match self.offset_value(*offset, place) {
                 Some(offset) => {
                     init.push(offset);

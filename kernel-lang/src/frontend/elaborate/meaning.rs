@@ -15,8 +15,19 @@ pub(super) enum Meaning {
     Value(Value),
     /// A parameter that points to a tensor, and how far into it; no offset is offset 0.
     Pointer { base: Value, offset: Option<Value> },
+    /// A tensor of several axes.
+    View(View),
     /// Several; `()` is the empty tuple.
     Tuple(Vec<Meaning>),
+}
+
+/// A parameter that points to a tensor, how far into it the first element is, and the extent and the stride of each axis: `i64` scalars.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct View {
+    pub(super) base: Value,
+    pub(super) offset: Option<Value>,
+    pub(super) extents: Vec<Value>,
+    pub(super) strides: Vec<Value>,
 }
 
 /// A constant: a literal, a constant parameter, arithmetic on them.
@@ -109,6 +120,7 @@ impl Elaborator<'_> {
                     _ => pointer,
                 }
             }
+            Meaning::View(view) => self.view_words(view),
             Meaning::Tuple(list) if list.is_empty() => "`()`".to_string(),
             Meaning::Tuple(list) => format!("a tuple of {}", list.len()),
         }

@@ -138,9 +138,12 @@ impl Elaborator<'_> {
                 let shape = offset.map_or_else(Vec::new, |offset| self.func.ty(offset).shape().to_vec());
                 Some((meaning, shape))
             }
-            Meaning::Tuple(_) => {
+            Meaning::Tuple(_) | Meaning::View(_) => {
                 let found = self.describe(&meaning);
-                let help = "take the tuple apart: `let (a, b) = t;`";
+                let help = match meaning {
+                    Meaning::View(_) => "`extent(x, 0)` is that of a view too, a scalar",
+                    _ => "take the tuple apart: `let (a, b) = t;`",
+                };
                 self.errors.push_help(x.place, format!("`{name}` takes a scalar or a tile, not {found}"), help);
                 None
             }
@@ -148,6 +151,12 @@ impl Elaborator<'_> {
     }
 
     pub(super) fn extent(&mut self, x: &Expr, axis: &Expr) -> Meaning {
+        if let ExprKind::Name(name) = &x.kind
+            && let Some(index) = self.find(name)
+            && let Meaning::View(view) = self.variables[index].meaning.clone()
+        {
+            return self.view_extent(&view, axis);
+        }
         let Some((meaning, shape)) = self.shape_of_argument("extent", x) else { return Meaning::Poison };
         let found = self.describe(&meaning);
         let Some(axis) = self.axis(axis, shape.len(), &found) else { return Meaning::Poison };
