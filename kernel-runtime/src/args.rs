@@ -162,27 +162,68 @@ impl<'a, T: Element> PtrMutArg<'a, T> for &'a mut TensorViewMut<'_, T> {
     }
 }
 
-macro_rules! view_args {
-    ($($argument:ident for $ty:ty = |$this:ident| $view:expr;)*) => {$(
-        impl<'a, T: Element> $argument<'a, T> for $ty {
-            #[inline]
-            fn shaped(self) -> (Pointer<'a>, Shape) {
-                let $this = self;
-                let view = $view;
-                (Pointer::new(view.address(), view.len(), view.memory()), view.layout())
-            }
-        }
-    )*};
+impl<'a> Pointer<'a> {
+    /// The memory of a view, and how its elements lie there.
+    #[inline]
+    fn shaped<T: Element>(view: TensorView<'a, T>) -> (Pointer<'a>, Shape) {
+        (Pointer::new(view.address(), view.len(), view.memory()), view.layout())
+    }
 }
-view_args! {
-    ViewArg for &'a Tensor<T> = |tensor| tensor.view();
-    ViewArg for &'a &Tensor<T> = |tensor| tensor.view();
-    ViewArg for TensorView<'a, T> = |view| view;
-    ViewArg for &'a TensorView<'_, T> = |view| *view;
-    ViewArg for &'a TensorViewMut<'_, T> = |view| view.as_view();
-    ViewMutArg for &'a mut Tensor<T> = |tensor| tensor.view();
-    ViewMutArg for &'a mut &mut Tensor<T> = |tensor| tensor.view();
-    ViewMutArg for &'a mut TensorViewMut<'_, T> = |view| view.as_view();
+
+impl<'a, T: Element> ViewArg<'a, T> for &'a Tensor<T> {
+    #[inline]
+    fn shaped(self) -> (Pointer<'a>, Shape) {
+        Pointer::shaped(self.view())
+    }
+}
+
+impl<'a, T: Element> ViewArg<'a, T> for &'a &Tensor<T> {
+    #[inline]
+    fn shaped(self) -> (Pointer<'a>, Shape) {
+        Pointer::shaped(self.view())
+    }
+}
+
+impl<'a, T: Element> ViewArg<'a, T> for TensorView<'a, T> {
+    #[inline]
+    fn shaped(self) -> (Pointer<'a>, Shape) {
+        Pointer::shaped(self)
+    }
+}
+
+impl<'a, T: Element> ViewArg<'a, T> for &'a TensorView<'_, T> {
+    #[inline]
+    fn shaped(self) -> (Pointer<'a>, Shape) {
+        Pointer::shaped(*self)
+    }
+}
+
+impl<'a, T: Element> ViewArg<'a, T> for &'a TensorViewMut<'_, T> {
+    #[inline]
+    fn shaped(self) -> (Pointer<'a>, Shape) {
+        Pointer::shaped(self.as_view())
+    }
+}
+
+impl<'a, T: Element> ViewMutArg<'a, T> for &'a mut Tensor<T> {
+    #[inline]
+    fn shaped(self) -> (Pointer<'a>, Shape) {
+        Pointer::shaped(self.view())
+    }
+}
+
+impl<'a, T: Element> ViewMutArg<'a, T> for &'a mut &mut Tensor<T> {
+    #[inline]
+    fn shaped(self) -> (Pointer<'a>, Shape) {
+        Pointer::shaped(self.view())
+    }
+}
+
+impl<'a, T: Element> ViewMutArg<'a, T> for &'a mut TensorViewMut<'_, T> {
+    #[inline]
+    fn shaped(self) -> (Pointer<'a>, Shape) {
+        Pointer::shaped(self.as_view())
+    }
 }
 
 /// The arguments of one launch, filled in the order of the kernel's parameters.
