@@ -151,6 +151,12 @@ impl Elaborator<'_> {
                 );
                 return old.clone();
             }
+            (Meaning::View(a), Meaning::View(b)) if a == b => return new,
+            (Meaning::View(_), Meaning::View(_)) => {
+                let message = format!("`{name}` is a view, and a view stays the one it is");
+                self.errors.push_help(place, message, "declare another variable, or `select` between what is loaded");
+                return old.clone();
+            }
             (Meaning::Pointer { .. }, Meaning::Pointer { .. }) if self.offset_shape(old) == self.offset_shape(&new) => return new,
             (Meaning::Constant(Constant { elem: None, kind, .. }), Meaning::Constant(other)) => {
                 let fits = match kind {

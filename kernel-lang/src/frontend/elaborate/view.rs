@@ -112,6 +112,10 @@ impl Elaborator<'_> {
         if !self.has_axes(view, starts_of.len(), starts.place) {
             return Meaning::UNIT;
         }
+        if !matches!(meaning, Meaning::Value(_) | Meaning::Constant(_)) {
+            self.value(&meaning, value.place);
+            return Meaning::UNIT;
+        }
         let shape = self.shape_of(&meaning);
         if shape.len() != starts_of.len() {
             let found = self.describe(&meaning);
