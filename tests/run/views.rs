@@ -11,6 +11,7 @@ tests![
     copies<bool, u8, bf16, f32, i64>,
     transposes<f16, i32>,
     blocks_that_stick_out<i32, f64>,
+    single_rows_that_stick_out,
     slices_of_a_tensor,
     vectors<u16, f32>,
     cubes,
@@ -41,6 +42,36 @@ fn copies<T: Value>(lab: &mut Lab) {
         let mut z = matrix(lab, &lab_noise::<T>(m * n), m, n);
         copy_kernel::<T, 3, 40>(x.view(), &mut z.view_mut()).grid((cdiv(m, 3), cdiv(n, 40))).launch().unwrap();
         check_bits(&z.to_vec().unwrap(), |i| host[i]);
+        let mut rows = matrix(lab, &lab_noise::<T>(m * n), m, n);
+        copy_kernel::<T, 1, 96>(&x, &mut rows).grid((m, cdiv(n, 96))).launch().unwrap();
+        check_bits(&rows.to_vec().unwrap(), |i| host[i]);
+        let mut columns = matrix(lab, &lab_noise::<T>(m * n), m, n);
+        copy_kernel::<T, 20, 1>(&x, &mut columns).grid((cdiv(m, 20), n)).launch().unwrap();
+        check_bits(&columns.to_vec().unwrap(), |i| host[i]);
+    }
+}
+
+/// One row, far outside in either direction.
+#[kernel]
+fn row_kernel<const N: usize>(x: View<i32, 2>, y: PtrMut<i32>, i: i64, j: i64) {
+    store(y + arange(0, N), x.load([i, j], [1, N]).squeeze(0));
+    let column = x.load([j, i], [N, 1], other = 5);
+    store(y + N + arange(0, N), column.squeeze(1));
+}
+
+fn single_rows_that_stick_out(lab: &mut Lab) {
+    let (m, n) = (9, 13);
+    let host = lab.values::<i32>(m * n);
+    let x = matrix(lab, &host, m, n);
+    for (i, j) in [(0, 0), (8, 12), (9, 0), (-1, 0), (3, -7), (3, 13), (i64::MIN, 0), (4, i64::MAX), (i64::MAX, i64::MIN)] {
+        let mut y = lab.output::<i32>(32);
+        row_kernel::<16>(&x, &mut y.slice(), i, j).grid(1).launch().unwrap();
+        check_ints(&y.read(), |lane| {
+            let along = i128::from(j) + lane as i128 % 16;
+            let (row, column, other) = if lane < 16 { (i.into(), along, 0) } else { (along, i.into(), 5) };
+            let inside = (0..m as i128).contains(&row) && (0..n as i128).contains(&column);
+            if inside { host[row as usize * n + column as usize].into() } else { other }
+        });
     }
 }
 

@@ -138,17 +138,21 @@ impl Elaborator<'_> {
         let rank = shape.len();
         let (mut offset, mut mask): (Option<Value>, Option<Value>) = (None, None);
         for axis in 0..rank {
-            let row = std::slice::from_ref(&shape[axis]);
-            let lanes = b.op(Op::Arange { start: ConstExpr::Int(0), end: shape[axis].clone() }, &[]);
-            let start = b.broadcast(starts[axis], row);
-            let position = b.binary(BinaryOp::Add, start, lanes);
+            // A block of one row lies at a scalar: its offsets are sums of scalars and lanes.
+            let is_one = shape[axis] == ConstExpr::Int(1);
+            let row = if is_one { &[] } else { std::slice::from_ref(&shape[axis]) };
+            let mut position = b.broadcast(starts[axis], row);
+            if !is_one {
+                let lanes = b.op(Op::Arange { start: ConstExpr::Int(0), end: shape[axis].clone() }, &[]);
+                position = b.binary(BinaryOp::Add, position, lanes);
+            }
             let (zero, extent) = (b.int_like(0, position), b.broadcast(view.extents[axis], row));
             let (low, high) = (b.compare(CompareOp::Ge, position, zero), b.compare(CompareOp::Lt, position, extent));
             let inside = b.binary(BinaryOp::And, low, high);
             let stride = b.broadcast(view.strides[axis], row);
             let step = b.binary(BinaryOp::Mul, position, stride);
             let [step, inside] = [step, inside].map(|mut tile| {
-                for other in (0..rank).filter(|other| *other != axis) {
+                for other in (0..rank).filter(|other| *other != axis && !is_one) {
                     tile = b.expand_dims(tile, other as u32);
                 }
                 b.broadcast(tile, shape)
