@@ -36,8 +36,8 @@ pub use kernel_macros::{__device, __kernel, autotune, device, kernel};
 pub use kernel_runtime::private as __private;
 pub use kernel_runtime::{
     AssertionFailed, Device, Dtype, Element, Error, Event, Float, FreeBytes, Grid, GridDim, Int, IntoGrid, IntoShape, Launch, MAX_RANK,
-    NoGrid, Number, OutOfBounds, PtrArg, PtrMutArg, Result, Scalar, Shape, Stream, Target, Tensor, TensorView, TensorViewMut, bench, bf16,
-    cdiv, cudarc, f16, sim, tune,
+    NoGrid, Number, OutOfBounds, PtrArg, PtrMutArg, Result, Scalar, Shape, Stream, Target, Tensor, TensorView, TensorViewMut, ViewArg,
+    ViewMutArg, bench, bf16, cdiv, cudarc, f16, sim, tune,
 };
 
 /// What most programs need: `use galatea::prelude::*`.

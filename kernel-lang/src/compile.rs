@@ -58,10 +58,10 @@ pub struct Compiled {
 ///     }",
 /// )?;
 /// let options = Options::new(Bindings::new().constant("B", 512), Target::SM_80);
-/// let compiled = compile(&kernel, &options).expect("512 is a power of two");
+/// let compiled = compile(&kernel, &options).expect("512 is an extent");
 /// assert!(compiled.ptx.contains("st.global.v4.f32"));
-/// let rejected = compile(&kernel, &Options::new(Bindings::new().constant("B", 100), Target::SM_80)).unwrap_err();
-/// assert_eq!(rejected.into_vec()[0].message, "the extent of a tile is a power of two, not 100");
+/// let rejected = compile(&kernel, &Options::new(Bindings::new().constant("B", 0), Target::SM_80)).unwrap_err();
+/// assert_eq!(rejected.into_vec()[0].message, "the extent of a tile is a positive number, not 0");
 /// # Ok::<(), kernel_lang::ir::ParseError>(())
 /// ```
 ///

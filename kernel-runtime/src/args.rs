@@ -1,6 +1,7 @@
 //! The arguments of a launch: words on the stack, and the memory that they point to.
 //!
-//! A pointer takes two words, its address and its length in elements; a scalar takes one, its bits zero-extended.
+//! A pointer takes two words, its address and its length in elements; a view besides one for each extent and one for each stride but the last,
+//! which is 1; a scalar takes one, its bits zero-extended.
 
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use cudarc::driver::{CudaStream, SyncOnDrop};
 use crate::element::Scalar;
 use crate::kernel::Kernel;
 use crate::memory::{CudaBuffer, Memory};
+use crate::shape::Shape;
 use crate::slice::CudaMemory;
 use crate::stream;
 use crate::view::{TensorView, TensorViewMut};
@@ -41,6 +43,28 @@ pub trait PtrMutArg<'a, T: Element>: Sealed {
     /// The memory that it names.
     #[doc(hidden)]
     fn pointer(self) -> Pointer<'a>;
+}
+
+/// What a parameter `View<T, RANK>` of a kernel takes: `&Tensor<T>` or a [`TensorView`] with that many axes.
+#[diagnostic::on_unimplemented(
+    message = "a kernel cannot read `{Self}` as a tensor of `{T}` with a shape",
+    note = "pass `&Tensor<{T}>` or a `TensorView<{T}>`"
+)]
+pub trait ViewArg<'a, T: Element>: Sealed {
+    /// The memory that it names, and how its elements lie there.
+    #[doc(hidden)]
+    fn shaped(self) -> (Pointer<'a>, Shape);
+}
+
+/// What a parameter `ViewMut<T, RANK>` of a kernel takes: `&mut Tensor<T>` or `&mut TensorViewMut<T>` with that many axes.
+#[diagnostic::on_unimplemented(
+    message = "a kernel cannot write `{Self}` as a tensor of `{T}` with a shape",
+    note = "pass `&mut Tensor<{T}>` or `&mut TensorViewMut<{T}>`"
+)]
+pub trait ViewMutArg<'a, T: Element>: Sealed {
+    /// The memory that it names, and how its elements lie there.
+    #[doc(hidden)]
+    fn shaped(self) -> (Pointer<'a>, Shape);
 }
 
 /// Elements in some memory, which stay borrowed for `'a`.
@@ -138,6 +162,70 @@ impl<'a, T: Element> PtrMutArg<'a, T> for &'a mut TensorViewMut<'_, T> {
     }
 }
 
+impl<'a> Pointer<'a> {
+    /// The memory of a view, and how its elements lie there.
+    #[inline]
+    fn shaped<T: Element>(view: TensorView<'a, T>) -> (Pointer<'a>, Shape) {
+        (Pointer::new(view.address(), view.len(), view.memory()), view.layout())
+    }
+}
+
+impl<'a, T: Element> ViewArg<'a, T> for &'a Tensor<T> {
+    #[inline]
+    fn shaped(self) -> (Pointer<'a>, Shape) {
+        Pointer::shaped(self.view())
+    }
+}
+
+impl<'a, T: Element> ViewArg<'a, T> for &'a &Tensor<T> {
+    #[inline]
+    fn shaped(self) -> (Pointer<'a>, Shape) {
+        Pointer::shaped(self.view())
+    }
+}
+
+impl<'a, T: Element> ViewArg<'a, T> for TensorView<'a, T> {
+    #[inline]
+    fn shaped(self) -> (Pointer<'a>, Shape) {
+        Pointer::shaped(self)
+    }
+}
+
+impl<'a, T: Element> ViewArg<'a, T> for &'a TensorView<'_, T> {
+    #[inline]
+    fn shaped(self) -> (Pointer<'a>, Shape) {
+        Pointer::shaped(*self)
+    }
+}
+
+impl<'a, T: Element> ViewArg<'a, T> for &'a TensorViewMut<'_, T> {
+    #[inline]
+    fn shaped(self) -> (Pointer<'a>, Shape) {
+        Pointer::shaped(self.as_view())
+    }
+}
+
+impl<'a, T: Element> ViewMutArg<'a, T> for &'a mut Tensor<T> {
+    #[inline]
+    fn shaped(self) -> (Pointer<'a>, Shape) {
+        Pointer::shaped(self.view())
+    }
+}
+
+impl<'a, T: Element> ViewMutArg<'a, T> for &'a mut &mut Tensor<T> {
+    #[inline]
+    fn shaped(self) -> (Pointer<'a>, Shape) {
+        Pointer::shaped(self.view())
+    }
+}
+
+impl<'a, T: Element> ViewMutArg<'a, T> for &'a mut TensorViewMut<'_, T> {
+    #[inline]
+    fn shaped(self) -> (Pointer<'a>, Shape) {
+        Pointer::shaped(self.as_view())
+    }
+}
+
 /// The arguments of one launch, filled in the order of the kernel's parameters.
 pub struct Args<'a, const WORDS: usize> {
     kernel: &'static Kernel,
@@ -146,6 +234,8 @@ pub struct Args<'a, const WORDS: usize> {
     /// A pointer takes two words, so half of these are enough; arrays cannot say that.
     slots: [Option<Slot<'a>>; WORDS],
     pointers: usize,
+    /// Words that belong to views besides their pointers.
+    shape_words: usize,
     /// The first mistake, for [`Launch::launch`](crate::Launch) to report.
     error: Option<Box<Error>>,
 }
@@ -162,7 +252,7 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
     /// No arguments yet.
     #[inline]
     pub fn new(kernel: &'static Kernel) -> Args<'a, WORDS> {
-        Args { kernel, words: [0; WORDS], filled: 0, slots: [None; WORDS], pointers: 0, error: None }
+        Args { kernel, words: [0; WORDS], filled: 0, slots: [None; WORDS], pointers: 0, shape_words: 0, error: None }
     }
 
     /// A tensor to read.
@@ -175,6 +265,33 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
     #[inline]
     pub fn pointer_mut<T: Element>(&mut self, name: &'static str, argument: impl PtrMutArg<'a, T>) {
         self.push(name, true, argument.pointer());
+    }
+
+    /// A tensor of `rank` axes to read.
+    #[inline]
+    pub fn view<T: Element>(&mut self, name: &'static str, argument: impl ViewArg<'a, T>, rank: usize) {
+        self.push_view(name, false, argument.shaped(), rank);
+    }
+
+    /// A tensor of `rank` axes to write.
+    #[inline]
+    pub fn view_mut<T: Element>(&mut self, name: &'static str, argument: impl ViewMutArg<'a, T>, rank: usize) {
+        self.push_view(name, true, argument.shaped(), rank);
+    }
+
+    /// The pointer, the extents, and all strides but the last, which is 1.
+    #[inline]
+    fn push_view(&mut self, name: &'static str, writes: bool, (pointer, shape): (Pointer<'a>, Shape), rank: usize) {
+        let (dims, strides) = (shape.dims(), shape.strides());
+        if dims.len() != rank || strides.last() != Some(&1) {
+            let shape = dims.to_vec();
+            self.fail(|kernel, _| Error::ViewRank { kernel, argument: name, expected: rank, shape });
+        }
+        self.push(name, writes, pointer);
+        let at = |list: &[usize], axis: usize| list.get(axis).copied().unwrap_or(0) as u64;
+        (0..rank).for_each(|axis| self.word(at(dims, axis)));
+        (0..rank.saturating_sub(1)).for_each(|axis| self.word(at(strides, axis)));
+        self.shape_words += 2 * rank - 1;
     }
 
     /// A number.
@@ -210,7 +327,7 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
     #[cold]
     fn fail(&mut self, error: impl FnOnce(&'static str, usize) -> Error) {
         if self.error.is_none() {
-            let position = 1 + self.filled - self.pointers;
+            let position = 1 + self.filled - self.pointers - self.shape_words;
             self.error = Some(Box::new(error(self.kernel.name(), position)));
         }
     }
@@ -372,6 +489,25 @@ mod tests {
         args.scalar(usize::MAX);
         match args.check() {
             Err(Error::ScalarTooLarge { position, value, .. }) => assert_eq!((position, value), (3, u64::MAX)),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_view_brings_its_shape() {
+        let device = Device::cpu();
+        let x = device.tensor(&[1.0f32; 24]).unwrap().reshape([2, 3, 4]).unwrap();
+        let address = x.view().address();
+        let mut args = Args::<8>::new(&KERNEL);
+        args.view::<f32>("x", x.slice(1..2).unwrap(), 3);
+        args.scalar(7i64);
+        args.check().unwrap();
+        assert_eq!(*args.words(), [address + 48, 12, 1, 3, 4, 12, 4, 7]);
+        let mut args = Args::<6>::new(&KERNEL);
+        args.view::<f32>("x", &x, 2);
+        args.scalar(usize::MAX);
+        match args.check() {
+            Err(Error::ViewRank { argument: "x", expected: 2, shape, .. }) => assert_eq!(shape, [2, 3, 4]),
             other => panic!("{other:?}"),
         }
     }

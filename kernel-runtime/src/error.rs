@@ -180,6 +180,20 @@ pub enum Error {
         /// Its value.
         value: u64,
     },
+    /// A tensor has another number of axes than the kernel's `View`, or its rows have gaps between their elements.
+    #[error(
+        "kernel `{kernel}`: argument `{argument}` has the shape {shape:?}, and the kernel takes {expected} axes\nhelp: give it that shape: `x.reshape([m, n])`"
+    )]
+    ViewRank {
+        /// The kernel.
+        kernel: &'static str,
+        /// The parameter's name.
+        argument: &'static str,
+        /// How many axes the kernel takes.
+        expected: usize,
+        /// The tensor's shape.
+        shape: Vec<usize>,
+    },
     /// The arguments do not fill the kernel's parameters: the launcher was not made by `#[kernel]`.
     #[error("kernel `{kernel}` takes {expected} argument words but {given} were given\nhelp: call the function that `#[kernel]` made")]
     ArgumentCount {
@@ -442,6 +456,7 @@ mod tests {
             Error::DeviceMismatch { kernel, argument, device: device(), other: text("argument `y` lives"), expected: device() },
             Error::GridTooLarge { kernel, axis: 1, programs: 70_000, limit: 65_535 },
             Error::ScalarTooLarge { kernel, position: 3, value: u64::MAX },
+            Error::ViewRank { kernel, argument, expected: 2, shape: vec![2, 3, 4] },
             Error::ArgumentCount { kernel, expected: 5, given: 4 },
             Error::Jit { kernel, device: device(), code: code.clone(), log: text("line 5: unknown\nline 6: worse") },
             Error::Jit { kernel, device: device(), code: code.clone(), log: text("") },

@@ -44,6 +44,10 @@ pub enum ParamKind {
     Pointer,
     /// A tensor that the kernel writes.
     PointerMut,
+    /// A tensor of that many axes that the kernel reads.
+    View(usize),
+    /// A tensor of that many axes that the kernel writes.
+    ViewMut(usize),
     /// A number.
     Scalar,
 }

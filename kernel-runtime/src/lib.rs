@@ -33,7 +33,7 @@ mod tensor;
 pub mod tune;
 mod view;
 
-pub use args::{PtrArg, PtrMutArg};
+pub use args::{PtrArg, PtrMutArg, ViewArg, ViewMutArg};
 /// The CUDA library whose types tensors and launches accept, in the version they accept.
 pub use cudarc;
 pub use device::Device;

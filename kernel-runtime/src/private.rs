@@ -1,7 +1,7 @@
 //! What the code that `#[kernel]` and `#[autotune]` generate names. Not for people: these items trust that the words, the
 //! PTX and the IR belong together, and are no part of the crate's promises.
 
-pub use crate::args::{Args, PtrArg, PtrMutArg};
+pub use crate::args::{Args, PtrArg, PtrMutArg, ViewArg, ViewMutArg};
 pub use crate::element::{Element, Float, Int, Number, Scalar};
 pub use crate::kernel::{Kernel, Param, ParamKind, Variant};
 pub use crate::launch::Launch;

@@ -57,6 +57,11 @@ impl<'a, T: Element> TensorView<'a, T> {
         self.shape.strides()
     }
 
+    /// The dimensions and the strides.
+    pub(crate) fn layout(&self) -> Shape {
+        self.shape
+    }
+
     /// Where the elements live.
     pub fn device(&self) -> Device {
         self.memory.device()

@@ -18,6 +18,8 @@ mod lab;
 mod library_math;
 mod loops;
 mod masks;
+mod odd_extents;
+mod pieces;
 mod random;
 mod reductions;
 mod rows;
@@ -25,10 +27,12 @@ mod scalars;
 mod scans;
 mod schedules;
 mod shapes;
+mod statistics;
 mod streams;
 mod tolerance;
 mod tuning;
 mod value;
+mod views;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -69,14 +73,18 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         loops,
         masks,
         random,
+        odd_extents,
+        pieces,
         reductions,
         rows,
         scalars,
         scans,
         schedules,
         shapes,
+        statistics,
         streams,
-        tuning
+        tuning,
+        views
     ]
 }
 

@@ -23,8 +23,15 @@ tests![
     a_reduction_in_a_loop,
 ];
 
-const M: usize = 8;
-const N: usize = 32;
+/// Does something with tiles of several shapes: powers of two, and such as are kept with padding.
+macro_rules! of_shapes {
+    ($test:ident $(<$ty:ident>)?, $lab:ident) => {
+        $test::<$($ty,)? 8, 32>($lab);
+        $test::<$($ty,)? 6, 40>($lab);
+        $test::<$($ty,)? 5, 3>($lab);
+        $test::<$($ty,)? 16, 129>($lab);
+    };
+}
 
 #[kernel]
 fn integers_kernel<T: Int, const M: usize, const N: usize>(x: Ptr<T>, rows: PtrMut<T>, columns: PtrMut<T>, all: PtrMut<T>) {
@@ -51,6 +58,10 @@ fn integers_kernel<T: Int, const M: usize, const N: usize>(x: Ptr<T>, rows: PtrM
 }
 
 fn integers<T: IntValue>(lab: &mut Lab) {
+    of_shapes!(integers_of<T>, lab);
+}
+
+fn integers_of<T: IntValue, const M: usize, const N: usize>(lab: &mut Lab) {
     let host = lab.values::<T>(M * N);
     let x = lab.input(&host);
     let (mut rows, mut columns, mut all) = (lab.output::<T>(5 * M), lab.output::<T>(5 * N), lab.output::<T>(6));
@@ -82,6 +93,10 @@ fn extremes_kernel<T: Float, const M: usize, const N: usize>(x: Ptr<T>, rows: Pt
 
 /// NaN loses against numbers; where there is nothing else, it stays.
 fn extremes<T: FloatValue>(lab: &mut Lab) {
+    of_shapes!(extremes_of<T>, lab);
+}
+
+fn extremes_of<T: FloatValue, const M: usize, const N: usize>(lab: &mut Lab) {
     let mut host = lab.values::<T>(M * N);
     host[3 * N..4 * N].fill(T::near(f64::NAN));
     host[4 * N..5 * N].fill(T::near(f64::NEG_INFINITY));
@@ -106,6 +121,10 @@ fn sums_kernel<T: Float, const M: usize, const N: usize>(x: Ptr<T>, rows: PtrMut
 }
 
 fn sums<T: FloatValue>(lab: &mut Lab) {
+    of_shapes!(sums_of<T>, lab);
+}
+
+fn sums_of<T: FloatValue, const M: usize, const N: usize>(lab: &mut Lab) {
     let host = lab.numbers::<T>(M * N, 0.0, 1.0);
     let x = lab.input(&host);
     let (mut rows, mut columns, mut all) = (lab.output::<T>(M), lab.output::<T>(N), lab.output::<T>(1));
@@ -142,6 +161,10 @@ fn truths_kernel<const M: usize, const N: usize>(x: Ptr<bool>, y: PtrMut<bool>, 
 }
 
 fn truths(lab: &mut Lab) {
+    of_shapes!(truths_of, lab);
+}
+
+fn truths_of<const M: usize, const N: usize>(lab: &mut Lab) {
     for share in [0, 1, 30, 31, 32] {
         let host: Vec<bool> = (0..M * N).map(|_| lab.below(32) < share).collect();
         let x = lab.input(&host);
@@ -167,6 +190,10 @@ fn positions_kernel<T: Number, const M: usize, const N: usize>(x: Ptr<T>, rows: 
 
 /// Few different values, so that the first of equal ones is asked for; NaN among them, and nothing else in one row.
 fn positions<T: Value + Number + Into<Wide>>(lab: &mut Lab) {
+    of_shapes!(positions_of<T>, lab);
+}
+
+fn positions_of<T: Value + Number + Into<Wide>, const M: usize, const N: usize>(lab: &mut Lab) {
     let host: Vec<T> =
         (0..M * N).map(|at| T::near(if at / N == 2 || lab.below(5) == 0 { f64::NAN } else { lab.below(6) as f64 })).collect();
     let x = lab.input(&host);
@@ -351,6 +378,10 @@ fn welford_kernel<const M: usize, const N: usize>(x: Ptr<f32>, mean: PtrMut<f32>
 }
 
 fn welford(lab: &mut Lab) {
+    of_shapes!(welford_of, lab);
+}
+
+fn welford_of<const M: usize, const N: usize>(lab: &mut Lab) {
     let host = lab.numbers::<f32>(M * N, 10.0, 20.0);
     let x = lab.input(&host);
     let (mut mean, mut variance) = (lab.output::<f32>(M), lab.output::<f32>(M));
@@ -373,6 +404,10 @@ fn compositions_kernel<const M: usize, const N: usize, const SCALE: i64>(a: Ptr<
 }
 
 fn order_is_kept(lab: &mut Lab) {
+    of_shapes!(order_is_kept_of, lab);
+}
+
+fn order_is_kept_of<const M: usize, const N: usize>(lab: &mut Lab) {
     let (slopes, offsets) = (lab.values::<u32>(M * N), lab.values::<u32>(M * N));
     let (a, b) = (lab.input(&slopes), lab.input(&offsets));
     let mut y = lab.output::<u32>(2);

@@ -16,8 +16,15 @@ tests![
     offsets_of_ragged_rows,
 ];
 
-const M: usize = 8;
-const N: usize = 32;
+/// Does something with tiles of several shapes: powers of two, and such as are kept with padding.
+macro_rules! of_shapes {
+    ($test:ident $(<$ty:ident>)?, $lab:ident) => {
+        $test::<$($ty,)? 8, 32>($lab);
+        $test::<$($ty,)? 6, 40>($lab);
+        $test::<$($ty,)? 5, 3>($lab);
+        $test::<$($ty,)? 16, 129>($lab);
+    };
+}
 
 #[kernel]
 fn integers_kernel<T: Int, const M: usize, const N: usize>(x: Ptr<T>, y: PtrMut<T>) {
@@ -32,6 +39,10 @@ fn integers_kernel<T: Int, const M: usize, const N: usize>(x: Ptr<T>, y: PtrMut<
 }
 
 fn integers<T: IntValue>(lab: &mut Lab) {
+    of_shapes!(integers_of<T>, lab);
+}
+
+fn integers_of<T: IntValue, const M: usize, const N: usize>(lab: &mut Lab) {
     let host = lab.values::<T>(M * N);
     let x = lab.input(&host);
     let mut y = lab.output::<T>(6 * M * N);
@@ -55,14 +66,19 @@ fn extremes_kernel<T: Float, const N: usize>(x: Ptr<T>, y: PtrMut<T>) {
 }
 
 fn running_extremes<T: FloatValue>(lab: &mut Lab) {
-    let host = lab.values::<T>(256);
+    running_extremes_of::<T, 256>(lab);
+    running_extremes_of::<T, 200>(lab);
+}
+
+fn running_extremes_of<T: FloatValue, const N: usize>(lab: &mut Lab) {
+    let host = lab.values::<T>(N);
     let x = lab.input(&host);
-    let mut y = lab.output::<T>(512);
-    extremes_kernel::<T, 256>(x.slice(), &mut y.slice()).grid(1).launch().unwrap();
+    let mut y = lab.output::<T>(2 * N);
+    extremes_kernel::<T, N>(x.slice(), &mut y.slice()).grid(1).launch().unwrap();
     let wide: Vec<f64> = host.iter().map(|value| value.wide()).collect();
     check(&y.read(), Class::Rounded, |i| match i {
-        0..256 => wide[..=i].iter().copied().fold(f64::NAN, f64::max),
-        _ => wide[i - 256..].iter().copied().fold(f64::NAN, f64::min),
+        _ if i < N => wide[..=i].iter().copied().fold(f64::NAN, f64::max),
+        _ => wide[i - N..].iter().copied().fold(f64::NAN, f64::min),
     });
 }
 
@@ -96,6 +112,10 @@ fn recurrence_kernel<const M: usize, const N: usize>(a: Ptr<f32>, x: Ptr<f32>, y
 }
 
 fn recurrences(lab: &mut Lab) {
+    of_shapes!(recurrences_of, lab);
+}
+
+fn recurrences_of<const M: usize, const N: usize>(lab: &mut Lab) {
     let (decays, inputs) = (lab.numbers::<f32>(M * N, 0.5, 1.0), lab.numbers::<f32>(M * N, 0.0, 1.0));
     let (a, x) = (lab.input(&decays), lab.input(&inputs));
     let mut y = lab.output::<f32>(M * N);
@@ -119,6 +139,10 @@ fn ends_kernel<const M: usize, const N: usize>(y: PtrMut<i64>) {
 }
 
 fn order_is_kept(lab: &mut Lab) {
+    of_shapes!(order_is_kept_of, lab);
+}
+
+fn order_is_kept_of<const M: usize, const N: usize>(lab: &mut Lab) {
     let mut y = lab.output::<i64>(2 * M * N);
     ends_kernel::<M, N>(&mut y.slice()).grid(1).launch().unwrap();
     check_ints(&y.read(), |i| {

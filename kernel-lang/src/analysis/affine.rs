@@ -146,6 +146,10 @@ impl AffineFacts {
             Op::ExpandDims { x, axis: new } => self.step(func, *x, if axis < *new as usize { axis } else { axis - 1 }),
             Op::Permute { x, order } => self.step(func, *x, order[axis] as usize),
             Op::Convert { x } => self.step(func, *x, axis),
+            Op::Flip { x, axis: flipped } => {
+                let step = self.step(func, *x, axis)?;
+                Some(if axis == *flipped as usize { step.wrapping_neg() } else { step })
+            }
             Op::Binary { op: BinaryOp::Add, lhs, rhs } => Some(self.step(func, *lhs, axis)?.wrapping_add(self.step(func, *rhs, axis)?)),
             Op::Binary { op: BinaryOp::Sub, lhs, rhs } => Some(self.step(func, *lhs, axis)?.wrapping_sub(self.step(func, *rhs, axis)?)),
             // What is the same along the axis stays so, whatever it is multiplied by or computed from.
@@ -197,6 +201,14 @@ impl AffineFacts {
                 Some(Affine { lanes, ..affine })
             }
             Op::Convert { x } => self.get(func, *x),
+            Op::Flip { x, axis } => {
+                // The first element is the one that was last.
+                let mut affine = self.get(func, *x)?;
+                let (axis, last) = (*axis as usize, i64::try_from(shape[*axis as usize].as_int()? - 1).ok()?);
+                affine.constant = affine.constant.wrapping_add(affine.lanes[axis].wrapping_mul(last));
+                affine.lanes[axis] = affine.lanes[axis].wrapping_neg();
+                Some(affine)
+            }
             Op::Unary { op: UnaryOp::Neg, x } => Some(self.get(func, *x)?.scale(-1)),
             Op::Binary { op: BinaryOp::Add, lhs, rhs } => Some(self.get(func, *lhs)?.plus(&self.get(func, *rhs)?)),
             Op::Binary { op: BinaryOp::Sub, lhs, rhs } => Some(self.get(func, *lhs)?.minus(&self.get(func, *rhs)?)),

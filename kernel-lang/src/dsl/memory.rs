@@ -1,6 +1,6 @@
 //! Reading and writing tensors.
 
-use super::{Ptr, PtrMut, Value, only_in_a_kernel};
+use super::{Ptr, PtrMut, Shape, Value, only_in_a_kernel};
 
 /// Reads the elements at a pointer: a scalar for `x + i`, a tile for `x + offsets`.
 ///
@@ -36,5 +36,19 @@ pub fn load<T>(pointer: Ptr<T>, mask: Value<bool>, other: Value<T>, cache: &str,
 /// store(y, 0.0);
 /// ```
 pub fn store<T>(pointer: PtrMut<T>, value: Value<T>, mask: Value<bool>, cache: &str, evict: &str) {
+    only_in_a_kernel()
+}
+
+/// A tensor of several axes behind a pointer: element `(i, j)` of `view(x, [m, n], [s, t])` is that at `x + i * s + j * t`. Extents and strides are
+/// `i64` scalars, computed at run time. It is read and written by blocks as a parameter [`View`](super::View) is.
+///
+/// Elements that its strides lead outside of the pointer's tensor are 0 and are not stored, as everywhere.
+///
+/// ```ignore
+/// let rows = view(x, [n / 8, 8], [8, 1]);
+/// let columns = view(x, [8, n / 8], [1, 8]);
+/// view(y, [n], [1]).store([0], sum(rows.load([0, 0], [4, 8]) * trans(columns.load([0, 0], [8, 4])), axis = 1));
+/// ```
+pub fn view<T>(pointer: Value<T>, shape: Shape, strides: Shape) -> Value<T> {
     only_in_a_kernel()
 }

@@ -7,9 +7,12 @@
 //!
 //! * A **scalar** is one number or `bool`, the same for the whole program: a parameter, `program_id(0)`, `n / 2`.
 //! * A **tile** is a vector, a matrix or a block of more axes that the program computes at once: `arange(0, N)`, what [`load`] reads.
-//!   Its extents are constants and powers of two. `rows[(.., None)]` is a tile with a new axis behind, a column; `columns[(None, ..)]`
+//!   Its extents are constants, at best powers of two: others are kept in the registers of the next one, and what lies behind the tile's
+//!   elements is never read, written or combined. `rows[(.., None)]` is a tile with a new axis behind, a column; `columns[(None, ..)]`
 //!   one with a new axis in front, a row.
 //! * A **pointer** is a parameter [`Ptr`] or [`PtrMut`] plus offsets in elements: `x + offsets`, `x + row * stride + columns`.
+//! * A **view** is a parameter [`View`] or [`ViewMut`], or what [`view`] makes: a tensor of several axes whose shape is known, read and written by
+//!   blocks, `x.load([i, j], [M, N])` and `y.store([i, j], tile)`.
 //! * A **constant** is a literal, a `const` generic, or arithmetic on them. It takes the type of what it meets. Where it meets
 //!   nothing, as in `let mut count = 0;`, an integer is `i64` and a float `f32`; `0i32` and `0.0f64` say otherwise. `f32::INFINITY`,
 //!   `i32::MAX` and `std::f32::consts::PI` are constants too.
@@ -88,6 +91,35 @@ pub struct Ptr<T>(PhantomData<T>);
 /// Lanes outside of the tensor store nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct PtrMut<T>(PhantomData<T>);
+
+/// A parameter of a kernel: a tensor of `RANK` axes that the kernel reads, whose shape and strides come with it. It takes `&Tensor<T>` or a
+/// view of that many axes; another number is an error of the launch. Neighbours along the last axis are neighbours in memory.
+///
+/// It is read by blocks. `x.load([i, j], [M, N])` is the tile of the shape `[M, N]` whose first element is element `(i, j)`: elements that lie
+/// outside of the tensor, on any side, are 0, or `other = ..`; `cache` and `evict` are those of [`load`]. The indices count elements, not
+/// blocks, and are computed at run time; the shape is constant. `extent(x, 1)` is how many elements the tensor has along an axis, an `i64`
+/// scalar. [`view`] makes one of a pointer.
+///
+/// ```ignore
+/// /// The sums of the rows of a matrix, M of them a program.
+/// #[kernel(M = 4, N = 256)]
+/// fn row_sums<const M: usize, const N: usize>(x: View<f32, 2>, y: ViewMut<f32, 1>) {
+///     let row = program_id(0) * M;
+///     let mut total = zeros::<f32>([M]);
+///     for column in (0..extent(x, 1)).step_by(N) {
+///         total += sum(x.load([row, column], [M, N]), axis = 1);
+///     }
+///     y.store([row], total);
+/// }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct View<T, const RANK: usize>(PhantomData<T>);
+
+/// A parameter of a kernel: a [`View`] of a tensor that the kernel writes and reads. It takes `&mut Tensor<T>` or a `&mut` view of that many axes.
+///
+/// `y.store([i, j], tile)` stores a tile of as many axes from element `(i, j)` on; what would lie outside is dropped.
+#[derive(Clone, Copy, Debug)]
+pub struct ViewMut<T, const RANK: usize>(PhantomData<T>);
 
 /// A scalar or a tile with elements `T`.
 #[derive(Clone, Copy, Debug)]

@@ -32,7 +32,7 @@ pub fn num_programs(axis: u32) -> Value<i64> {
 
 /// `[start, start + 1, .., end - 1]` as a tile of `i64`.
 ///
-/// Both bounds are constants; `end - start` is a power of two, at most 2^20.
+/// Both bounds are constants; `end - start` is at least 1 and at most 2^20. `arange(0, 96)` takes the registers of `arange(0, 128)`.
 ///
 /// ```ignore
 /// let offsets = program_id(0) * N + arange(0, N);

@@ -36,6 +36,42 @@ pub fn xor_sum<T>(x: Value<T>, axis: usize, keep_dims: bool) -> Value<T> {
     only_in_a_kernel()
 }
 
+/// The mean of the floats along an axis.
+///
+/// Added up in `f64` for `f64` and in `f32` for all other types, so that a sum of halves does not overflow; the mean is rounded once to
+/// the type.
+///
+/// ```ignore
+/// let centred = v - mean(v, axis = 0, keep_dims = true);
+/// ```
+pub fn mean<T>(x: Value<T>, axis: usize, keep_dims: bool) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The variance of the floats along an axis: the squared distances from their [`mean`], added up, over how many elements there are less
+/// `correction` (0 if left out; 1 estimates the variance of what they are a sample of, and makes that of one element NaN).
+///
+/// Types as in [`mean`]. The elements are gone through twice, so that numbers far from 0 keep their digits.
+///
+/// ```ignore
+/// let scale = rsqrt(var(v, axis = 0) + 1e-5);
+/// ```
+pub fn var<T>(x: Value<T>, axis: usize, keep_dims: bool, correction: usize) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// `exp(x)` over the sum of all of them along an axis, or in the whole tile if it is left out: positive numbers whose sum is 1.
+///
+/// The largest element is subtracted first, so that nothing overflows. Types as in [`mean`]; each element is within a few ulp. Elements that
+/// shall not count are `f32::NEG_INFINITY`; where all are, the result is NaN, as it is where one is NaN or infinity.
+///
+/// ```ignore
+/// let weights = softmax(select(mask, v, f32::NEG_INFINITY), axis = 0);
+/// ```
+pub fn softmax<T>(x: Value<T>, axis: usize) -> Value<T> {
+    only_in_a_kernel()
+}
+
 /// Does any `bool` along an axis hold?
 ///
 /// ```ignore

@@ -26,6 +26,9 @@ pub fn broadcast_to<T>(x: Value<T>, shape: Shape) -> Value<T> {
 
 /// The same elements in row-major order, under another shape with as many.
 ///
+/// No element moves to another thread for it, so an extent that is no power of two must stay, or be that of the first of the axes that
+/// change: `[96]` becomes `[3, 32]` or `[48, 2]`, but not `[32, 3]`.
+///
 /// ```ignore
 /// let pairs = reshape(v, [N / 2, 2]);
 /// ```
@@ -48,6 +51,67 @@ pub fn permute<T>(x: Value<T>, order: Shape) -> Value<T> {
 /// store(y + offsets[(None, ..)], trans(v[(.., None)]));
 /// ```
 pub fn trans<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The tile without its axis `axis`, whose extent is 1. The opposite of [`expand_dims`].
+///
+/// ```ignore
+/// let sums = squeeze(sum(v[(None, ..)], axis = 1, keep_dims = true), 0);
+/// ```
+pub fn squeeze<T>(x: Value<T>, axis: usize) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The elements in the opposite order along `axis`, which a tile of one axis need not name. Its extent is a power of two.
+///
+/// ```ignore
+/// let backwards = flip(v);
+/// ```
+pub fn flip<T>(x: Value<T>, axis: usize) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// Both along a new last axis of extent 2: `[M, N]` and `[M, N]` give `[M, N, 2]`, two scalars give `[2]`. [`split`] takes them apart.
+///
+/// Shapes and types meet as in an operator: a scalar or an axis of extent 1 repeats.
+///
+/// ```ignore
+/// let pairs = join(v, -v);
+/// ```
+pub fn join<T>(a: Value<T>, b: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// What stands first and what stands second along the last axis, whose extent is 2: `[M, N, 2]` gives two tiles `[M, N]`, `[2]` two
+/// scalars.
+///
+/// ```ignore
+/// let (even, odd) = split(reshape(v, [N / 2, 2]));
+/// ```
+pub fn split<T>(x: Value<T>) -> (Value<T>, Value<T>) {
+    only_in_a_kernel()
+}
+
+/// The elements of both in turn along the last axis: `a[0], b[0], a[1], b[1], ..`; `[M, N]` and `[M, N]` give `[M, 2 * N]`.
+///
+/// Shapes and types meet as in [`join`].
+///
+/// ```ignore
+/// let twice = interleave(v, v);
+/// ```
+pub fn interleave<T>(a: Value<T>, b: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// The one tile and behind it the other, along `axis`, or along the first if it is left out: `[M, N]` and `[M, N]` give `[2 * M, N]`.
+///
+/// Both have the same shape, and the axis an extent that is a power of two.
+///
+/// ```ignore
+/// let both = cat(v, -v);
+/// ```
+pub fn cat<T>(a: Value<T>, b: Value<T>, axis: usize) -> Value<T> {
     only_in_a_kernel()
 }
 

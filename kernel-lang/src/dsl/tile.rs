@@ -12,6 +12,35 @@ pub fn zeros<T>(shape: Shape) -> Value<T> {
     only_in_a_kernel()
 }
 
+/// A tile of ones (`true` for `bool`) of the type behind the name.
+///
+/// ```ignore
+/// let mut product = ones::<f32>([N]);
+/// product *= v;
+/// ```
+pub fn ones<T>(shape: Shape) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// Zeros (`false` for `bool`) of the shape and the type of `x`.
+///
+/// ```ignore
+/// let mut sum = zeros_like(v);
+/// sum += v;
+/// ```
+pub fn zeros_like<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// `value`, a scalar, for every element of the shape and the type of `x`.
+///
+/// ```ignore
+/// let halves = full_like(v, 0.5);
+/// ```
+pub fn full_like<T>(x: Value<T>, value: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
 /// A tile whose elements all are `value`: a constant or a scalar computed at run time.
 ///
 /// A bare literal needs the type behind the name: `full::<f32>([N], 1.0)`.

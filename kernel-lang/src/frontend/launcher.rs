@@ -66,14 +66,13 @@ impl Launcher<'_> {
         let num_warps = self.attributes.num_warps;
         let params = self.signature.params.iter().map(|param| {
             let name = &param.name.text;
-            let kind = format_ident!(
-                "{}",
-                match param.ty {
-                    Some(Type::Pointer { mutable: false, .. }) => "Pointer",
-                    Some(Type::Pointer { mutable: true, .. }) => "PointerMut",
-                    _ => "Scalar",
-                }
-            );
+            let kind = match (&param.ty, param.view) {
+                (Some(Type::Pointer { mutable: false, .. }), Some(rank)) => quote!(View(#rank)),
+                (Some(Type::Pointer { mutable: true, .. }), Some(rank)) => quote!(ViewMut(#rank)),
+                (Some(Type::Pointer { mutable: false, .. }), None) => quote!(Pointer),
+                (Some(Type::Pointer { mutable: true, .. }), None) => quote!(PointerMut),
+                _ => quote!(Scalar),
+            };
             quote!(#private::Param { name: #name, kind: #private::ParamKind::#kind })
         });
         let variants = variants.iter().map(|variant| {
@@ -94,8 +93,12 @@ impl Launcher<'_> {
             let (name, ident) = (&param.name.text, &param.ident);
             match (&param.ty, input) {
                 (Some(Type::Pointer { mutable, .. }), Some(ty)) => {
-                    let method = format_ident!("{}", if *mutable { "pointer_mut" } else { "pointer" });
                     let elem = pointee(ty);
+                    if let Some(rank) = param.view {
+                        let method = format_ident!("{}", if *mutable { "view_mut" } else { "view" });
+                        return quote!(#args.#method::<#elem>(#name, #ident, #rank););
+                    }
+                    let method = format_ident!("{}", if *mutable { "pointer_mut" } else { "pointer" });
                     quote!(#args.#method::<#elem>(#name, #ident);)
                 }
                 _ => quote!(#args.scalar(#ident);),
@@ -152,7 +155,8 @@ impl Launcher<'_> {
             let ident = &param.ident;
             let ty = match (&param.ty, ty) {
                 (Some(Type::Pointer { mutable, .. }), Some(ty)) => {
-                    let (elem, argument) = (pointee(ty), format_ident!("{}", if *mutable { "PtrMutArg" } else { "PtrArg" }));
+                    let kind = if param.view.is_some() { "View" } else { "Ptr" };
+                    let (elem, argument) = (pointee(ty), format_ident!("{kind}{}", if *mutable { "MutArg" } else { "Arg" }));
                     quote!(impl #private::#argument<'a, #elem>)
                 }
                 (Some(_), Some(ty)) => quote!(#ty),
@@ -311,7 +315,7 @@ impl Launcher<'_> {
 
     /// The first argument word of a parameter.
     fn word_of(&self, index: usize) -> usize {
-        self.signature.params[..index].iter().map(|param| words_of(param.ty.as_ref())).sum()
+        self.signature.params[..index].iter().map(crate::frontend::signature::Param::words).sum()
     }
 
     fn words(&self) -> usize {
@@ -340,20 +344,15 @@ impl Signature {
     }
 }
 
-/// A pointer takes two argument words, a scalar one.
-fn words_of(ty: Option<&Type>) -> usize {
-    if ty.is_some_and(Type::is_pointer) { 2 } else { 1 }
-}
-
-/// `T` of `Ptr<T>`.
+/// `T` of `Ptr<T>` and `View<T, 2>`.
 fn pointee(ty: &syn::Type) -> TokenStream {
     match ty {
         syn::Type::Group(group) => pointee(&group.elem),
         syn::Type::Paren(paren) => pointee(&paren.elem),
         syn::Type::Path(path) => match path.path.segments.last().map(|segment| &segment.arguments) {
             Some(syn::PathArguments::AngleBracketed(generics)) => {
-                let args = &generics.args;
-                quote!(#args)
+                let elem = generics.args.first();
+                quote!(#elem)
             }
             _ => quote!(#ty),
         },

@@ -22,6 +22,7 @@ const FILES: &[(&str, &str)] = &[
     ("inverse_trigonometric", include_str!("../library/inverse_trigonometric.rs")),
     ("power", include_str!("../library/power.rs")),
     ("random", include_str!("../library/random.rs")),
+    ("statistics", include_str!("../library/statistics.rs")),
 ];
 
 /// The functions of a family.

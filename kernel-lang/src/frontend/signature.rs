@@ -59,8 +59,22 @@ pub(crate) struct Param {
     pub(crate) name: Name,
     pub(crate) ident: syn::Ident,
     pub(crate) mutable: bool,
-    /// `None` if it has been reported.
+    /// `None` if it has been reported. A view has the type of its pointer.
     pub(crate) ty: Option<Type>,
+    /// Of `View<T, RANK>`: how many axes.
+    pub(crate) view: Option<usize>,
+}
+
+impl Param {
+    /// How many argument words it takes: a pointer has an address and a length, a view besides an extent for each axis and a stride for each
+    /// but the last.
+    pub(crate) fn words(&self) -> usize {
+        match (&self.ty, self.view) {
+            (Some(_), Some(rank)) => 1 + 2 * rank,
+            (Some(ty), None) if ty.is_pointer() => 2,
+            _ => 1,
+        }
+    }
 }
 
 /// The dtype that a name of Rust stands for inside a kernel.
@@ -226,7 +240,8 @@ fn parameter(input: &FnArg, signature: &mut Signature, errors: &mut Errors) {
     };
     let name = Name { text: plain(&ident), place: Place::from(&ident) };
     let ty = parameter_type(&typed.ty, signature, errors);
-    signature.params.push(Param { name, ident, mutable, ty });
+    let view = ty.as_ref().and_then(|_| view_rank(&typed.ty));
+    signature.params.push(Param { name, ident, mutable, ty, view });
 }
 
 fn ident_of(ty: &syn::Type) -> Option<String> {
@@ -238,7 +253,27 @@ fn ident_of(ty: &syn::Type) -> Option<String> {
     }
 }
 
-const KINDS: &str = "a kernel takes `Ptr<T>`, `PtrMut<T>` and scalars such as `usize` and `f32`";
+/// `RANK` of `View<T, RANK>`.
+fn view_rank(ty: &syn::Type) -> Option<usize> {
+    let path = match ty {
+        syn::Type::Group(group) => return view_rank(&group.elem),
+        syn::Type::Paren(paren) => return view_rank(&paren.elem),
+        syn::Type::Path(path) => &path.path,
+        _ => return None,
+    };
+    let last = path.segments.last().filter(|last| last.ident == "View" || last.ident == "ViewMut")?;
+    let syn::PathArguments::AngleBracketed(generics) = &last.arguments else { return None };
+    let literal = match generics.args.get(1)? {
+        syn::GenericArgument::Const(syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(literal), .. })) => literal,
+        _ => return None,
+    };
+    literal.base10_parse().ok().filter(|rank| (1..=MAX_VIEW_RANK).contains(rank))
+}
+
+/// As many axes as a tensor may have.
+const MAX_VIEW_RANK: usize = 8;
+
+const KINDS: &str = "a kernel takes `Ptr<T>`, `PtrMut<T>`, `View<T, 2>`, `ViewMut<T, 2>` and scalars such as `usize` and `f32`";
 
 fn parameter_type(ty: &syn::Type, signature: &Signature, errors: &mut Errors) -> Option<Type> {
     let place = Place::of(ty);
@@ -288,8 +323,20 @@ fn parameter_type(ty: &syn::Type, signature: &Signature, errors: &mut Errors) ->
             }
         }
         "View" | "ViewMut" => {
-            errors.push_help(place, format!("`{name}` is not available yet"), "pass `Ptr<T>` and the sizes as `usize`");
-            None
+            let inner = match &last.arguments {
+                syn::PathArguments::AngleBracketed(generics) if generics.args.len() == 2 => generics.args.first(),
+                _ => None,
+            };
+            match (inner, view_rank(ty)) {
+                (Some(syn::GenericArgument::Type(inner)), Some(_)) => {
+                    element(inner, signature, errors).map(|elem| Type::Pointer { elem, mutable: name == "ViewMut" })
+                }
+                _ => {
+                    let message = format!("`{name}` has an element type and a number of axes from 1 to {MAX_VIEW_RANK}");
+                    errors.push_help(place, message, format!("write `{name}<f32, 2>`"));
+                    None
+                }
+            }
         }
         _ if !last.arguments.is_none() => {
             let help =

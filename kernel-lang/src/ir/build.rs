@@ -111,6 +111,11 @@ impl<'a> Builder<'a> {
         self.op(Op::Permute { x, order }, &[])
     }
 
+    /// The elements of `x` in the opposite order along an axis.
+    pub fn flip(&mut self, x: Value, axis: u32) -> Value {
+        self.op(Op::Flip { x, axis }, &[])
+    }
+
     /// Combines the elements of each input along an axis. `combine` gets a builder in the region, what the earlier run gave and what the
     /// later one gave, as scalars, and answers with what both give.
     pub fn reduce(

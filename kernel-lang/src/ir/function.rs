@@ -159,6 +159,13 @@ impl Function {
         inst
     }
 
+    /// Gives an op one more result, behind those it has.
+    pub fn add_result(&mut self, inst: Inst, ty: Type) -> Value {
+        let value = self.values.push(ValueData { ty, def: Def::Result(inst, self.insts[inst].results.len()) });
+        self.insts[inst].results.push(value);
+        value
+    }
+
     /// Makes an op the one that defines a value, as its only result.
     pub fn redefine(&mut self, inst: Inst, op: Op, result: Value) {
         self.insts[inst].op = op;

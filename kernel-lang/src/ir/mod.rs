@@ -39,6 +39,7 @@ mod fields;
 mod function;
 mod lexer;
 mod ops;
+pub mod padding;
 mod parse;
 mod print;
 pub mod renaming;

@@ -401,6 +401,8 @@ define_ops! {
     Reshape = "reshape" { x: Value },
     /// The axes in another order: axis `i` of the result is axis `order[i]` of `x`, so `[1, 0]` transposes.
     Permute = "permute" { x: Value, order: Vec<u32> },
+    /// The elements in the opposite order along `axis`.
+    Flip = "flip" { x: Value, axis: u32 },
     /// Combines the elements along `axis`, which the results lack; one result per input, all inputs of one shape. The region combines two
     /// neighbouring runs: its parameters are, as scalars, what the earlier run gave for each input and then what the later one gave; it
     /// yields what both give. It must be associative: how runs are split is fixed but unspecified. Earlier and later are never exchanged.

@@ -8,6 +8,7 @@ use crate::ir::arena::Value;
 use crate::ir::constexpr::{ConstBinary, ConstExpr};
 use crate::ir::function::Function;
 use crate::ir::ops::{Domain, Op};
+use crate::ir::padding;
 use crate::ir::types::{Elem, Type};
 
 /// The result types that `op` must have. `given` are the types that stand in the text or that the maker wants: an op such as `cast`,
@@ -19,6 +20,7 @@ pub fn result_types(func: &Function, op: &Op, given: &[Type]) -> Result<Vec<Type
     let ty = |value: Value| func.ty(value);
     let wanted = || given.first().cloned().ok_or_else(|| format!("`{}` needs a result type", op.name()));
     let one = |ty: Type| Ok(vec![ty]);
+    padding::check(func, op, given)?;
     match op {
         Op::Unary { op, x } => {
             check_domain(func, op.name(), op.domain(), *x)?;
@@ -76,6 +78,10 @@ pub fn result_types(func: &Function, op: &Op, given: &[Type]) -> Result<Vec<Type
             }
             let shape = order.iter().map(|axis| shape[*axis as usize].clone()).collect();
             one(Type::tile(ty(*x).elem().clone(), shape))
+        }
+        Op::Flip { x, axis } => {
+            check_along(func, "flip", &[*x], *axis)?;
+            one(ty(*x).clone())
         }
         Op::Reduce { inputs, axis, .. } => {
             check_along(func, op.name(), inputs, *axis)?;

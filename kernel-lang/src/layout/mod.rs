@@ -332,6 +332,12 @@ impl Layout {
         Run { disjoint: touching == bits.len(), bits }
     }
 
+    /// All the bits of the row-major index that stand for a position along `axis`: what inverts every position there.
+    pub fn mask_along(&self, axis: usize) -> u64 {
+        let index: Vec<u32> = (0..self.rank()).map(|other| if other == axis { self.shape()[axis] - 1 } else { 0 }).collect();
+        flatten(self.shape(), &index)
+    }
+
     /// Whether the index is the thread's part *plus* the registers' part: no index bit is touched by both. Then a backend
     /// computes the thread's part once and adds a constant for each register.
     pub fn registers_add(&self) -> bool {

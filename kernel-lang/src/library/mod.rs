@@ -16,3 +16,4 @@ mod indexing;
 mod inverse_trigonometric;
 mod power;
 mod random;
+mod statistics;

@@ -90,7 +90,9 @@ enum Simpler {
 fn constant(func: &Function, value: Value) -> Option<&ConstExpr> {
     match func.def_op(value)? {
         Op::Const { value } => Some(value),
-        Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } => constant(func, *x),
+        Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } | Op::Flip { x, .. } => {
+            constant(func, *x)
+        }
         _ => None,
     }
 }
@@ -145,7 +147,7 @@ fn simplify(func: &Function, inst: Inst) -> Option<Simpler> {
             Some(Op::Broadcast { x: inner }) => Some(Simpler::Op(Op::Broadcast { x: *inner })),
             _ => None,
         },
-        Op::ExpandDims { .. } | Op::Reshape { .. } | Op::Permute { .. } => simplify_shape(func, op),
+        Op::ExpandDims { .. } | Op::Reshape { .. } | Op::Permute { .. } | Op::Flip { .. } => simplify_shape(func, op),
         // Along an axis of extent 1 there is nothing to combine.
         Op::Reduce { inputs, axis, .. } if inputs.len() == 1 && func.ty(inputs[0]).extents()[*axis as usize] == 1 => {
             Some(Simpler::Op(Op::Reshape { x: inputs[0] }))
@@ -185,9 +187,10 @@ fn simplify(func: &Function, inst: Inst) -> Option<Simpler> {
 
 /// An op that only moves elements.
 fn simplify_shape(func: &Function, op: &Op) -> Option<Simpler> {
-    let (Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. }) = op else { return None };
+    let (Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } | Op::Flip { x, .. }) = op else { return None };
     match (op, func.def_op(*x)) {
         (Op::Permute { order, .. }, _) if order.is_sorted() => Some(Simpler::Value(*x)),
+        (Op::Flip { axis, .. }, _) if func.ty(*x).extents()[*axis as usize] == 1 => Some(Simpler::Value(*x)),
         // However they are moved, equal elements are equal.
         (_, Some(Op::Broadcast { x: inner })) if func.ty(*inner).is_scalar() => Some(Simpler::Op(Op::Broadcast { x: *inner })),
         (Op::Reshape { .. }, Some(Op::Reshape { x: inner } | Op::ExpandDims { x: inner, .. })) => {
@@ -197,6 +200,7 @@ fn simplify_shape(func: &Function, op: &Op) -> Option<Simpler> {
             let order = order.iter().map(|axis| first[*axis as usize]).collect();
             Some(Simpler::Op(Op::Permute { x: *inner, order }))
         }
+        (Op::Flip { axis, .. }, Some(Op::Flip { x: inner, axis: first })) if axis == first => Some(Simpler::Value(*inner)),
         _ => None,
     }
 }
@@ -208,7 +212,7 @@ fn fold(func: &Function, inst: Inst) -> Option<Simpler> {
     let dtype = func.ty(result).elem().dtype()?;
     let operand = |value: Value| Scalar::from_const(constant(func, value)?, func.ty(value).dtype());
     let folded = match &data.op {
-        Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } => operand(*x)?,
+        Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } | Op::Flip { x, .. } => operand(*x)?,
         Op::Unary { op, x } if is_exact(*op) => scalar::unary(*op, operand(*x)?)?,
         Op::Binary { op, lhs, rhs } if *op != BinaryOp::DivApprox => scalar::binary(*op, operand(*lhs)?, operand(*rhs)?)?,
         Op::Compare { op, lhs, rhs } if lhs == rhs && !func.ty(*lhs).dtype().is_float() => {

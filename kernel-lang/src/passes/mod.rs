@@ -9,6 +9,7 @@ pub mod drop_assertions;
 pub mod expand_math;
 pub mod guard_accesses;
 pub mod licm;
+pub mod pad_tiles;
 pub mod report_accesses;
 pub mod sink_indices;
 pub mod slice_guarded_tiles;
@@ -35,6 +36,7 @@ macro_rules! pipeline {
 
 /// What every backend runs first: the kernel as simple as it gets, still without layouts.
 pub const SIMPLIFY: &[Pass] = pipeline![
+    pad_tiles, // before all: what follows knows powers of two only
     canonicalize,
     widen_sums, // after canonicalize: an `add` that stands in its simplest form is found
     cse,
@@ -44,7 +46,8 @@ pub const SIMPLIFY: &[Pass] = pipeline![
 
 /// What comes before [`SIMPLIFY`] unless a launch is checked; the CPU finds out when it runs.
 pub const UNCHECKED: &[Pass] = pipeline![
-    drop_assertions, // first: dce then drops what only they looked at
+    pad_tiles,       // before all, here as in SIMPLIFY, which then finds nothing to pad
+    drop_assertions, // before SIMPLIFY: its dce then drops what only they looked at
 ];
 
 /// What makes a kernel ready for a GPU, in order; layouts are assigned last.

@@ -99,9 +99,9 @@ impl Cx<'_> {
         match self.func.def_op(value) {
             Some(Op::Const { .. } | Op::Arange { .. }) => true,
             Some(Op::Broadcast { x }) => self.func.ty(*x).is_scalar() || self.facts.get(self.func, value).is_some(),
-            Some(Op::ExpandDims { .. } | Op::Reshape { .. } | Op::Permute { .. } | Op::Unary { .. } | Op::Binary { .. }) => {
-                self.facts.get(self.func, value).is_some()
-            }
+            Some(
+                Op::ExpandDims { .. } | Op::Reshape { .. } | Op::Permute { .. } | Op::Flip { .. } | Op::Unary { .. } | Op::Binary { .. },
+            ) => self.facts.get(self.func, value).is_some(),
             _ => false,
         }
     }

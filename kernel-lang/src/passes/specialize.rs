@@ -17,8 +17,8 @@
 //! }
 //! ```
 //!
-//! `static_if` keeps one region, `static_for` repeats its own with the index as a number, `static_assert` is checked, and every type rule is checked again: here a mistake shows that only some
-//! values make, such as a tile whose extent is not a power of two.
+//! `static_if` keeps one region, `static_for` repeats its own with the index as a number, `static_assert` is checked, and every type rule
+//! is checked again: here a mistake shows that only some values make, such as a tile that is too large.
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::dtype::Dtype;
@@ -184,9 +184,11 @@ impl Specializer<'_> {
                     });
                     extents.push(self.check_extent(extent, loc));
                 }
-                let numel = extents.iter().filter_map(ConstExpr::as_int).fold(1i128, i128::saturating_mul);
-                if numel > MAX_NUMEL {
-                    self.error(loc, format!("a tile of {numel} elements is too large: the limit is {MAX_NUMEL}"));
+                let product = |of: fn(i128) -> i128| extents.iter().filter_map(ConstExpr::as_int).map(of).fold(1i128, i128::saturating_mul);
+                let (numel, kept) = (product(|extent| extent), product(|extent| extent.unsigned_abs().next_power_of_two() as i128));
+                if kept > MAX_NUMEL {
+                    let padding = if kept > numel { format!(", kept as {kept},") } else { String::new() };
+                    self.error(loc, format!("a tile of {numel} elements{padding} is too large: the limit is {MAX_NUMEL}"));
                 }
                 Type::tile(elem, extents)
             }
@@ -194,15 +196,10 @@ impl Specializer<'_> {
     }
 
     fn check_extent(&mut self, extent: ConstExpr, loc: Loc) -> ConstExpr {
-        match extent.as_int() {
-            Some(int) if int > 0 && int.count_ones() == 1 => return extent,
-            Some(int) if int > 0 => {
-                let (below, above) = (1i128 << int.ilog2(), 1i128 << (int.ilog2() + 1));
-                let message = format!("the extent of a tile is a power of two, not {int}");
-                self.push(Diagnostic::new(loc, message).help(format!("use {below}, or {above} with a mask")));
-            }
-            _ => self.error(loc, format!("the extent of a tile is a power of two, not {extent}")),
+        if extent.as_int().is_some_and(|extent| extent > 0) {
+            return extent;
         }
+        self.error(loc, format!("the extent of a tile is a positive number, not {extent}"));
         ConstExpr::Int(1)
     }
 
@@ -342,8 +339,8 @@ mod tests {
             }",
         )
         .expect("it is well formed");
-        let mistakes = run(&func, &Bindings::new().ty("T", Dtype::F32).constant("N", 100)).expect_err("100 is no power of two");
-        let text = "error: the extent of a tile is a power of two, not 100\n --> k.rs:3:33\nhelp: use 64, or 128 with a mask\n";
+        let mistakes = run(&func, &Bindings::new().ty("T", Dtype::F32).constant("N", -3)).expect_err("-3 is no extent");
+        let text = "error: the extent of a tile is a positive number, not -3\n --> k.rs:3:33\n";
         assert_eq!(mistakes.render(&func.files), text);
     }
 }

@@ -257,7 +257,7 @@ impl Masks<'_> {
             Some(Op::Broadcast { x }) if func.ty(*x).is_scalar() && (self.is_early_value)(*x) => out.tests.push((mask, Test::Uniform(*x))),
             // Whatever the shape, a tile of truths is full where this one is.
             Some(Op::Broadcast { x }) if func.ty(*x).is_tile() => self.parts(*x, axes, out),
-            Some(Op::Reshape { x }) => self.parts(*x, None, out),
+            Some(Op::Reshape { x } | Op::Flip { x, .. }) => self.parts(*x, None, out),
             Some(Op::ExpandDims { x, axis }) => {
                 let axes = axes.map(|axes| {
                     let mut before = axes.to_vec();

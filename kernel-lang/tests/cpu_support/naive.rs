@@ -122,6 +122,15 @@ impl Naive<'_, '_> {
                 };
                 vec![(0..from.len()).map(|lane| from[source(lane)]).collect()]
             }
+            Op::Flip { x, axis } => {
+                let from = self.get(*x);
+                let (_, extent, inner) = around(&func.ty(*x).extents(), *axis);
+                let source = |lane: usize| {
+                    let at = lane / inner % extent;
+                    lane - at * inner + (extent - 1 - at) * inner
+                };
+                vec![(0..from.len()).map(|lane| from[source(lane)]).collect()]
+            }
             Op::Reduce { inputs, axis, combine } => {
                 let runs = self.scan(inputs, *axis, false, *combine);
                 let (outer, extent, inner) = around(&func.ty(inputs[0]).extents(), *axis);

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use kernel_lang::dtype::Dtype;
+use kernel_lang::ir::padding::keeps_order;
 use kernel_lang::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Op, Region, Type, UnaryOp, Value};
 use kernel_lang::location::Loc;
 use kernel_lang::scalar::Scalar;
@@ -34,8 +35,8 @@ impl Choices<'_> {
     }
 }
 
-/// The shapes in use: some larger than the chunk of a uniform tile, some with axes of extent 1.
-const SHAPES: [&[usize]; 8] = [&[256], &[16, 32], &[], &[16, 1], &[1, 32], &[1], &[2, 4, 64], &[32]];
+/// The shapes in use: some larger than the chunk of a uniform tile, some with axes of extent 1, some kept with padding.
+const SHAPES: [&[usize]; 11] = [&[256], &[16, 32], &[], &[16, 1], &[1, 32], &[1], &[2, 4, 64], &[32], &[96], &[3, 32], &[5, 4, 7]];
 
 fn shape(extents: &[usize]) -> Vec<ConstExpr> {
     extents.iter().map(|extent| ConstExpr::Int(*extent as i128)).collect()
@@ -232,7 +233,7 @@ impl Maker<'_> {
             18 => {
                 let x = self.of_type(&ty);
                 let to = self.choices.of(&SHAPES);
-                if to.iter().product::<usize>() == ty.numel() {
+                if to.iter().product::<usize>() == ty.numel() && keeps_order(&ty.extents(), to) {
                     self.push(Op::Reshape { x }, &[Type::tile(ty.dtype(), shape(to))]);
                 }
             }
@@ -243,7 +244,14 @@ impl Maker<'_> {
                 order.rotate_left(by);
                 self.push(Op::Permute { x, order }, &[]);
             }
-            20 | 21 if ty.is_tile() => self.combine(&ty),
+            20 if ty.is_tile() => self.combine(&ty),
+            21 if ty.is_tile() => {
+                let axis = self.choices.pick(ty.shape().len());
+                let x = self.of_type(&ty);
+                if ty.extents()[axis].is_power_of_two() {
+                    self.push(Op::Flip { x, axis: axis as u32 }, &[]);
+                }
+            }
             _ => {
                 let axis = self.choices.pick(3) as u32;
                 self.push(self.choices.of(&[Op::ProgramId { axis }, Op::NumPrograms { axis }]), &[]);

@@ -2,7 +2,7 @@
 
 use galatea::prelude::*;
 
-#[kernel(BLOCK_SIZE = [64, 100], T = [f32, f64])]
+#[kernel(BLOCK_SIZE = [64, 2097152], T = [f32, f64])]
 fn fill<T: Float, const BLOCK_SIZE: usize>(y: PtrMut<T>, value: T) {
     store(y + arange(0, BLOCK_SIZE), value);
 }

@@ -88,7 +88,7 @@ pub(super) struct Access {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Walk {
     pub(super) first: usize,
-    pub(super) strides: Vec<usize>,
+    pub(super) strides: Vec<isize>,
 }
 
 impl Walk {
@@ -96,7 +96,7 @@ impl Walk {
     pub(super) fn rows(extents: &[usize]) -> Walk {
         let mut strides = vec![1; extents.len()];
         for axis in (1..extents.len()).rev() {
-            strides[axis - 1] = strides[axis] * extents[axis];
+            strides[axis - 1] = strides[axis] * extents[axis] as isize;
         }
         Walk { first: 0, strides }
     }

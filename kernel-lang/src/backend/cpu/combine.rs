@@ -108,9 +108,9 @@ impl Translator<'_> {
 
     /// Copies `count` elements along the axis between tiles of those extents.
     fn copy_along(&mut self, cx: &Combine, to: (&[Slot], usize, Every), from: (&[Slot], usize, Every), count: usize) {
-        let walk = |extent: usize, every: Every| Walk {
-            first: every.first * cx.inner,
-            strides: if cx.inner == 1 { vec![extent, every.step] } else { vec![extent * cx.inner, every.step * cx.inner, 1] },
+        let walk = |extent: usize, every: Every| {
+            let strides = if cx.inner == 1 { vec![extent, every.step] } else { vec![extent * cx.inner, every.step * cx.inner, 1] };
+            Walk { first: every.first * cx.inner, strides: strides.into_iter().map(|stride| stride as isize).collect() }
         };
         let extents = if cx.inner == 1 { vec![cx.outer, count] } else { vec![cx.outer, count, cx.inner] };
         for ((to_slot, from_slot), width) in to.0.iter().zip(from.0).zip(&cx.widths) {

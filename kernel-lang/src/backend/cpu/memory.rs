@@ -75,12 +75,12 @@ pub(super) unsafe fn copy_strided(to: *mut u8, to_step: i64, from: *const u8, fr
 pub(super) unsafe fn rearrange(to: (*mut u8, &Walk), from: (*const u8, &Walk), width: usize, extents: &[usize]) {
     let Some((inner, outer)) = extents.split_last() else { return };
     let start = |walk: &Walk, row: usize| {
-        let (mut rest, mut at) = (row, walk.first);
+        let (mut rest, mut at) = (row, walk.first as isize);
         for (extent, stride) in outer.iter().zip(&walk.strides).rev() {
-            at += rest % extent * stride;
+            at += (rest % extent) as isize * stride;
             rest /= extent;
         }
-        at * width
+        at as usize * width
     };
     let (to_step, from_step) = (to.1.strides[outer.len()], from.1.strides[outer.len()]);
     for row in 0..outer.iter().product() {

@@ -179,6 +179,7 @@ impl Translator<'_> {
             Op::Report { .. } => {}
             Op::Arange { .. } => unreachable!("`arange` is affine"),
             Op::Permute { x, order } => self.permute(*x, order, data.results[0]),
+            Op::Flip { x, axis } => self.flip(*x, *axis as usize, data.results[0]),
             Op::Reduce { inputs, axis, combine } => self.reduce(inputs, *axis, *combine, &data.results),
             Op::Scan { inputs, axis, reverse, combine } => self.scan(inputs, (*axis, *reverse), *combine, &data.results),
             Op::Convert { .. } => unreachable!("a kernel for the CPU has no layouts"),
@@ -339,6 +340,21 @@ impl Translator<'_> {
         let to = self.new_place(result);
         let width = self.func.ty(x).dtype().bytes();
         self.instrs.push(Instr::Rearrange { to, to_walk: Walk::rows(&extents), from: place.slot, from_walk, width, extents });
+    }
+
+    fn flip(&mut self, x: Value, axis: usize, result: Value) {
+        let Place { slot, uniform } = self.place(x);
+        if uniform {
+            return self.set_place(result, slot, true);
+        }
+        let extents = self.func.ty(x).extents();
+        let to_walk = Walk::rows(&extents);
+        let mut from_walk = to_walk.clone();
+        from_walk.first = (extents[axis] - 1) * from_walk.strides[axis] as usize;
+        from_walk.strides[axis] *= -1;
+        let width = self.func.ty(x).dtype().bytes();
+        let to = self.new_place(result);
+        self.instrs.push(Instr::Rearrange { to, to_walk, from: slot, from_walk, width, extents });
     }
 
     /// Makes a value the uniform tile of a scalar.

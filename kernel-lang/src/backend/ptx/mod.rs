@@ -418,6 +418,7 @@ impl Emitter<'_> {
             Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } => {
                 self.reshape(&data.op, *x, data.results[0])
             }
+            Op::Flip { x, axis } => self.flip(*x, *axis as usize, data.results[0]),
             Op::Convert { x } => self.convert(*x, data.results[0]),
             Op::Reduce { .. } | Op::Scan { .. } => self.reduce(&data.op, &data.results),
             Op::ReducePio2 { x } => self.reduce_pio2(*x, data.results[0], data.results[1]),

@@ -10,6 +10,9 @@ use crate::layout::{Access, Conversion, SharedPlan, ShufflePlan, XorTable, conve
 use super::registers::{Class, Reg, asm};
 use super::{Emitter, Lanes};
 
+/// What a `flip` writes to shared memory before it waits.
+const EXCHANGED_BYTES: u32 = 16 << 10;
+
 impl Emitter<'_> {
     /// `broadcast`, `expand_dims`, `reshape`, `permute`: every thread has the elements already.
     pub(super) fn reshape(&mut self, op: &Op, x: Value, result: Value) {
@@ -22,6 +25,55 @@ impl Emitter<'_> {
             }
         };
         self.define(result, lanes);
+    }
+
+    /// `flip`: where every bit of an index along the axis is inverted, so is a fixed set of bits of its place.
+    pub(super) fn flip(&mut self, x: Value, axis: usize, result: Value) {
+        let (Lanes::Each(regs), Some(layout)) = (self.lanes(x), self.layout(x)) else {
+            let lanes = self.lanes(x);
+            return self.define(result, lanes);
+        };
+        let last = layout.mask_along(axis);
+        let inverse = layout.pseudo_inverse().expect("layouts of verified tiles hold every element");
+        let other = layout.place(inverse.apply(last));
+        let regs: Vec<Reg> = (0..regs.len()).map(|register| regs[register ^ other.register as usize]).collect();
+        let dtype = self.func.ty(x).dtype();
+        let regs = match (other.lane, other.warp) {
+            (0, 0) => regs,
+            (lane, 0) => {
+                let exchanged = regs.into_iter().flat_map(|reg| {
+                    let words = self.words_of(dtype, &[reg]);
+                    let words = self.shuffle("bfly", &words, lane);
+                    self.elements_of(dtype, &words, 1)
+                });
+                exchanged.collect()
+            }
+            (lane, warp) => {
+                // Not all at once: a tile may be larger than shared memory.
+                let at_once = (EXCHANGED_BYTES / (32 * self.num_warps * dtype.bytes() as u32)).max(1) as usize;
+                regs.chunks(at_once).flat_map(|regs| self.exchanged(dtype, regs, lane | warp << 5)).collect()
+            }
+        };
+        self.define(result, Lanes::Each(regs));
+    }
+
+    /// What the thread whose number differs in those bits has in those registers, through shared memory.
+    fn exchanged(&mut self, dtype: Dtype, regs: &[Reg], bits: u32) -> Vec<Reg> {
+        let bytes = 32 * self.num_warps * dtype.bytes() as u32;
+        let range = self.scratch(bytes * regs.len() as u32);
+        let thread = self.thread();
+        let other = self.reg(Class::B32);
+        asm!(self, "xor.b32 {other}, {thread}, {bits}");
+        let [own, other] = [thread, other].map(|thread| self.thread_address(thread, dtype.bytes()));
+        let place = |address: Reg, index: usize| format!("[{address}+{}]", range.start + index as u32 * bytes);
+        for (index, reg) in regs.iter().enumerate() {
+            self.store_group("st.shared", &place(own, index), dtype, None, &[*reg]);
+        }
+        self.barrier();
+        let received = (0..regs.len()).flat_map(|index| self.load_group("ld.shared", &place(other, index), dtype, None, &[None]));
+        let received = received.collect();
+        self.reads_shared(range);
+        received
     }
 
     /// `convert`, the cheapest way.

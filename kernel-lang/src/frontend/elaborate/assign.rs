@@ -75,7 +75,7 @@ impl Elaborator<'_> {
                     Meaning::Poison
                 }
             },
-            Meaning::Pointer { .. } | Meaning::Tuple(_) | Meaning::Function(_) => {
+            Meaning::Pointer { .. } | Meaning::View(_) | Meaning::Tuple(_) | Meaning::Function(_) => {
                 let found = self.describe(&meaning);
                 self.errors.push_help(ty, format!("the value is {found}, not the scalar `{elem}`"), "leave the type out");
                 Meaning::Poison
@@ -149,6 +149,12 @@ impl Elaborator<'_> {
                     message,
                     "a pointer stays in one tensor; declare another variable, or `select` between what is loaded",
                 );
+                return old.clone();
+            }
+            (Meaning::View(a), Meaning::View(b)) if a == b => return new,
+            (Meaning::View(_), Meaning::View(_)) => {
+                let message = format!("`{name}` is a view, and a view stays the one it is");
+                self.errors.push_help(place, message, "declare another variable, or `select` between what is loaded");
                 return old.clone();
             }
             (Meaning::Pointer { .. }, Meaning::Pointer { .. }) if self.offset_shape(old) == self.offset_shape(&new) => return new,

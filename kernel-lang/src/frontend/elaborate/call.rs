@@ -8,11 +8,14 @@ use crate::dtype::Dtype;
 use crate::frontend::ast::{Call, Expr, ExprKind, Operator};
 use crate::frontend::place::Place;
 use crate::frontend::words::{self, Row, Word};
-use crate::ir::{BinaryOp, CompareOp, ConstBinary, ConstExpr, Domain, Elem, Op, Type, UnaryOp};
+use crate::ir::{BinaryOp, CompareOp, ConstBinary, ConstExpr, Domain, Elem, Op, Type, UnaryOp, padding};
 
 impl Elaborator<'_> {
     pub(super) fn call(&mut self, call: &Call, place: Place) -> Meaning {
         let name = call.word.text.as_str();
+        if call.is_method && matches!(name, "load" | "store") {
+            return self.view_access(call, place);
+        }
         let row = words::find(name).filter(|row| (row.method || !call.is_method) && (call.is_method || row.word != Word::To));
         if let Some(index) = self.find(name).filter(|_| !call.is_method)
             && let Meaning::Function(closure) = self.variables[index].meaning.clone()
@@ -60,10 +63,13 @@ impl Elaborator<'_> {
             Word::ProgramId | Word::NumPrograms => self.program(row, &call.args[0], place),
             Word::Arange => self.arange(&call.args[0], &call.args[1], place),
             Word::Cdiv => self.cdiv(&call.args[0], &call.args[1], place),
-            Word::Zeros => self.zeros(call, place),
+            Word::Zeros | Word::Ones => self.zeros_or_ones(row.word, call, place),
             Word::Full => self.full(call),
+            Word::ZerosLike => self.zeros_like(&call.args[0], place),
+            Word::FullLike => self.full_like(&call.args[0], &call.args[1]),
             Word::Load => self.load(call, place),
             Word::Store => self.store(call, place),
+            Word::View => self.view(&call.args, place),
             Word::Select => self.select(&call.args, place),
             Word::Fma => self.fma(&call.args, place),
             Word::Clamp => self.clamp(&call.args, place),
@@ -92,6 +98,12 @@ impl Elaborator<'_> {
             Word::Reshape => self.reshape(&call.args[0], &call.args[1], place),
             Word::Permute => self.permute(&call.args[0], &call.args[1], place),
             Word::Trans => self.trans(&call.args[0], place),
+            Word::Flip => self.flip(call, place),
+            Word::Squeeze => self.squeeze(&call.args[0], &call.args[1], place),
+            Word::Join => self.join_tiles(&call.args[0], &call.args[1], place),
+            Word::Split => self.split(&call.args[0], place),
+            Word::Interleave => self.interleave(&call.args[0], &call.args[1], place),
+            Word::Cat => self.cat(call, place),
             Word::Extent => self.extent(&call.args[0], &call.args[1]),
             Word::Rank | Word::Numel => self.count(row, &call.args[0]),
             Word::Fold(op) => self.fold_tile(op, call, place),
@@ -120,13 +132,16 @@ impl Elaborator<'_> {
             let at = call.args.get(row.args).map_or(call.word.place, |extra| extra.place);
             let help = match (row.word, given) {
                 (Word::ProgramId | Word::NumPrograms, _) => format!("name the axis by its number: `{name}(0)`"),
-                (Word::Zeros, 2) => "the type stands behind the name: `zeros::<f32>([N])`".to_string(),
+                (Word::Zeros | Word::Ones, 2) => format!("the type stands behind the name: `{name}::<f32>([N])`"),
                 (Word::Full, 3) => "the type stands behind the name: `full::<f32>([N], value)`".to_string(),
                 (Word::Load, 2) => "options have names: `load(x + offsets, mask = mask)`".to_string(),
                 (Word::Store, 3) => "options have names: `store(y + offsets, value, mask = mask)`".to_string(),
                 (Word::Arange, 1) => "write both bounds: `arange(0, N)`".to_string(),
-                (Word::Fold(_) | Word::Truth(_) | Word::Arg(_) | Word::Cumulative(_), _) if given > wanted_args => {
+                (Word::Fold(_) | Word::Truth(_) | Word::Arg(_) | Word::Cumulative(_) | Word::Flip, _) if given > wanted_args => {
                     format!("the axis is an option: `{name}(x, axis = 0)`")
+                }
+                (Word::Cat, _) if given > wanted_args => {
+                    "two tiles at a time, and the axis is an option: `cat(a, b, axis = 0)`".to_string()
                 }
                 (Word::Permute, _) if given > wanted_args => "the order stands in brackets: `permute(x, [1, 0, 2])`".to_string(),
                 (Word::Reshape | Word::BroadcastTo, _) if given > wanted_args => {
@@ -138,7 +153,7 @@ impl Elaborator<'_> {
             self.errors.push_help(at, format!("`{name}` takes {wanted}, not {given}"), help);
         }
         let (least, most) = match row.word {
-            Word::Zeros | Word::Bitcast | Word::To => (1, 1),
+            Word::Zeros | Word::Ones | Word::Bitcast | Word::To => (1, 1),
             Word::Full => (0, 1),
             _ => (0, 0),
         };
@@ -166,6 +181,7 @@ impl Elaborator<'_> {
             Word::Fold(_) | Word::Truth(_) | Word::Arg(_) => &["axis", "keep_dims"],
             Word::Binary(_) if along_axis => &["axis", "keep_dims", "propagate_nan"],
             Word::Cumulative(_) => &["axis", "reverse"],
+            Word::Flip | Word::Cat => &["axis"],
             Word::Reduce => &["keep_dims"],
             Word::Scan => &["reverse"],
             _ => &[],
@@ -231,25 +247,19 @@ impl Elaborator<'_> {
         self.emit(Op::Arange { start: from, end: to }, &[], place).into()
     }
 
-    /// Extents are powers of two; what is not known yet is checked when the kernel is specialised.
+    /// What is not known yet is checked when the kernel is specialised.
     fn check_extent(&mut self, extent: &ConstExpr, what: &str, place: Place) -> bool {
-        let Some(extent) = extent.as_int() else { return true };
-        let next = u64::try_from(extent).ok().map(|extent| extent.max(1).checked_next_power_of_two().unwrap_or(1 << 20));
-        match next {
-            Some(_) if extent == 0 => self.errors.push_help(place, format!("{what} has no elements"), "a tile has at least one element"),
-            Some(next) if i128::from(next) == extent && extent <= MAX_EXTENT => return true,
-            Some(_) if extent > MAX_EXTENT => {
+        match extent.as_int() {
+            None | Some(1..=MAX_EXTENT) => return true,
+            Some(extent @ 1..) => {
                 self.errors.push_help(
                     place,
                     format!("{what} has {extent} elements, more than the {MAX_EXTENT} of the largest tile"),
                     "let more programs share the work, or loop",
                 );
             }
-            Some(next) => {
-                let help = format!("use {next} and mask the rest: `mask = offsets < n`");
-                self.errors.push_help(place, format!("{what} has {extent} elements, and the extent of a tile is a power of two"), help);
-            }
-            None => self.errors.push_help(place, format!("{what} has no elements"), "the end is greater than the start"),
+            Some(0) => self.errors.push_help(place, format!("{what} has no elements"), "a tile has at least one element"),
+            Some(_) => self.errors.push_help(place, format!("{what} has no elements"), "the end is greater than the start"),
         }
         false
     }
@@ -280,11 +290,13 @@ impl Elaborator<'_> {
             })
             .collect();
         let shape = extents.into_iter().collect::<Option<Vec<ConstExpr>>>()?;
-        let numel = shape.iter().try_fold(1i128, |numel, extent| numel.checked_mul(extent.as_int()?));
-        if let Some(numel) = numel.filter(|numel| *numel > MAX_EXTENT) {
+        let product = |of: fn(i128) -> i128| shape.iter().try_fold(1i128, |numel, extent| numel.checked_mul(of(extent.as_int()?)));
+        let kept = product(|extent| padding::padded(extent as usize) as i128);
+        if let (Some(numel), Some(kept)) = (product(|extent| extent), kept.filter(|kept| *kept > MAX_EXTENT)) {
+            let padding = if kept > numel { format!(", kept as {kept} because extents become powers of two") } else { String::new() };
             self.errors.push_help(
                 expr.place,
-                format!("the tile has {numel} elements, more than the {MAX_EXTENT} of the largest tile"),
+                format!("the tile has {numel} elements{padding}, more than the {MAX_EXTENT} of the largest tile"),
                 "let more programs share the work, or loop",
             );
             return None;
@@ -292,11 +304,13 @@ impl Elaborator<'_> {
         Some(shape)
     }
 
-    fn zeros(&mut self, call: &Call, place: Place) -> Meaning {
+    fn zeros_or_ones(&mut self, word: Word, call: &Call, place: Place) -> Meaning {
         let (shape, elem) = (self.shape(&call.args[0]), self.elem(&call.types[0]));
         let (Some(shape), Some(elem)) = (shape, elem) else { return Meaning::Poison };
-        let zero = if elem == Elem::Dtype(Dtype::Bool) { Constant::bool(ConstExpr::Bool(false)) } else { Constant::int(0) };
-        self.materialize(&zero, &elem, &shape, place).into()
+        let is_one = word == Word::Ones;
+        let is_bool = elem == Elem::Dtype(Dtype::Bool);
+        let value = if is_bool { Constant::bool(ConstExpr::Bool(is_one)) } else { Constant::int(is_one.into()) };
+        self.materialize(&value, &elem, &shape, place).into()
     }
 
     fn full(&mut self, call: &Call) -> Meaning {
@@ -320,18 +334,7 @@ impl Elaborator<'_> {
             return Meaning::Poison;
         }
         let (Some(shape), Some(elem), false) = (shape, elem, value.is_poison()) else { return Meaning::Poison };
-        match self.spread(&value, &elem, &shape, at) {
-            Ok(value) => value.into(),
-            Err(()) => {
-                let found = self.describe(&value);
-                self.errors.push_help(
-                    at,
-                    format!("`{elem}` is expected here, not {found}"),
-                    format!("cast it: `{} as {elem}`", super::operator::written(&call.args[1])),
-                );
-                Meaning::Poison
-            }
-        }
+        self.fill(&value, &Type::tile(elem, shape), &call.args[1]).into()
     }
 
     fn unary(&mut self, name: &str, op: UnaryOp, x: &Expr, place: Place) -> Meaning {

@@ -59,6 +59,10 @@ impl Elaborator<'_> {
                 self.materialize(constant, &elem, &[], place)
             }
             Meaning::Poison => None,
+            Meaning::View(view) => {
+                self.view_as_value(view, place);
+                None
+            }
             Meaning::Pointer { .. } | Meaning::Tuple(_) | Meaning::Function(_) => {
                 let found = self.describe(meaning);
                 let help = match meaning {

@@ -344,6 +344,8 @@ impl Elaborator<'_> {
         match meaning {
             Meaning::Poison => Plan::Same(Meaning::Poison),
             Meaning::Function(_) => Plan::Same(meaning.clone()),
+            // Assigned to in the loop, it must stay what it is.
+            Meaning::View(_) => Plan::Same(meaning.clone()),
             Meaning::Pointer { base, offset } => match self.offset_value(*offset, place) {
                 Some(offset) => {
                     init.push(offset);

@@ -19,6 +19,8 @@ pub(super) enum Meaning {
     Value(Value),
     /// A parameter that points to a tensor, and how far into it; no offset is offset 0.
     Pointer { base: Value, offset: Option<Value> },
+    /// A tensor of several axes.
+    View(View),
     /// Several; `()` is the empty tuple.
     Tuple(Vec<Meaning>),
     /// A closure that was given to a function.
@@ -43,6 +45,15 @@ impl PartialEq for FunctionValue {
     fn eq(&self, other: &FunctionValue) -> bool {
         std::ptr::eq(self, other)
     }
+}
+
+/// A parameter that points to a tensor, how far into it the first element is, and the extent and the stride of each axis: `i64` scalars.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct View {
+    pub(super) base: Value,
+    pub(super) offset: Option<Value>,
+    pub(super) extents: Vec<Value>,
+    pub(super) strides: Vec<Value>,
 }
 
 /// A constant: a literal, a constant parameter, arithmetic on them.
@@ -135,6 +146,7 @@ impl Elaborator<'_> {
                     _ => pointer,
                 }
             }
+            Meaning::View(view) => self.view_words(view),
             Meaning::Tuple(list) if list.is_empty() => "`()`".to_string(),
             Meaning::Tuple(list) => format!("a tuple of {}", list.len()),
             Meaning::Function(_) => "a closure".to_string(),

@@ -21,11 +21,21 @@ impl Elaborator<'_> {
     pub(super) fn load(&mut self, call: &Call, place: Place) -> Meaning {
         let before = self.errors.len();
         let target = self.target(call, place);
-        let other = self.option(call, "other").map(|expr| (self.expr(expr), expr));
-        let cache = self.cache(call, &[Cache::All, Cache::Global, Cache::Streaming, Cache::Volatile]);
-        let evict = self.evict(call);
-        let volatile = self.flag(call, "volatile");
-        let Some(Target { base, offset, mask }) = target else { return Meaning::Poison };
+        let Some(Target { base, offset, mask }) = target else {
+            self.load_options(call);
+            return Meaning::Poison;
+        };
+        self.load_from((base, offset, mask), call, before, place)
+    }
+
+    /// A load of what has been found.
+    pub(super) fn load_at(&mut self, call: &Call, target: (Value, Value, Option<Value>), place: Place) -> Meaning {
+        let before = self.errors.len();
+        self.load_from(target, call, before, place)
+    }
+
+    fn load_from(&mut self, (base, offset, mask): (Value, Value, Option<Value>), call: &Call, before: usize, place: Place) -> Meaning {
+        let (other, cache, evict, volatile) = self.load_options(call);
         let elem = self.func.ty(base).elem().clone();
         let shape = self.func.ty(offset).shape().to_vec();
         let other = other.and_then(|(meaning, expr)| self.element(&meaning, &elem, &shape, expr, "`other`"));
@@ -37,24 +47,44 @@ impl Elaborator<'_> {
         self.emit(op, &[], place).into()
     }
 
+    fn load_options<'b>(&mut self, call: &'b Call) -> (Option<(Meaning, &'b Expr)>, Cache, Evict, bool) {
+        let other = self.option(call, "other").map(|expr| (self.expr(expr), expr));
+        let cache = self.cache(call, &[Cache::All, Cache::Global, Cache::Streaming, Cache::Volatile]);
+        (other, cache, self.evict(call), self.flag(call, "volatile"))
+    }
+
     pub(super) fn store(&mut self, call: &Call, place: Place) -> Meaning {
         let target = self.target(call, place);
         let value = self.expr(&call.args[1]);
-        let cache = self.cache(call, &[Cache::WriteBack, Cache::Global, Cache::Streaming, Cache::WriteThrough]);
-        let evict = self.evict(call);
-        let Some(Target { base, offset, mask }) = target else { return Meaning::UNIT };
-        if let Type::Pointer { elem, mutable: false } = self.func.ty(base) {
-            let name = self.func.params.iter().find(|param| param.value == base).map_or("x".into(), |param| param.name.clone());
-            let help = format!("declare the parameter as `{name}: PtrMut<{elem}>`");
-            self.errors.push_help(call.args[0].place, format!("cannot store through `{name}`, which is `Ptr<{elem}>`"), help);
+        let Some(Target { base, offset, mask }) = target else {
+            self.store_options(call);
+            return Meaning::UNIT;
+        };
+        self.store_at(call, (base, offset, mask), (&value, &call.args[1]), place)
+    }
+
+    /// A store to what has been found.
+    pub(super) fn store_at(
+        &mut self,
+        call: &Call,
+        (base, offset, mask): (Value, Value, Option<Value>),
+        (value, written): (&Meaning, &Expr),
+        place: Place,
+    ) -> Meaning {
+        let (cache, evict) = self.store_options(call);
+        if let Type::Pointer { mutable: false, .. } = self.func.ty(base) {
+            self.read_only(base, call.is_method, call.args[0].place);
             return Meaning::UNIT;
         }
         let elem = self.func.ty(base).elem().clone();
         let shape = self.func.ty(offset).shape().to_vec();
-        let Some(value) = self.element(&value, &elem, &shape, &call.args[1], "the value of a `store`") else { return Meaning::UNIT };
-        let op = Op::Store { base, offset, value, mask, cache, evict, in_bounds: false, align: 0 };
-        self.append(op, place);
+        let Some(value) = self.element(value, &elem, &shape, written, "the value of a `store`") else { return Meaning::UNIT };
+        self.append(Op::Store { base, offset, value, mask, cache, evict, in_bounds: false, align: 0 }, place);
         Meaning::UNIT
+    }
+
+    fn store_options(&mut self, call: &Call) -> (Cache, Evict) {
+        (self.cache(call, &[Cache::WriteBack, Cache::Global, Cache::Streaming, Cache::WriteThrough]), self.evict(call))
     }
 
     fn target(&mut self, call: &Call, place: Place) -> Option<Target> {
@@ -67,7 +97,10 @@ impl Elaborator<'_> {
             Meaning::Poison => return None,
             other => {
                 let found = self.describe(&other);
-                let help = "the address is a pointer parameter and offsets in elements: `x + offsets`";
+                let help = match other {
+                    Meaning::View(_) => "a view is read and written by blocks: `x.load([i, j], [M, N])`, `y.store([i, j], tile)`",
+                    _ => "the address is a pointer parameter and offsets in elements: `x + offsets`",
+                };
                 self.errors.push_help(pointer.place, format!("`{word}` takes a pointer, not {found}"), help);
                 return None;
             }
@@ -110,7 +143,7 @@ impl Elaborator<'_> {
         if meaning.is_poison() {
             return None;
         }
-        if let Meaning::Pointer { .. } | Meaning::Tuple(_) = meaning {
+        if let Meaning::Pointer { .. } | Meaning::View(_) | Meaning::Tuple(_) = meaning {
             return self.value(meaning, expr.place);
         }
         let own = self.shape_of(meaning);

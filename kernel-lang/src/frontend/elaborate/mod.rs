@@ -17,11 +17,13 @@ mod loops;
 mod meaning;
 mod memory;
 mod operator;
+mod pieces;
 mod pointer;
 mod reduction;
 mod scope;
 mod shape;
 mod static_loop;
+mod view;
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -98,7 +100,11 @@ pub(crate) fn run(
             }
             Some(ty) => {
                 let value = cx.func.add_param(param.name.text.as_str(), ty.clone());
-                if ty.is_pointer() { Meaning::Pointer { base: value, offset: None } } else { Meaning::Value(value) }
+                match param.view {
+                    Some(rank) => cx.view_param(signature, &param.name.text, value, rank),
+                    None if ty.is_pointer() => Meaning::Pointer { base: value, offset: None },
+                    None => Meaning::Value(value),
+                }
             }
         };
         cx.declare(Variable { name: param.name.text.clone(), meaning, mutable: param.mutable, origin: Origin::Parameter });

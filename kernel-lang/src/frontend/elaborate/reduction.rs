@@ -9,22 +9,25 @@ use crate::frontend::words::{Row, Word};
 use crate::ir::rewrite::{Substitution, copy_regions};
 use crate::ir::{BinaryOp, Builder, CompareOp, Domain, Elem, Op};
 
+/// What most of these words do.
+const COMBINES: &str = "combines the elements of";
+
 impl Elaborator<'_> {
-    /// The tile that a word such as `sum` takes.
-    fn tile(&mut self, name: &str, x: &Expr) -> Option<(Meaning, Value)> {
+    /// The tile that a word such as `sum` takes; what it does to its elements is for the message.
+    pub(super) fn tile(&mut self, name: &str, does: &str, x: &Expr) -> Option<(Meaning, Value)> {
         let meaning = self.expr(x);
         let value = self.value(&meaning, x.place)?;
         if self.func.ty(value).is_scalar() {
             let found = self.describe(&meaning);
             let help = "a scalar is the one element already; tiles come from `arange`, `zeros`, `full` and `load`";
-            self.errors.push_help(x.place, format!("`{name}` combines the elements of a tile, not {found}"), help);
+            self.errors.push_help(x.place, format!("`{name}` {does} a tile, not {found}"), help);
             return None;
         }
         Some((meaning, value))
     }
 
     /// `axis = k`: `Some(None)` if it is left out.
-    fn axis_option(&mut self, call: &Call, meaning: &Meaning) -> Option<Option<u32>> {
+    pub(super) fn axis_option(&mut self, call: &Call, meaning: &Meaning) -> Option<Option<u32>> {
         let Some(expr) = self.option(call, "axis") else { return Some(None) };
         let (rank, found) = (self.shape_of(meaning).len(), self.describe(meaning));
         self.axis(expr, rank, &found).map(Some)
@@ -55,7 +58,7 @@ impl Elaborator<'_> {
     }
 
     /// A region that combines scalars of those types.
-    fn region_of(
+    pub(super) fn region_of(
         &mut self,
         elems: &[Elem],
         place: Place,
@@ -81,7 +84,7 @@ impl Elaborator<'_> {
     /// `sum`, `prod` and `xor_sum`
     pub(super) fn fold_tile(&mut self, op: BinaryOp, call: &Call, place: Place) -> Meaning {
         let name = call.word.text.as_str();
-        let Some((meaning, value)) = self.tile(name, &call.args[0]) else { return Meaning::Poison };
+        let Some((meaning, value)) = self.tile(name, COMBINES, &call.args[0]) else { return Meaning::Poison };
         // Bits of truths are combined by `any` and `all`.
         let domain = if op == BinaryOp::Xor { Domain::Int } else { op.domain() };
         if !self.check_domain(value, domain) {
@@ -96,7 +99,7 @@ impl Elaborator<'_> {
     /// `any` and `all`
     pub(super) fn truth(&mut self, op: BinaryOp, call: &Call, place: Place) -> Meaning {
         let name = call.word.text.as_str();
-        let Some((meaning, value)) = self.tile(name, &call.args[0]) else { return Meaning::Poison };
+        let Some((meaning, value)) = self.tile(name, COMBINES, &call.args[0]) else { return Meaning::Poison };
         if self.func.ty(value).elem() != &Elem::Dtype(Dtype::Bool) {
             let found = self.describe(&meaning);
             let help = format!("compare first: `{name}({} != 0)`", super::operator::written(&call.args[0]));
@@ -116,7 +119,7 @@ impl Elaborator<'_> {
     /// `max(x, axis = k)` and `min(x, axis = k)`
     pub(super) fn extreme(&mut self, op: BinaryOp, call: &Call, place: Place) -> Meaning {
         let name = call.word.text.as_str();
-        let Some((meaning, value)) = self.tile(name, &call.args[0]) else { return Meaning::Poison };
+        let Some((meaning, value)) = self.tile(name, COMBINES, &call.args[0]) else { return Meaning::Poison };
         if !self.check_domain(value, op.domain()) {
             self.wrong_domain(name, op.domain(), &meaning, value, &call.args[0]);
             return Meaning::Poison;
@@ -140,7 +143,7 @@ impl Elaborator<'_> {
     /// `argmax` and `argmin`: the earlier element stays unless the later one is better, or it is NaN and the later one is not.
     pub(super) fn arg_extreme(&mut self, op: BinaryOp, call: &Call, place: Place) -> Meaning {
         let name = call.word.text.as_str();
-        let Some((meaning, value)) = self.tile(name, &call.args[0]) else { return Meaning::Poison };
+        let Some((meaning, value)) = self.tile(name, COMBINES, &call.args[0]) else { return Meaning::Poison };
         if !self.check_domain(value, op.domain()) {
             self.wrong_domain(name, op.domain(), &meaning, value, &call.args[0]);
             return Meaning::Poison;
@@ -163,7 +166,7 @@ impl Elaborator<'_> {
     /// `cumsum` and the like
     pub(super) fn cumulative(&mut self, op: BinaryOp, call: &Call, place: Place) -> Meaning {
         let name = call.word.text.as_str();
-        let Some((meaning, value)) = self.tile(name, &call.args[0]) else { return Meaning::Poison };
+        let Some((meaning, value)) = self.tile(name, COMBINES, &call.args[0]) else { return Meaning::Poison };
         if !self.check_domain(value, op.domain()) {
             self.wrong_domain(name, op.domain(), &meaning, value, &call.args[0]);
             return Meaning::Poison;

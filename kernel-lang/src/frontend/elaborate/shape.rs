@@ -6,7 +6,7 @@ use super::{Elaborator, Value};
 use crate::frontend::ast::{Expr, ExprKind};
 use crate::frontend::place::Place;
 use crate::frontend::words::{Row, Word};
-use crate::ir::{Builder, ConstBinary, ConstExpr, Op, Type};
+use crate::ir::{Builder, ConstBinary, ConstExpr, Op, Type, padding};
 
 impl Elaborator<'_> {
     /// `x[(.., None)]`
@@ -112,6 +112,18 @@ impl Elaborator<'_> {
             );
             return Meaning::Poison;
         }
+        let known = |shape: &[ConstExpr]| shape.iter().map(|dim| dim.as_int().map(|int| int as usize)).collect::<Option<Vec<usize>>>();
+        if let (Some(from), Some(to)) = (known(self.func.ty(value).shape()), known(&shape))
+            && !padding::keeps_order(&from, &to)
+        {
+            let found = self.describe(&meaning);
+            self.errors.push_help(
+                place,
+                format!("cannot reshape {found} to `{}`: elements would have to move", written_shape(&shape)),
+                "a tile whose extent is no power of two has padding behind it: of the axes that change only the first may have such an extent",
+            );
+            return Meaning::Poison;
+        }
         let loc = self.loc(place);
         Builder::new(&mut self.func, self.region, loc).reshape(value, &shape).into()
     }
@@ -126,9 +138,12 @@ impl Elaborator<'_> {
                 let shape = offset.map_or_else(Vec::new, |offset| self.func.ty(offset).shape().to_vec());
                 Some((meaning, shape))
             }
-            Meaning::Tuple(_) | Meaning::Function(_) => {
+            Meaning::Tuple(_) | Meaning::View(_) | Meaning::Function(_) => {
                 let found = self.describe(&meaning);
-                let help = "take the tuple apart: `let (a, b) = t;`";
+                let help = match meaning {
+                    Meaning::View(_) => "`extent(x, 0)` is that of a view too, a scalar",
+                    _ => "take the tuple apart: `let (a, b) = t;`",
+                };
                 self.errors.push_help(x.place, format!("`{name}` takes a scalar or a tile, not {found}"), help);
                 None
             }
@@ -136,6 +151,12 @@ impl Elaborator<'_> {
     }
 
     pub(super) fn extent(&mut self, x: &Expr, axis: &Expr) -> Meaning {
+        if let ExprKind::Name(name) = &x.kind
+            && let Some(index) = self.find(name)
+            && let Meaning::View(view) = self.variables[index].meaning.clone()
+        {
+            return self.view_extent(&view, axis);
+        }
         let Some((meaning, shape)) = self.shape_of_argument("extent", x) else { return Meaning::Poison };
         let found = self.describe(&meaning);
         let Some(axis) = self.axis(axis, shape.len(), &found) else { return Meaning::Poison };

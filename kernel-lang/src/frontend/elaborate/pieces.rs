@@ -1,0 +1,211 @@
+//! Words that put tiles together and take them apart.
+
+use super::meaning::{Constant, Meaning};
+use super::{Elaborator, Value};
+use crate::dtype::Dtype;
+use crate::frontend::ast::{Call, Expr};
+use crate::frontend::place::Place;
+use crate::ir::{Builder, CompareOp, ConstBinary, ConstExpr, Op, Type, padding};
+
+impl Elaborator<'_> {
+    /// `join(a, b)`: a new last axis with both.
+    pub(super) fn join_tiles(&mut self, a: &Expr, b: &Expr, place: Place) -> Meaning {
+        self.pair("join", a, b, place).map(|(a, b)| self.stack(a, b, place)).into()
+    }
+
+    /// `interleave(a, b)`: the elements of both in turn along the last axis.
+    pub(super) fn interleave(&mut self, a: &Expr, b: &Expr, place: Place) -> Meaning {
+        let Some((a, b)) = self.pair("interleave", a, b, place) else { return Meaning::Poison };
+        let mut shape = self.func.ty(a).shape().to_vec();
+        let last = shape.pop().unwrap_or(ConstExpr::Int(1));
+        shape.push(ConstExpr::binary(ConstBinary::Mul, last, ConstExpr::Int(2)));
+        let joined = self.stack(a, b, place);
+        let loc = self.loc(place);
+        Builder::new(&mut self.func, self.region, loc).reshape(joined, &shape).into()
+    }
+
+    /// `cat(a, b, axis = k)`: first the one, then the other.
+    pub(super) fn cat(&mut self, call: &Call, place: Place) -> Meaning {
+        let meanings = [&call.args[0], &call.args[1]].map(|arg| (self.expr(arg), arg.place));
+        if let Some((scalar, at)) = meanings.iter().find(|(meaning, _)| !meaning.is_poison() && self.shape_of(meaning).is_empty()) {
+            let found = self.describe(scalar);
+            self.errors.push_help(*at, format!("`cat` takes tiles, not {found}"), "two scalars become a tile of two with `join(a, b)`");
+            return Meaning::Poison;
+        }
+        let [a, b] = &meanings;
+        let (left, right) = (self.shape_of(&a.0), self.shape_of(&b.0));
+        if left != right && !left.is_empty() && !right.is_empty() {
+            let words = format!("{} and {}", self.describe(&a.0), self.describe(&b.0));
+            self.errors.push_help(
+                place,
+                format!("`cat` takes tiles of one shape, not {words}"),
+                "spread the smaller one: `broadcast_to(x, [..])`",
+            );
+            return Meaning::Poison;
+        }
+        let Some(values) = self.alike("cat", &[(&a.0, a.1), (&b.0, b.1)], place) else { return Meaning::Poison };
+        let found = self.describe(&Meaning::Value(values[0]));
+        let axis = match self.option(call, "axis") {
+            None => 0,
+            Some(axis) => match self.axis(axis, left.len(), &found) {
+                Some(axis) => axis,
+                None => return Meaning::Poison,
+            },
+        };
+        // [.., N, .., 2] with the pair in front of the axis is [.., 2, N, ..], whose row-major order is both in turn.
+        let mut order: Vec<u32> = (0..left.len() as u32).collect();
+        order.insert(axis as usize, left.len() as u32);
+        let mut shape = left;
+        shape[axis as usize] = ConstExpr::binary(ConstBinary::Mul, shape[axis as usize].clone(), ConstExpr::Int(2));
+        let joined = self.stack(values[0], values[1], place);
+        let Some(apart) = self.emit(Op::Permute { x: joined, order }, &[], place) else { return Meaning::Poison };
+        if self.needs_power_of_two("cat", &meanings[0].0, axis, place) {
+            return Meaning::Poison;
+        }
+        let loc = self.loc(place);
+        Builder::new(&mut self.func, self.region, loc).reshape(apart, &shape).into()
+    }
+
+    /// `split(x)`: what the two positions of the last axis hold.
+    pub(super) fn split(&mut self, x: &Expr, place: Place) -> Meaning {
+        let meaning = self.expr(x);
+        let Some(value) = self.value(&meaning, x.place) else { return Meaning::Poison };
+        let ty = self.func.ty(value).clone();
+        let help = "make pairs first: `reshape(x, [N / 2, 2])`";
+        match ty.shape().last() {
+            Some(ConstExpr::Int(2)) => {}
+            Some(last) if last.as_int().is_none() => {
+                let cond = ConstExpr::binary(ConstBinary::Eq, last.clone(), ConstExpr::Int(2));
+                let message = format!("`split` takes a tile whose last axis has 2 elements, and `{last}` is not 2");
+                self.append(Op::StaticAssert { cond, message }, place);
+            }
+            _ => {
+                let found = self.describe(&meaning);
+                self.errors.push_help(x.place, format!("`split` takes a tile whose last axis has 2 elements, not {found}"), help);
+                return Meaning::Poison;
+            }
+        }
+        // Of two elements that are combined the one or the other is taken: no arithmetic, and no new op.
+        let (axis, elem) = (ty.shape().len() as u32 - 1, ty.elem().clone());
+        let halves = [0, 1].map(|which| {
+            let combine = self.region_of(std::slice::from_ref(&elem), place, |_, first, second| vec![[first, second][which][0]]);
+            self.emit(Op::Reduce { inputs: vec![value], axis, combine }, &[], place).into()
+        });
+        Meaning::Tuple(halves.to_vec())
+    }
+
+    /// `flip(x, axis = k)`
+    pub(super) fn flip(&mut self, call: &Call, place: Place) -> Meaning {
+        let Some((meaning, value)) = self.tile("flip", "turns around", &call.args[0]) else { return Meaning::Poison };
+        let Some(axis) = self.axis_option(call, &meaning) else { return Meaning::Poison };
+        if axis.is_none() && self.func.ty(value).shape().len() > 1 {
+            let found = self.describe(&meaning);
+            self.errors.push_help(call.word.place, format!("`flip` needs an axis: {found} has several"), "write `flip(x, axis = 0)`");
+            return Meaning::Poison;
+        }
+        let axis = axis.unwrap_or(0);
+        if self.needs_power_of_two("flip", &meaning, axis, place) {
+            return Meaning::Poison;
+        }
+        self.emit(Op::Flip { x: value, axis }, &[], place).into()
+    }
+
+    /// Reports an axis whose extent is known to be no power of two.
+    fn needs_power_of_two(&mut self, name: &str, meaning: &Meaning, axis: u32, place: Place) -> bool {
+        let extent = self.shape_of(meaning).get(axis as usize).and_then(ConstExpr::as_int);
+        let Some(extent) = extent.filter(|extent| extent.count_ones() != 1) else { return false };
+        let found = self.describe(meaning);
+        self.errors.push_help(
+            place,
+            format!("`{name}` takes an axis whose extent is a power of two, not axis {axis} of {found}"),
+            format!("use {} and mask the rest", padding::padded(extent as usize)),
+        );
+        true
+    }
+
+    /// `squeeze(x, axis)`
+    pub(super) fn squeeze(&mut self, x: &Expr, axis: &Expr, place: Place) -> Meaning {
+        let Some((meaning, value)) = self.tile("squeeze", "takes an axis off", x) else { return Meaning::Poison };
+        let found = self.describe(&meaning);
+        let mut shape = self.func.ty(value).shape().to_vec();
+        let Some(at) = self.axis(axis, shape.len(), &found) else { return Meaning::Poison };
+        let extent = shape.remove(at as usize);
+        if extent != ConstExpr::Int(1) {
+            let message =
+                format!("axis {at} of {found} has {} elements, and `squeeze` takes off axes of extent 1", super::meaning::shown(&extent));
+            self.errors.push_help(axis.place, message, "to combine the elements write `sum(x, axis = 0)` or the like");
+            return Meaning::Poison;
+        }
+        let loc = self.loc(place);
+        Builder::new(&mut self.func, self.region, loc).reshape(value, &shape).into()
+    }
+
+    /// `zeros_like(x)`
+    pub(super) fn zeros_like(&mut self, x: &Expr, place: Place) -> Meaning {
+        let meaning = self.expr(x);
+        let Some(value) = self.value(&meaning, x.place) else { return Meaning::Poison };
+        let ty = self.func.ty(value).clone();
+        let zero = match ty.elem().dtype() {
+            Some(Dtype::Bool) => Constant::bool(ConstExpr::Bool(false)),
+            _ => Constant::int(0),
+        };
+        self.materialize(&zero, ty.elem(), ty.shape(), place).into()
+    }
+
+    /// `full_like(x, value)`
+    pub(super) fn full_like(&mut self, x: &Expr, value: &Expr) -> Meaning {
+        let meaning = self.expr(x);
+        let like = self.value(&meaning, x.place);
+        let filling = self.expr(value);
+        let (Some(like), false) = (like, filling.is_poison()) else { return Meaning::Poison };
+        let ty = self.func.ty(like).clone();
+        if !matches!(filling, Meaning::Value(_) | Meaning::Constant(_)) || !self.shape_of(&filling).is_empty() {
+            let found = self.describe(&filling);
+            self.errors.push_help(value.place, format!("`full_like` spreads one scalar, not {found}"), "a tile needs no `full_like`");
+            return Meaning::Poison;
+        }
+        self.fill(&filling, &ty, value).into()
+    }
+
+    /// A scalar for every element of a tile of that type.
+    pub(super) fn fill(&mut self, filling: &Meaning, ty: &Type, written: &Expr) -> Option<Value> {
+        let elem = ty.elem();
+        self.spread(filling, elem, ty.shape(), written.place).unwrap_or_else(|()| {
+            let found = self.describe(filling);
+            self.errors.push_help(
+                written.place,
+                format!("`{elem}` is expected here, not {found}"),
+                format!("cast it: `{} as {elem}`", super::operator::written(written)),
+            );
+            None
+        })
+    }
+
+    /// Two values of one type and one shape.
+    fn pair(&mut self, name: &str, a: &Expr, b: &Expr, place: Place) -> Option<(Value, Value)> {
+        let (left, right) = (self.expr(a), self.expr(b));
+        let values = self.alike(name, &[(&left, a.place), (&right, b.place)], place)?;
+        Some((values[0], values[1]))
+    }
+
+    /// Both along a new last axis.
+    fn stack(&mut self, first: Value, second: Value, place: Place) -> Value {
+        let mut shape = self.func.ty(first).shape().to_vec();
+        let rank = shape.len() as u32;
+        shape.push(ConstExpr::Int(2));
+        let loc = self.loc(place);
+        let mut b = Builder::new(&mut self.func, self.region, loc);
+        let mut position = b.op(Op::Arange { start: ConstExpr::Int(0), end: ConstExpr::Int(2) }, &[]);
+        for axis in 0..rank {
+            position = b.expand_dims(position, axis);
+        }
+        let zero = b.int_like(0, position);
+        let is_first = b.compare(CompareOp::Eq, position, zero);
+        let is_first = b.broadcast(is_first, &shape);
+        let [first, second] = [first, second].map(|value| {
+            let value = if rank == 0 { value } else { b.expand_dims(value, rank) };
+            b.broadcast(value, &shape)
+        });
+        b.select(is_first, first, second)
+    }
+}

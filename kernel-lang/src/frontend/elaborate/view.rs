@@ -1,0 +1,276 @@
+//! Views: a tensor of several axes whose shape and strides travel with it. `x.load([i, j], [M, N])` is a load whose offsets and mask follow from
+//! them.
+
+use super::convert::written_shape;
+use super::meaning::{Meaning, View};
+use super::{Elaborator, Value};
+use crate::dtype::Dtype;
+use crate::frontend::ast::{Call, Expr, ExprKind};
+use crate::frontend::place::Place;
+use crate::frontend::signature::Signature;
+use crate::frontend::words::{self, Word};
+use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Elem, Op, Type};
+
+const INDEX: Elem = Elem::Dtype(Dtype::I64);
+
+impl Elaborator<'_> {
+    /// A parameter `View<T, RANK>`: behind the pointer come an extent for each axis and a stride for each but the last, which is 1.
+    pub(super) fn view_param(&mut self, signature: &Signature, name: &str, base: Value, rank: usize) -> Meaning {
+        let mut scalar = |what: &str, axis: usize| {
+            // The text knows parameters by their names.
+            let mut own = format!("{name}_{what}{axis}");
+            while signature.params.iter().any(|param| param.name.text == own) {
+                own.push('_');
+            }
+            self.func.add_param(own, Type::scalar(Dtype::I64))
+        };
+        let extents = (0..rank).map(|axis| scalar("extent", axis)).collect();
+        let mut strides: Vec<Value> = (0..rank - 1).map(|axis| scalar("stride", axis)).collect();
+        let region = self.region;
+        strides.push(Builder::new(&mut self.func, region, crate::location::Loc::NONE).index(1));
+        Meaning::View(View { base, offset: None, extents, strides })
+    }
+
+    /// `view(pointer, [m, n], [stride, 1])`
+    pub(super) fn view(&mut self, args: &[Expr], place: Place) -> Meaning {
+        let pointer = self.expr(&args[0]);
+        let extents = self.indices(&args[1], "the shape of a view", "`[m, n]`");
+        let strides = self.indices(&args[2], "the strides of a view", "`[stride, 1]`");
+        let (base, offset) = match pointer {
+            Meaning::Poison => return Meaning::Poison,
+            Meaning::Pointer { base, offset } if offset.is_none_or(|offset| self.func.ty(offset).is_scalar()) => (base, offset),
+            other => {
+                let found = self.describe(&other);
+                let help = "a view begins at one element: `view(x, [m, n], [n, 1])`";
+                self.errors.push_help(args[0].place, format!("`view` takes a pointer to one element, not {found}"), help);
+                return Meaning::Poison;
+            }
+        };
+        let (Some(extents), Some(strides)) = (extents, strides) else { return Meaning::Poison };
+        if extents.len() != strides.len() {
+            let message = format!("a view with {} has as many strides, not {}", axes(extents.len()), strides.len());
+            self.errors.push_help(place, message, "rows of `n` elements are `view(x, [m, n], [n, 1])`");
+            return Meaning::Poison;
+        }
+        Meaning::View(View { base, offset, extents, strides })
+    }
+
+    /// `load` or `store` behind a value, which is a view.
+    pub(super) fn view_access(&mut self, call: &Call, place: Place) -> Meaning {
+        let row = words::find(&call.word.text).expect("`load` and `store` are words");
+        match self.expr(&call.args[0]) {
+            Meaning::View(view) => {
+                if self.frames.is_empty() {
+                    self.words.push((row.name, call.word.place.start));
+                }
+                if row.word == Word::Load { self.view_load(&view, call, place) } else { self.view_store(&view, call, place) }
+            }
+            meaning => {
+                if !meaning.is_poison() {
+                    let message = format!("`{}` is not a method of {}", row.name, self.describe(&meaning));
+                    let help = format!("write `{}`; a `View` has blocks to {}", row.usage, row.name);
+                    self.errors.push_help(call.word.place, message, help);
+                }
+                Meaning::Poison
+            }
+        }
+    }
+
+    /// `x.load([i, j], [M, N])`
+    fn view_load(&mut self, view: &View, call: &Call, place: Place) -> Meaning {
+        const USAGE: &str = "write `x.load([i, j], [M, N])`: where the block begins, and its shape";
+        let [_, starts, shape] = &call.args[..] else {
+            let message = format!("`load` of a view takes 2 arguments, not {}", call.args.len() - 1);
+            self.errors.push_help(call.word.place, message, USAGE);
+            return Meaning::Poison;
+        };
+        if !self.check_view_options(call, &["other", "cache", "evict"]) {
+            return Meaning::Poison;
+        }
+        let starts_of = self.indices(starts, "where a block begins", "`[i, j]`");
+        let (Some(starts_of), Some(shape_of)) = (starts_of, self.shape(shape)) else { return Meaning::Poison };
+        if !self.has_axes(view, starts_of.len(), starts.place) || !self.has_axes(view, shape_of.len(), shape.place) {
+            return Meaning::Poison;
+        }
+        let (offset, mask) = self.elements(view, &starts_of, &shape_of, place);
+        self.load_at(call, (view.base, offset, Some(mask)), place)
+    }
+
+    /// `y.store([i, j], tile)`
+    fn view_store(&mut self, view: &View, call: &Call, place: Place) -> Meaning {
+        let [_, starts, value] = &call.args[..] else {
+            let message = format!("`store` of a view takes 2 arguments, not {}", call.args.len() - 1);
+            self.errors.push_help(call.word.place, message, "write `y.store([i, j], tile)`: where the block begins, and its elements");
+            return Meaning::UNIT;
+        };
+        if !self.check_view_options(call, &["cache", "evict"]) {
+            return Meaning::UNIT;
+        }
+        let starts_of = self.indices(starts, "where a block begins", "`[i, j]`");
+        let meaning = self.expr(value);
+        let Some(starts_of) = starts_of.filter(|_| !meaning.is_poison()) else { return Meaning::UNIT };
+        if !self.has_axes(view, starts_of.len(), starts.place) {
+            return Meaning::UNIT;
+        }
+        if !matches!(meaning, Meaning::Value(_) | Meaning::Constant(_)) {
+            self.value(&meaning, value.place);
+            return Meaning::UNIT;
+        }
+        let shape = self.shape_of(&meaning);
+        if shape.len() != starts_of.len() {
+            let found = self.describe(&meaning);
+            let message = format!("a block of a view with {} is a tile with as many, not {found}", axes(starts_of.len()));
+            self.errors.push_help(
+                value.place,
+                message,
+                "add the missing axes: `x[(None, ..)]` makes a tile a row, `x[(.., None)]` a column",
+            );
+            return Meaning::UNIT;
+        }
+        let (offset, mask) = self.elements(view, &starts_of, &shape, place);
+        self.store_at(call, (view.base, offset, Some(mask)), (&meaning, value), place)
+    }
+
+    /// The offsets of a block, and which of its elements are in the view.
+    fn elements(&mut self, view: &View, starts: &[Value], shape: &[ConstExpr], place: Place) -> (Value, Value) {
+        let loc = self.loc(place);
+        let mut b = Builder::new(&mut self.func, self.region, loc);
+        let rank = shape.len();
+        let (mut offset, mut mask): (Option<Value>, Option<Value>) = (None, None);
+        for axis in 0..rank {
+            // A block of one row lies at a scalar: its offsets are sums of scalars and lanes.
+            let is_one = shape[axis] == ConstExpr::Int(1);
+            let row = if is_one { &[] } else { std::slice::from_ref(&shape[axis]) };
+            let mut position = b.broadcast(starts[axis], row);
+            if !is_one {
+                let lanes = b.op(Op::Arange { start: ConstExpr::Int(0), end: shape[axis].clone() }, &[]);
+                position = b.binary(BinaryOp::Add, position, lanes);
+            }
+            let (zero, extent) = (b.int_like(0, position), b.broadcast(view.extents[axis], row));
+            let (low, high) = (b.compare(CompareOp::Ge, position, zero), b.compare(CompareOp::Lt, position, extent));
+            let inside = b.binary(BinaryOp::And, low, high);
+            let stride = b.broadcast(view.strides[axis], row);
+            let step = b.binary(BinaryOp::Mul, position, stride);
+            let [step, inside] = [step, inside].map(|mut tile| {
+                for other in (0..rank).filter(|other| *other != axis && !is_one) {
+                    tile = b.expand_dims(tile, other as u32);
+                }
+                b.broadcast(tile, shape)
+            });
+            offset = Some(offset.map_or(step, |offset| b.binary(BinaryOp::Add, offset, step)));
+            mask = Some(mask.map_or(inside, |mask| b.binary(BinaryOp::And, mask, inside)));
+        }
+        let (mut offset, mask) = offset.zip(mask).expect("a view has an axis");
+        if let Some(first) = view.offset {
+            let first = b.broadcast(first, shape);
+            offset = b.binary(BinaryOp::Add, offset, first);
+        }
+        (offset, mask)
+    }
+
+    /// A list of integer scalars in brackets, as `i64`.
+    fn indices(&mut self, expr: &Expr, what: &str, example: &str) -> Option<Vec<Value>> {
+        let ExprKind::Shape(list) = &expr.kind else {
+            self.expr(expr);
+            self.errors.push_help(expr.place, format!("{what} stands in brackets"), format!("write it like {example}"));
+            return None;
+        };
+        if list.is_empty() {
+            self.errors.push_help(expr.place, format!("{what} has at least one axis"), format!("write it like {example}"));
+            return None;
+        }
+        let values: Vec<Option<Value>> = list
+            .iter()
+            .map(|item| {
+                let meaning = self.expr(item);
+                if meaning.is_poison() {
+                    return None;
+                }
+                let is_scalar = matches!(meaning, Meaning::Value(_) | Meaning::Constant(_)) && self.shape_of(&meaning).is_empty();
+                match is_scalar.then(|| self.with_elem(&meaning, &INDEX, item.place)) {
+                    Some(Ok(value)) => value,
+                    _ => {
+                        let found = self.describe(&meaning);
+                        let help = "one scalar for each axis; the lanes of the block come by themselves";
+                        self.errors.push_help(item.place, format!("{what} is a list of `i64` scalars, not of {found}"), help);
+                        None
+                    }
+                }
+            })
+            .collect();
+        values.into_iter().collect()
+    }
+
+    fn has_axes(&mut self, view: &View, count: usize, place: Place) -> bool {
+        if count == view.extents.len() {
+            return true;
+        }
+        let found = self.describe(&Meaning::View(view.clone()));
+        let message =
+            format!("{found} has {}, and here {} named", axes(view.extents.len()), if count == 1 { "1 is" } else { "more or fewer are" });
+        self.errors.push_help(place, message, "name one for each axis; one row of a matrix is a block of the shape `[1, N]`");
+        false
+    }
+
+    fn check_view_options(&mut self, call: &Call, options: &[&str]) -> bool {
+        let mut fine = true;
+        for (option, _) in call.named.iter().filter(|(option, _)| !options.contains(&option.text.as_str())) {
+            let help = match option.text.as_str() {
+                "mask" => "elements outside of the view are masked off by themselves; others are chosen with `select`".to_string(),
+                _ => format!("its options are `{}`", options.join("`, `")),
+            };
+            self.errors.push_help(option.place, format!("`{}` of a view has no option `{}`", call.word.text, option.text), help);
+            fine = false;
+        }
+        for ty in &call.types {
+            self.errors.push_help(ty.place, format!("`{}` takes no types", call.word.text), "the view says what it holds");
+            fine = false;
+        }
+        fine
+    }
+
+    /// The extent of a view along an axis: a scalar.
+    pub(super) fn view_extent(&mut self, view: &View, axis: &Expr) -> Meaning {
+        let found = self.describe(&Meaning::View(view.clone()));
+        let axis = self.axis(axis, view.extents.len(), &found);
+        axis.map(|axis| view.extents[axis as usize]).into()
+    }
+
+    /// A view in the words of a message.
+    pub(super) fn view_words(&self, view: &View) -> String {
+        let ty = self.func.ty(view.base);
+        let name = if matches!(ty, Type::Pointer { mutable: true, .. }) { "ViewMut" } else { "View" };
+        format!("`{name}<{}, {}>`", ty.elem(), view.extents.len())
+    }
+
+    /// What is said of a store through something that is only read.
+    pub(super) fn read_only(&mut self, base: Value, is_view: bool, place: Place) {
+        let ty = self.func.ty(base).clone();
+        let name = self.func.params.iter().find(|param| param.value == base).map_or("x".into(), |param| param.name.clone());
+        let elem = ty.elem();
+        let (message, help) = if is_view {
+            (
+                format!("cannot store through `{name}`, which is only read"),
+                format!("declare the parameter as `{name}: ViewMut<{elem}, ..>`"),
+            )
+        } else {
+            let help = format!("declare the parameter as `{name}: PtrMut<{elem}>`");
+            (format!("cannot store through `{name}`, which is `Ptr<{elem}>`"), help)
+        };
+        self.errors.push_help(place, message, help);
+    }
+
+    /// A view where a number or a tile is expected.
+    pub(super) fn view_as_value(&mut self, view: &View, place: Place) {
+        let found = self.view_words(view);
+        let shape: Vec<ConstExpr> =
+            (0..view.extents.len()).map(|axis| ConstExpr::Param(["M", "N", "K", "L"][axis.min(3)].into())).collect();
+        let starts = ["i", "j", "k", "l"][..view.extents.len().min(4)].join(", ");
+        let help = format!("read a block of it: `x.load([{starts}], {})`", written_shape(&shape));
+        self.errors.push_help(place, format!("a number or a tile is expected here, not {found}"), help);
+    }
+}
+
+fn axes(count: usize) -> String {
+    if count == 1 { "1 axis".to_string() } else { format!("{count} axes") }
+}

@@ -1,0 +1,219 @@
+//! Gives every tile extents that are powers of two: elements that do not exist come behind those that do.
+//!
+//! ```text
+//! ; before
+//! kernel @k(%x: ptr<f32>, %y: ptr_mut<f32>) {
+//!     %0 = arange {start = 0, end = 96} : tile<i64, [96]>
+//!     %1 = load %x, %0 : tile<f32, [96]>
+//!     %2 = reduce %1 (%3: f32, %4: f32) {
+//!         %5 = add %3, %4 : f32
+//!         yield %5
+//!     } : f32
+//!     %6 = const {value = 0} : i64
+//!     store %y, %6, %2
+//!     return
+//! }
+//! ; after
+//! kernel @k(%x: ptr<f32>, %y: ptr_mut<f32>) {
+//!     %0 = arange {start = 0, end = 128} : tile<i64, [128]>
+//!     %1 = arange {start = 0, end = 128} : tile<i64, [128]>
+//!     %2 = const {value = 96} : tile<i64, [128]>
+//!     %3 = lt %1, %2 : tile<bool, [128]>
+//!     %4 = load %x, %0 {mask = %3} : tile<f32, [128]>
+//!     %5 = arange {start = 0, end = 128} : tile<i64, [128]>
+//!     %6 = const {value = 96} : tile<i64, [128]>
+//!     %7 = lt %5, %6 : tile<bool, [128]>
+//!     %8 = const {value = -0.0} : tile<f32, [128]>
+//!     %9 = select %7, %4, %8 : tile<f32, [128]>
+//!     %13 = reduce %9 (%10: f32, %11: f32) {
+//!         %12 = add %10, %11 : f32
+//!         yield %12
+//!     } : f32
+//!     %14 = const {value = 0} : i64
+//!     store %y, %14, %13
+//!     return
+//! }
+//! ```
+//!
+//! Elementwise ops compute on padding what they like. Accesses are masked. What is combined along a padded axis must not see the padding: an
+//! operator has a neutral element, which stands there; for any other region a truth travels with each run and says whether it has elements.
+//! A scan from the first element on never meets padding before an element. Which ops may have such extents: [`crate::ir::padding`].
+
+use crate::dtype::Dtype;
+use crate::ir::padding::padded;
+use crate::ir::rewrite::{Changed, Substitution, copy_insts};
+use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value};
+
+/// The extents that a tile had, where they changed.
+type Before = SideTable<Value, Option<Vec<usize>>>;
+
+/// Runs the pass.
+pub fn run(func: &mut Function) -> Changed {
+    let before = pad_types(func);
+    let mut changed = false;
+    for region in func.regions_under(func.body) {
+        for inst in std::mem::take(func.insts_mut(region)) {
+            changed |= pad_op(func, region, inst, &before);
+            func.insts_mut(region).push(inst);
+        }
+    }
+    changed
+}
+
+fn pad_types(func: &mut Function) -> Before {
+    let mut before = Before::new();
+    for region in func.regions_under(func.body) {
+        let mut values = func.region(region).params.clone();
+        func.region(region).insts.iter().for_each(|inst| values.extend(&func.inst(*inst).results));
+        for value in values {
+            let ty = func.ty(value);
+            let extents = if ty.is_tile() { ty.extents() } else { Vec::new() };
+            if extents.iter().any(|extent| padded(*extent) != *extent) {
+                let shape = extents.iter().map(|extent| ConstExpr::Int(padded(*extent) as i128)).collect();
+                let ty = Type::tile(ty.elem().clone(), shape);
+                func.set_ty(value, ty);
+                before[value] = Some(extents);
+            }
+        }
+    }
+    before
+}
+
+/// Lets an op do what it did to the elements that exist. What it needs comes in front of it, at the end of the region.
+fn pad_op(func: &mut Function, region: Region, inst: Inst, before: &Before) -> Changed {
+    let (op, loc) = (func.inst(inst).op.clone(), func.inst(inst).loc);
+    let is_padded = func.inst(inst).results.iter().any(|result| before[*result].is_some());
+    let b = &mut Builder::new(func, region, loc);
+    let op = match op {
+        Op::Arange { start, .. } if is_padded => {
+            let extent = b.func.ty(b.func.result(inst)).extents()[0] as i128;
+            let end = start.as_int().map(|start| ConstExpr::Int(start + extent)).expect("a specialised kernel's constants are numbers");
+            Op::Arange { start, end }
+        }
+        Op::Load { base, offset, mask, other, cache, evict, volatile, in_bounds, align } => {
+            let Some(extents) = &before[offset] else { return false };
+            let mask = Some(masked(b, offset, extents, mask));
+            Op::Load { base, offset, mask, other, cache, evict, volatile, in_bounds, align }
+        }
+        Op::Store { base, offset, value, mask, cache, evict, in_bounds, align } => {
+            let Some(extents) = &before[offset] else { return false };
+            let mask = Some(masked(b, offset, extents, mask));
+            Op::Store { base, offset, value, mask, cache, evict, in_bounds, align }
+        }
+        Op::Reduce { inputs, axis, combine } => {
+            let Some(exists) = exists_along(b, inputs[0], axis, before) else { return is_padded };
+            let (inputs, combine) = without_padding(b, inst, (inputs, combine), exists, false);
+            Op::Reduce { inputs, axis, combine }
+        }
+        Op::Scan { inputs, axis, reverse: true, combine } => {
+            let Some(exists) = exists_along(b, inputs[0], axis, before) else { return is_padded };
+            let (inputs, combine) = without_padding(b, inst, (inputs, combine), exists, true);
+            Op::Scan { inputs, axis, reverse: true, combine }
+        }
+        _ => return is_padded,
+    };
+    func.inst_mut(inst).op = op;
+    true
+}
+
+/// The mask of an access, which its padding has no part in.
+fn masked(b: &mut Builder<'_>, offset: Value, extents: &[usize], mask: Option<Value>) -> Value {
+    let exists = (0..extents.len()).filter_map(|axis| exists(b, offset, axis, extents[axis])).collect::<Vec<_>>();
+    let all = mask.into_iter().chain(exists).reduce(|all, one| b.binary(BinaryOp::And, all, one));
+    all.expect("a padded tile has a padded axis")
+}
+
+/// Of the shape of `like`: which elements are among the first `extent` along an axis? `None` if all are.
+fn exists(b: &mut Builder<'_>, like: Value, axis: usize, extent: usize) -> Option<Value> {
+    let shape = b.func.ty(like).shape().to_vec();
+    if shape[axis].as_int() == Some(extent as i128) {
+        return None;
+    }
+    let mut index = b.op(Op::Arange { start: ConstExpr::Int(0), end: shape[axis].clone() }, &[]);
+    for other in (0..shape.len()).filter(|other| *other != axis) {
+        index = b.expand_dims(index, other as u32);
+    }
+    let index = b.broadcast(index, &shape);
+    let extent = b.int_like(extent as i128, index);
+    Some(b.compare(CompareOp::Lt, index, extent))
+}
+
+fn exists_along(b: &mut Builder<'_>, input: Value, axis: u32, before: &Before) -> Option<Value> {
+    let extents = before[input].as_ref()?;
+    exists(b, input, axis as usize, extents[axis as usize])
+}
+
+/// The inputs and the region of a reduction or a scan that do not see what does not exist. `reverse`: the run at the higher indices, which may
+/// not exist, is the earlier one.
+fn without_padding(
+    b: &mut Builder<'_>,
+    inst: Inst,
+    (mut inputs, combine): (Vec<Value>, Region),
+    exists: Value,
+    reverse: bool,
+) -> (Vec<Value>, Region) {
+    if let [input] = inputs[..]
+        && let Some(neutral) = operator(b.func, combine).and_then(|op| neutral(op, b.func.ty(input).dtype()))
+    {
+        let ty = b.func.ty(input).clone();
+        let neutral = b.constant(neutral, ty);
+        return (vec![b.select(exists, input, neutral)], combine);
+    }
+    let old = b.func.region(combine).params.clone();
+    let (earlier, later) = old.split_at(inputs.len());
+    let region = b.func.add_region();
+    let mut map = Substitution::new();
+    let mut params = |func: &mut Function, old: &[Value]| -> (Vec<Value>, Value) {
+        let values = old.iter().map(|value| {
+            let ty = func.ty(*value).clone();
+            let new = func.add_region_param(region, ty);
+            map.insert(*value, new);
+            new
+        });
+        (values.collect(), func.add_region_param(region, Type::scalar(Dtype::Bool)))
+    };
+    let ((earlier, earlier_exists), (later, later_exists)) = (params(b.func, earlier), params(b.func, later));
+    copy_insts(b.func, combine, region, &mut map);
+    let both = b.func.yielded(region).to_vec();
+    b.func.insts_mut(region).pop();
+    // The run at the lower indices has elements wherever the other one has.
+    let (higher, lower) =
+        if reverse { ((earlier, earlier_exists), (later, later_exists)) } else { ((later, later_exists), (earlier, earlier_exists)) };
+    let mut inner = Builder::new(b.func, region, b.loc);
+    let mut values: Vec<Value> = both.iter().zip(&lower.0).map(|(both, lower)| inner.select(higher.1, *both, *lower)).collect();
+    values.push(lower.1);
+    inner.yield_values(values);
+    inputs.push(exists);
+    let ty = b.func.inst(inst).results.first().map(|result| b.func.ty(*result).with_elem(Dtype::Bool));
+    b.func.add_result(inst, ty.expect("a reduction has a result"));
+    (inputs, region)
+}
+
+/// The operator that a region is, if it is one.
+fn operator(func: &Function, combine: Region) -> Option<BinaryOp> {
+    let data = func.region(combine);
+    let &[first, last] = &data.insts[..] else { return None };
+    let Op::Binary { op, lhs, rhs } = func.inst(first).op else { return None };
+    let yields = matches!(&func.inst(last).op, Op::Yield { values } if values == &func.inst(first).results);
+    (yields && data.params == [lhs, rhs]).then_some(op)
+}
+
+/// What an operator takes without a trace.
+fn neutral(op: BinaryOp, dtype: Dtype) -> Option<ConstExpr> {
+    let range = dtype.int_range();
+    Some(match op {
+        // `0.0 + -0.0` is 0.0, and `-0.0 + -0.0` is -0.0.
+        BinaryOp::Add if dtype.is_float() => ConstExpr::Float(-0.0),
+        BinaryOp::Mul if dtype.is_float() => ConstExpr::Float(1.0),
+        // Whatever it meets, a number or NaN, is the other one.
+        BinaryOp::Min | BinaryOp::Max if dtype.is_float() => ConstExpr::Float(f64::NAN),
+        BinaryOp::And if dtype == Dtype::Bool => ConstExpr::Bool(true),
+        BinaryOp::Or | BinaryOp::Xor if dtype == Dtype::Bool => ConstExpr::Bool(false),
+        BinaryOp::Add | BinaryOp::Or | BinaryOp::Xor => ConstExpr::Int(0),
+        BinaryOp::Mul => ConstExpr::Int(1),
+        BinaryOp::And if dtype.is_signed_int() => ConstExpr::Int(-1),
+        BinaryOp::And | BinaryOp::Min => ConstExpr::Int(range?.1),
+        BinaryOp::Max => ConstExpr::Int(range?.0),
+        _ => return None,
+    })
+}

@@ -1,4 +1,0 @@
-#[kernel(BLOCK_SIZE = [64, 100, 128])]
-fn k<T: Float, const BLOCK_SIZE: usize>(y: PtrMut<T>) {
-    store(y + arange(0, BLOCK_SIZE), 1.0);
-}

@@ -1,0 +1,6 @@
+#[kernel]
+fn k<const N: usize>(x: Ptr<f32>, y: PtrMut<f32>, n: i32) {
+    let at = arange(0, N);
+    let v = load(x + at);
+    store(y + at, full_like(v, n));
+}

@@ -1,4 +1,0 @@
-#[kernel]
-fn k(x: View<f32, 2>, y: PtrMut<f32>) {
-    store(y, 1.0);
-}
