@@ -194,13 +194,13 @@ fn file_name(path: &std::path::Path) -> String {
 fn documentation() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/dsl");
     let mut examples = 0;
-    for file in ["program.rs", "memory.rs", "tile.rs", "math.rs", "shape.rs", "reduction.rs"] {
+    for file in ["program.rs", "memory.rs", "atomic.rs", "tile.rs", "math.rs", "shape.rs", "reduction.rs"] {
         let text = std::fs::read_to_string(folder.join(file)).expect("the words are documented there");
         for (index, block) in text.split("```ignore\n").enumerate().skip(1) {
             let code: Vec<&str> =
                 block.lines().take_while(|line| !line.contains("```")).map(|line| line.trim_start_matches("///")).collect();
             let source = format!(
-                "#[kernel]\nfn example<const N: usize>(x: Ptr<f32>, y: PtrMut<f32>, n: usize, a: f32) {{\n\
+                "#[kernel]\nfn example<const N: usize>(x: Ptr<f32>, y: PtrMut<f32>, flags: PtrMut<i32>, lock: PtrMut<i32>, n: usize, a: f32) {{\n\
                  let offsets = program_id(0) * N + arange(0, N); let mask = offsets < n; let v = load(x + offsets, mask = mask);\n{}\n}}",
                 code.join("\n")
             );

@@ -40,7 +40,7 @@ fn read_report<L>(kernel: &'static str, checked: &Checked<L>, report: &[u64]) ->
     let loc = site.map(|site| site.loc).unwrap_or_default();
     Some(OutOfBounds {
         kernel,
-        op: if site.is_some_and(|site| site.is_store) { "store" } else { "load" },
+        op: site.map_or("access", |site| site.kind.word()),
         file: site.and_then(|site| site.file.as_deref()).unwrap_or_default().to_owned(),
         line: loc.line,
         column: loc.column,

@@ -5,6 +5,7 @@
 //! prints its seed, and `GALATEA_SEED` sets it.
 
 mod addressing;
+mod atomics;
 mod casts;
 mod checked;
 mod constants;
@@ -16,6 +17,7 @@ mod integers;
 mod lab;
 mod loops;
 mod masks;
+mod order;
 mod reductions;
 mod scalars;
 mod scans;
@@ -54,6 +56,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
     }
     modules![
         addressing,
+        atomics,
         casts,
         checked,
         constants,
@@ -62,6 +65,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         integers,
         loops,
         masks,
+        order,
         reductions,
         scalars,
         scans,

@@ -41,6 +41,7 @@
 
 #![allow(unused_variables, reason = "the functions are documentation: nothing runs")]
 
+pub mod atomic;
 pub mod math;
 mod memory;
 mod program;
@@ -48,6 +49,7 @@ mod reduction;
 mod shape;
 mod tile;
 
+pub use atomic::*;
 pub use math::*;
 pub use memory::*;
 pub use program::*;

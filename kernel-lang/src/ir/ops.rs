@@ -4,7 +4,9 @@
 //! What an op's types must be stands in [`super::rules`]; what it computes, in [`crate::scalar`] and the CPU backend.
 //! Elementwise ops come in three families (one, two operands, comparison) so that a backend handles a family at once.
 
+use crate::ir::access::AccessKind;
 use crate::ir::arena::{Region, Value};
+use crate::ir::atomic::{AtomicOp, Scope, Semantics};
 use crate::ir::constexpr::ConstExpr;
 use crate::ir::fields::{Field, Parts, modifier};
 
@@ -416,8 +418,17 @@ define_ops! {
         base: Value, offset: Value, value: Value, mask: Option<Value>,
         cache: Cache, evict: Evict, in_bounds: bool, align: u32,
     },
-    /// Notes the first lane, if any, where `outside` holds, as an access of `base` at `offset`: see `passes::report_accesses`.
-    Report = "report" { base: Value, offset: Value, outside: Value, is_store: bool },
+    /// Changes each element at `base + offset` in one step, as `op` says, and gives what it was before. Two lanes at one element are two
+    /// steps, one after the other. Lanes whose `mask` is false and lanes outside the tensor do nothing and give 0. `values` are what `op`
+    /// takes; a `store` has no result.
+    Atomic = "atomic" {
+        base: Value, offset: Value, values: Vec<Value>, op: AtomicOp, mask: Option<Value>,
+        sem: Semantics, scope: Scope, in_bounds: bool,
+    },
+    /// Waits until all threads of the program are here: what they stored before, all of them see behind it.
+    Barrier = "barrier" {},
+    /// Notes the first lane, if any, where `outside` holds, as an access of `base` at `offset` of that `kind`: see `passes::report_accesses`.
+    Report = "report" { base: Value, offset: Value, outside: Value, kind: AccessKind },
     /// The length of a pointer's tensor in elements, as `i64`.
     Length = "length" { base: Value },
     /// The address that a pointer holds, as `i64`.
@@ -452,6 +463,8 @@ impl Op {
         matches!(
             self,
             Op::Store { .. }
+                | Op::Atomic { .. }
+                | Op::Barrier { .. }
                 | Op::Report { .. }
                 | Op::Load { volatile: true, .. }
                 | Op::If { .. }

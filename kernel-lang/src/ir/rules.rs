@@ -145,6 +145,26 @@ pub fn result_types(func: &Function, op: &Op, given: &[Type]) -> Result<Vec<Type
             }
             Ok(Vec::new())
         }
+        Op::Atomic { base, offset, values, op: atomic, mask, .. } => {
+            let word = atomic.word();
+            check_access(func, word, *base, *offset, *mask)?;
+            if atomic.writes() && matches!(ty(*base), Type::Pointer { mutable: false, .. }) {
+                return Err(format!("`{word}` cannot change what `{}` points to", ty(*base)));
+            }
+            let elem = ty(*base).elem();
+            if elem.dtype().is_some_and(|dtype| !atomic.dtypes().contains(&dtype)) {
+                return Err(format!("`{word}` takes {}, not `{elem}`", atomic.type_words()));
+            }
+            let expected = ty(*offset).with_elem(elem.clone());
+            if values.len() != atomic.operands() {
+                return Err(format!("`{word}` takes {} values, not {}", atomic.operands(), values.len()));
+            }
+            if let Some(value) = values.iter().find(|value| ty(**value) != &expected) {
+                return Err(format!("`{word}` takes `{expected}` here, not `{}`", ty(*value)));
+            }
+            Ok(if atomic.has_result() { vec![expected] } else { Vec::new() })
+        }
+        Op::Barrier {} => Ok(Vec::new()),
         Op::Report { base, offset, outside, .. } => check_access(func, "report", *base, *offset, Some(*outside)).map(|()| Vec::new()),
         Op::Length { base } | Op::Address { base } => {
             if !ty(*base).is_pointer() {

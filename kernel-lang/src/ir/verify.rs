@@ -168,7 +168,7 @@ impl Verifier<'_> {
     fn layouts(&mut self, inst: Inst) {
         let func = self.func;
         let data = func.inst(inst);
-        if let Op::Load { in_bounds: false, .. } | Op::Store { in_bounds: false, .. } = data.op {
+        if data.op.access().is_some_and(|access| !access.in_bounds) {
             self.broken(inst, "is not guarded");
         }
         for value in data.results.iter().filter(|value| func.ty(**value).is_tile()) {

@@ -52,7 +52,7 @@ use std::collections::HashMap;
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, copy_insts};
-use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value};
+use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value};
 use crate::location::Loc;
 
 /// The widest access of one thread, in bytes.
@@ -146,18 +146,14 @@ fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts) -> Option<Pl
     }
     let is_early = |affine: &Affine| affine.uniform.iter().all(|(value, _)| !late[*value]);
     for inst in stretch {
-        let (base, offset, mask) = match &func.inst(*inst).op {
-            Op::Load { base, offset, mask, in_bounds: false, .. } | Op::Store { base, offset, mask, in_bounds: false, .. } => {
-                (*base, *offset, *mask)
-            }
-            _ => continue,
-        };
+        let Some(Access { base, offset, mask, in_bounds: false, .. }) = func.inst(*inst).op.access() else { continue };
         let ty = func.ty(offset);
         let Some(affine) = facts.get(func, offset).filter(|affine| ty.is_tile() && is_early(affine)) else { continue };
         let extents = ty.extents();
         let Some(maximum) = affine.lane_maximum(&extents) else { continue };
         let bytes = func.ty(base).dtype().bytes() as i64;
-        let is_wide = is_wide(&affine, &extents, bytes);
+        // An atomic takes one element at a time.
+        let is_wide = !matches!(func.inst(*inst).op, Op::Atomic { .. }) && is_wide(&affine, &extents, bytes);
         plan.accesses.insert(*inst, is_wide);
         let (bound, alignment) = ((base, affine.clone(), maximum), (base, affine, bytes));
         if !func.unchecked && !plan.bounds.contains(&bound) {
@@ -288,11 +284,13 @@ fn used_after(func: &Function, stretch: &[Inst], before: &[Inst], rest: &[Inst])
 fn make_full(func: &mut Function, stretch: &[Inst], region: Region, plan: &Plan, map: &mut Substitution) {
     let copies = func.region(region).insts.clone();
     for (original, copy) in stretch.iter().zip(&copies) {
-        if let Some(is_wide) = plan.accesses.get(original)
-            && let Op::Load { in_bounds, align, .. } | Op::Store { in_bounds, align, .. } = &mut func.inst_mut(*copy).op
-        {
-            *in_bounds = true;
-            *align = if *is_wide { WIDEST as u32 } else { 0 };
+        let Some(is_wide) = plan.accesses.get(original) else { continue };
+        match &mut func.inst_mut(*copy).op {
+            Op::Load { in_bounds, align, .. } | Op::Store { in_bounds, align, .. } => {
+                (*in_bounds, *align) = (true, if *is_wide { WIDEST as u32 } else { 0 });
+            }
+            Op::Atomic { in_bounds, .. } => *in_bounds = true,
+            _ => {}
         }
     }
     // A comparison that holds everywhere becomes a constant in its place.

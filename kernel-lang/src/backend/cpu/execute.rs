@@ -64,6 +64,7 @@ impl Machine<'_> {
                     Instr::Load(access) => self.load(access)?,
                     Instr::Aim(access) => _ = self.aim(access),
                     Instr::Store(access) => self.store(access)?,
+                    Instr::Atomic(atomic) => self.atomic(atomic)?,
                     Instr::Jump(to) => next = *to,
                     Instr::JumpUnless(condition, to) => {
                         if self.at(*condition).read() == 0 {

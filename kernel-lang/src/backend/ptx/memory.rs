@@ -9,7 +9,7 @@ use super::registers::{Class, Reg, asm};
 use super::{Emitter, Lanes, memory_type};
 
 /// Where each element of an access lies.
-struct Access {
+pub(super) struct Access {
     /// The address of element `register` is `address[register or 0] + constant[register]`.
     addresses: Vec<Reg>,
     constants: Vec<i64>,
@@ -50,21 +50,14 @@ impl Emitter<'_> {
         let copies = layout.as_ref().map_or(0, |layout| layout.free_bits().register);
         let (mask, values) = (mask.map(|mask| self.lanes(mask)), self.lanes(value));
         for first in (0..self.lane_count(offset)).step_by(access.group).filter(|first| *first as u32 & copies == 0) {
-            let pred = match (mask.as_ref().map(|mask| mask.get(first)), owner) {
-                (Some(mask), Some(owner)) => {
-                    let both = self.reg(Class::Pred);
-                    asm!(self, "and.pred {both}, {mask}, {owner}");
-                    Some(both)
-                }
-                (mask, owner) => mask.or(owner),
-            };
+            let pred = self.both(mask.as_ref().map(|mask| mask.get(first)), owner);
             let regs: Vec<Reg> = (first..first + access.group).map(|register| values.get(register)).collect();
             let place = self.place_of(&access, first);
             self.store_group(&instruction, &place, dtype, pred, &regs);
         }
     }
 
-    fn access(&mut self, base: Value, offset: Value, mask: Option<Value>, align: u32, dtype: Dtype) -> Access {
+    pub(super) fn access(&mut self, base: Value, offset: Value, mask: Option<Value>, align: u32, dtype: Dtype) -> Access {
         let bytes = dtype.bytes() as i64;
         let (base_reg, _) = self.pointers[base].expect("a pointer is a parameter of the kernel");
         let layout = self.layout(offset).cloned();
@@ -95,7 +88,7 @@ impl Emitter<'_> {
     }
 
     /// `[address+constant]`, the constant folded into a register where it does not fit the instruction.
-    fn place_of(&mut self, access: &Access, register: usize) -> String {
+    pub(super) fn place_of(&mut self, access: &Access, register: usize) -> String {
         let address = access.addresses[register.min(access.addresses.len() - 1)];
         match access.constants[register] {
             0 => format!("[{address}]"),

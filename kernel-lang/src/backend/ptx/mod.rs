@@ -11,6 +11,7 @@
 //! 64 bits once, the thread part once per thread, the register part as the constant in `[address+constant]`. A tile of indices that only
 //! addresses memory never becomes registers.
 
+mod atomic;
 mod control;
 mod convert;
 mod elementwise;
@@ -80,6 +81,7 @@ struct Emitter<'a> {
     uses_two_over_pi: bool,
     shared: shared::Shared,
     loc: Loc,
+    target: Target,
     num_warps: u32,
 }
 
@@ -115,6 +117,7 @@ pub fn emit(func: Verified<'_>, target: &Target, num_warps: u32) -> Module {
         uses_two_over_pi: false,
         shared: shared::Shared::default(),
         loc: Loc::NONE,
+        target: *target,
         num_warps,
     };
     emitter.params();
@@ -214,6 +217,10 @@ fn needed(func: &Function) -> Vec<bool> {
                 Op::Store { offset, value, mask, .. } => {
                     need(*value);
                     mask.iter().copied().for_each(&mut need);
+                    offset_parts(func, &mut facts, *offset).into_iter().for_each(need);
+                }
+                Op::Atomic { offset, values, mask, .. } => {
+                    values.iter().copied().chain(*mask).for_each(&mut need);
                     offset_parts(func, &mut facts, *offset).into_iter().for_each(need);
                 }
                 Op::Report { offset, outside, .. } => {
@@ -351,7 +358,9 @@ impl Emitter<'_> {
             Op::ReducePio2 { x } => self.reduce_pio2(*x, data.results[0], data.results[1]),
             Op::Load { .. } => self.load(&data.op, data.results[0]),
             Op::Store { .. } => self.store(&data.op),
-            Op::Report { base, offset, outside, is_store } => self.report(*base, *offset, *outside, *is_store, data.loc),
+            Op::Atomic { .. } => self.atomic(&data.op, data.results.first().copied()),
+            Op::Barrier {} => self.barrier(),
+            Op::Report { base, offset, outside, kind } => self.report(*base, *offset, *outside, *kind, data.loc),
             Op::If { .. } | Op::For { .. } | Op::While { .. } => self.control(&data.op, &data.results),
             Op::Return {} => asm!(self, "ret"),
             Op::Yield { .. } | Op::Condition { .. } => {}

@@ -208,7 +208,7 @@ impl Emitter<'_> {
     }
 
     /// The address in shared memory of the element of that thread, in an array with one for each.
-    fn thread_address(&mut self, thread: Reg, bytes: usize) -> Reg {
+    pub(super) fn thread_address(&mut self, thread: Reg, bytes: usize) -> Reg {
         let mut offset = thread;
         if bytes > 1 {
             offset = self.reg(Class::B32);

@@ -48,6 +48,11 @@ impl Elaborator<'_> {
             Word::Full => self.full(call),
             Word::Load => self.load(call, place),
             Word::Store => self.store(call, place),
+            Word::Atomic(op) => self.atomic(op, call, place),
+            Word::Barrier => {
+                self.append(Op::Barrier {}, place);
+                Meaning::UNIT
+            }
             Word::Select => self.select(&call.args, place),
             Word::Fma => self.fma(&call.args, place),
             Word::Clamp => self.clamp(&call.args, place),
@@ -104,6 +109,7 @@ impl Elaborator<'_> {
                 (Word::Full, 3) => "the type stands behind the name: `full::<f32>([N], value)`".to_string(),
                 (Word::Load, 2) => "options have names: `load(x + offsets, mask = mask)`".to_string(),
                 (Word::Store, 3) => "options have names: `store(y + offsets, value, mask = mask)`".to_string(),
+                (Word::Atomic(_), _) if given > wanted_args => format!("options have names: `{}`", row.usage),
                 (Word::Arange, 1) => "write both bounds: `arange(0, N)`".to_string(),
                 (Word::Fold(_) | Word::Truth(_) | Word::Arg(_) | Word::Cumulative(_), _) if given > wanted_args => {
                     format!("the axis is an option: `{name}(x, axis = 0)`")
@@ -143,6 +149,7 @@ impl Elaborator<'_> {
         let options: &[&str] = match row.word {
             Word::Load => &["mask", "other", "cache", "evict", "volatile"],
             Word::Store => &["mask", "cache", "evict"],
+            Word::Atomic(_) => &["mask", "sem", "scope"],
             Word::Fold(_) | Word::Truth(_) | Word::Arg(_) => &["axis", "keep_dims"],
             Word::Binary(_) if along_axis => &["axis", "keep_dims", "propagate_nan"],
             Word::Cumulative(_) => &["axis", "reverse"],
@@ -163,6 +170,8 @@ impl Elaborator<'_> {
                 ("axis" | "keep_dims", _) if matches!(row.word, Word::Binary(_)) => {
                     format!("two values meet element by element; along an axis goes one tile: `{name}(x, axis = 0)`")
                 }
+                ("semantic" | "semantics" | "order" | "ordering", _) if options.contains(&"sem") => "write `sem = \"relaxed\"`".to_string(),
+                ("other", _) if matches!(row.word, Word::Atomic(_)) => "lanes that are masked off give 0".to_string(),
                 ("other", _) if row.word == Word::Store => "lanes that are masked off store nothing".to_string(),
                 (_, Some(near)) => format!("did you mean `{near}`?"),
                 _ if options.is_empty() => format!("write `{}`", row.usage),

@@ -132,9 +132,10 @@ impl Elaborator<'_> {
             let mut tile = data.results.iter().copied().find(|value| self.func.ty(*value).is_tile());
             data.op.for_each_operand(&mut |value| tile = tile.or(self.func.ty(value).is_tile().then_some(value)));
             let (message, help) = match &data.op {
-                Op::Load { .. } | Op::Store { .. } => {
+                Op::Load { .. } | Op::Store { .. } | Op::Atomic { .. } => {
                     ("a closure neither reads nor writes memory", "load before, and give the tile as another input")
                 }
+                Op::Barrier {} => ("a closure does not wait", "wait before or after the reduction"),
                 Op::If { .. } => ("`if` cannot stand in a closure", "choose with `select(cond, a, b)`"),
                 Op::For { .. } | Op::While { .. } => ("a loop cannot stand in a closure", "write the computation out"),
                 _ => match tile {
