@@ -80,7 +80,7 @@ impl Emitter<'_> {
         }
         let Some(result) = result.filter(|_| wants_old) else { return };
         let free = layout.as_ref().map_or(u32::MAX, |layout| layout.free_bits().lane | layout.free_bits().warp << 5);
-        let found = self.from_owners(dtype, &found, free, owner, sem.acquires());
+        let found = self.share_found(dtype, &found, free, owner, sem.acquires());
         let lanes = match layout {
             None => Lanes::Splat(found[0]),
             Some(_) => {
@@ -227,7 +227,7 @@ impl Emitter<'_> {
 
     /// What the owners of elements found, in every thread that holds them: threads that differ in `free` bits hold the same. With `waits`,
     /// no thread goes on before all have acted.
-    pub(super) fn from_owners(&mut self, dtype: Dtype, found: &[Reg], free: u32, owner: Option<Reg>, waits: bool) -> Vec<Reg> {
+    pub(super) fn share_found(&mut self, dtype: Dtype, found: &[Reg], free: u32, owner: Option<Reg>, waits: bool) -> Vec<Reg> {
         let threads = 32 * self.num_warps;
         let free = free & (threads - 1);
         let thread = self.thread();
@@ -251,13 +251,13 @@ impl Emitter<'_> {
         let owners = (!free & (threads - 1)) + 1;
         let range = self.scratch(found.len() as u32 * owners * bytes);
         let place = |address: Reg, index: usize| format!("[{address}+{}]", range.start + index as u32 * owners * bytes);
-        let own = self.thread_address(thread, dtype.bytes());
+        let own = if owners == 1 { self.shared_address(None) } else { self.thread_address(thread, dtype.bytes()) };
         for (index, element) in found.iter().enumerate() {
             self.store_group("st.shared", &place(own, index), dtype, owner, &[*element]);
         }
         self.barrier();
         let from = if owners == 1 {
-            self.shared_address(None)
+            own
         } else {
             let first = self.reg(Class::B32);
             asm!(self, "and.b32 {first}, {thread}, {}", owners - 1);

@@ -3,7 +3,8 @@
 use super::meaning::Meaning;
 use super::memory::Target;
 use super::{Elaborator, Value};
-use crate::frontend::ast::Call;
+use crate::dtype::Dtype;
+use crate::frontend::ast::{Call, ExprKind};
 use crate::frontend::place::Place;
 use crate::ir::{AtomicOp, ConstExpr, Elem, Op, Scope, Semantics, Type};
 
@@ -55,8 +56,8 @@ impl Elaborator<'_> {
                 "bits are those of integers: let the tensor hold `u32`".to_string()
             }
             Elem::Dtype(dtype) => {
-                let like = |other: &&crate::dtype::Dtype| other.is_float() == dtype.is_float() && other.bits() > dtype.bits();
-                let wider = allowed.iter().find(like).unwrap_or(&allowed[0]);
+                let kind = |dtype: &Dtype| (dtype.is_float(), dtype.is_signed_int());
+                let wider = allowed.iter().find(|other| kind(other) == kind(dtype) && other.bits() > dtype.bits()).unwrap_or(&allowed[0]);
                 format!("let the tensor hold `{wider}`")
             }
             Elem::Param(name) => format!("`{name}` stands for none of them: use a type that they have"),
@@ -69,6 +70,14 @@ impl Elaborator<'_> {
         let allowed = atomic.semantics();
         let Some(expr) = self.option(call, "sem") else { return allowed[0] };
         let words: Vec<&'static str> = allowed.iter().map(|sem| sem.text()).collect();
+        if let ExprKind::Text(text) = &expr.kind
+            && Semantics::ALL.iter().any(|sem| sem.text() == text && !allowed.contains(sem))
+        {
+            let does = if atomic.writes() { "a store releases" } else { "a load acquires" };
+            let help = format!("{does}: write `\"{}\"`", words.join("\"` or `\""));
+            self.errors.push_help(expr.place, format!("`sem = \"{text}\"` has no meaning for `{}`", atomic.word()), help);
+            return allowed[0];
+        }
         let found = self.modifier(call, "sem", expr, &words);
         allowed.iter().copied().find(|sem| Some(sem.text()) == found).unwrap_or(allowed[0])
     }

@@ -63,6 +63,8 @@ impl Elaborator<'_> {
                 let found = self.describe(meaning);
                 let help = if matches!(meaning, Meaning::Pointer { .. }) {
                     "read the elements first: `load(x + offsets)`"
+                } else if *meaning == Meaning::UNIT {
+                    "what stands here does something and gives no value"
                 } else {
                     "take the tuple apart: `let (a, b) = t;`"
                 };
