@@ -51,7 +51,7 @@ impl Machine<'_> {
 /// The bits of an element of a tile.
 unsafe fn element(tile: *const u8, lane: usize, width: usize) -> u64 {
     // SAFETY: the caller's promise: the tile has that lane.
-    memory::by_bytes!(width, T => unsafe { tile.cast::<T>().add(lane).read() as u64 })
+    memory::by_bytes!(width, T => unsafe { Into::<u64>::into(tile.cast::<T>().add(lane).read()) })
 }
 
 /// Changes an element, and gives what it was.
