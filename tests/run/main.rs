@@ -9,6 +9,7 @@ mod atomics;
 mod casts;
 mod checked;
 mod constants;
+mod device_functions;
 #[path = "../devices/mod.rs"]
 mod devices;
 mod elementwise;
@@ -60,6 +61,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         casts,
         checked,
         constants,
+        device_functions,
         elementwise,
         grids,
         integers,

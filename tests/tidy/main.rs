@@ -66,6 +66,8 @@ const COMPILER: Rooms = &[
     ("location", &["diagnostic"]),
     ("target", &["diagnostic", "dtype", "location"]),
     ("ir", &["diagnostic", "dtype", "layout", "location", "target"]),
+    // Texts of the kernel language, which the frontend embeds.
+    ("library", &[]),
     ("layout", &["diagnostic", "dtype", "location", "target"]),
     // What an elementwise op means on one element: constant folding and the CPU backend share it.
     ("scalar", &["diagnostic", "dtype", "ir", "location"]),

@@ -53,6 +53,19 @@ pub fn cdiv<T>(a: Value<T>, b: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
+/// The tile that a program computes, in an order in which programs that run together share rows and columns of their inputs.
+///
+/// Programs are numbered `i * columns + j` over a matrix of `rows` by `columns` tiles. The result is the tile `(row, column)` for this
+/// number when tiles are taken in groups of `group` rows, each group column by column; the last group may have fewer rows. Every tile is
+/// taken once. As in Triton; all are integers, scalars or tiles.
+///
+/// ```ignore
+/// let (row, column) = swizzle2d(program_id(0), program_id(1), num_programs(0), num_programs(1), 8);
+/// ```
+pub fn swizzle2d<I>(i: Value<I>, j: Value<I>, rows: Value<I>, columns: Value<I>, group: Value<I>) -> (Value<I>, Value<I>) {
+    only_in_a_kernel()
+}
+
 /// The indices of a `for` loop: `start`, `start + step`, .. below `end`. `a..b` and `(a..b).step_by(s)` say the same.
 ///
 /// The bounds are integer scalars of one type, at run time or constant; `step` is positive, 1 if it is left out.

@@ -50,3 +50,30 @@ pub fn permute<T>(x: Value<T>, order: Shape) -> Value<T> {
 pub fn trans<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
+
+/// How many elements a tile has along an axis: a constant. `axis` is a literal, from the end if negative.
+///
+/// ```ignore
+/// let mean = sum(v, axis = 0) / extent(v, 0) as f32;
+/// ```
+pub fn extent<T>(x: Value<T>, axis: usize) -> usize {
+    only_in_a_kernel()
+}
+
+/// How many axes a value has: a constant, 0 for a scalar.
+///
+/// ```ignore
+/// static_assert!(rank(v) == 1, "a vector is expected");
+/// ```
+pub fn rank<T>(x: Value<T>) -> usize {
+    only_in_a_kernel()
+}
+
+/// How many elements a value has: a constant, 1 for a scalar.
+///
+/// ```ignore
+/// let mean = sum(v) / numel(v) as f32;
+/// ```
+pub fn numel<T>(x: Value<T>) -> usize {
+    only_in_a_kernel()
+}

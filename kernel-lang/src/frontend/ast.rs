@@ -113,16 +113,28 @@ pub(crate) struct TypeName {
     pub(crate) place: Place,
 }
 
-/// A word of the language applied to arguments.
+/// A word of the language, or a device function, applied to arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
+    /// The word; a device function as it is written, with its path: `activations::gelu`.
     pub(crate) word: Name,
     pub(crate) types: Vec<TypeName>,
+    /// What stands in `name::<..>(..)` of a device function.
+    pub(crate) generics: Vec<Generic>,
     /// Positional arguments; of a method call the receiver is the first.
     pub(crate) args: Vec<Expr>,
     /// `mask = m`
     pub(crate) named: Vec<(Name, Expr)>,
     pub(crate) is_method: bool,
+}
+
+/// A generic argument of a device function.
+#[derive(Clone, Debug)]
+pub(crate) enum Generic {
+    /// A type, or a name that may turn out to be a constant's.
+    Type(TypeName),
+    /// `64`, `{ 2 * N }`
+    Const(Expr),
 }
 
 /// `if c { .. } else { .. }`
@@ -169,8 +181,8 @@ pub(crate) enum StmtKind {
     For(Box<For>),
     /// `while c { .. }`
     While(While),
-    /// `return`
-    Return,
+    /// `return`, `return x`: a value only in a device function.
+    Return(Option<Expr>),
     /// `break`
     Break,
     /// `continue`

@@ -8,8 +8,10 @@
 mod ast;
 mod attributes;
 mod autotune;
+mod device;
 mod elaborate;
 mod launcher;
+mod library;
 mod parse;
 mod place;
 mod signature;
@@ -22,6 +24,7 @@ use proc_macro2::TokenStream;
 use crate::diagnostic::Diagnostics;
 use crate::ir::Function;
 
+use device::Devices;
 use place::{Errors, Place};
 pub use variants::Variant;
 
@@ -49,6 +52,8 @@ pub fn autotune(arguments: TokenStream, item: TokenStream) -> Expansion {
 
 /// The generic IR of the first kernel in a source text, checked together with its listed variants. For tests and tools.
 ///
+/// It calls the device functions of the text, also those in modules by their paths; imports are not followed.
+///
 /// # Errors
 /// Every mistake in it.
 pub fn lower_source(source: &str, file: &str) -> Result<Function, Diagnostics> {
@@ -59,11 +64,12 @@ pub fn lower_source(source: &str, file: &str) -> Result<Function, Diagnostics> {
             None
         }
         Ok(parsed) => {
+            let devices = Devices::of_file(&parsed, file, &mut errors);
             let mut functions = parsed.items.into_iter().filter_map(|item| if let syn::Item::Fn(item) = item { Some(item) } else { None });
             functions.find_map(|mut item| {
                 let mut given = Given { kernel: None, autotune: None, taken: None, twice: None };
                 given.take_from(&mut item);
-                (given.kernel.is_some() || given.autotune.is_some()).then(|| expand(&given, &item, file, &mut errors).func)
+                (given.kernel.is_some() || given.autotune.is_some()).then(|| expand(&given, &item, &devices, file, &mut errors).func)
             })
         }
     };
@@ -126,7 +132,8 @@ fn attribute(mut given: Given, tokens: TokenStream) -> Expansion {
     given.take_from(&mut item);
     let file = item.sig.ident.span().file();
     let mut errors = Errors::default();
-    let Expanded { func, signature, attributes, autotune, words, variants } = expand(&given, &item, &file, &mut errors);
+    let Expanded { func, signature, attributes, autotune, words, variants } =
+        expand(&given, &item, &Devices::default(), &file, &mut errors);
     let launcher = launcher::Launcher {
         item: &item,
         signature: &signature,
@@ -149,7 +156,7 @@ struct Expanded {
 }
 
 /// The steps from a function to its IR and its variants.
-fn expand(given: &Given, item: &syn::ItemFn, file: &str, errors: &mut Errors) -> Expanded {
+fn expand(given: &Given, item: &syn::ItemFn, devices: &Devices, file: &str, errors: &mut Errors) -> Expanded {
     let signature = signature::parse(item, errors);
     let name = signature.name.place;
     if given.kernel.is_none() {
@@ -162,7 +169,7 @@ fn expand(given: &Given, item: &syn::ItemFn, file: &str, errors: &mut Errors) ->
     let autotune = given.autotune.as_ref().map(|(tokens, place)| autotune::parse(tokens.clone(), *place, &signature, &attributes, errors));
     let body = parse::body(&item.block, errors);
     let body = structure::run(body, errors);
-    let lowered = elaborate::run(&signature, &body, attributes.unchecked, file, errors);
+    let lowered = elaborate::run(&signature, &body, devices, attributes.unchecked, file, errors);
     let mut variants = Vec::new();
     if errors.is_empty() {
         let instances = variants::instances(&signature, &attributes, autotune.as_ref());

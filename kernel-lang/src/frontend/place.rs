@@ -53,6 +53,18 @@ impl From<&Ident> for Place {
 #[derive(Debug, Default)]
 pub(crate) struct Errors {
     list: Vec<(Place, Diagnostic)>,
+    inside: Vec<Inside>,
+}
+
+/// A function whose body is being walked at a call of it.
+#[derive(Clone, Debug)]
+struct Inside {
+    /// What stands for every place of the body: of the library's functions the user sees only the call.
+    instead: Option<Place>,
+    /// The file of the body, as an index into the kernel's files.
+    file: u16,
+    /// Where the call is, and what to say there.
+    call: (Loc, String),
 }
 
 impl Errors {
@@ -66,8 +78,32 @@ impl Errors {
         self.add(place, Diagnostic::new(place.loc(), message).help(help));
     }
 
+    /// From here on, places are those of a function that is called at `call`.
+    pub(crate) fn enter(&mut self, call: Place, remark: String, instead: bool, file: u16) {
+        let (call, loc) = self.seen(call);
+        let file = if instead { loc.file } else { file };
+        self.inside.push(Inside { instead: instead.then_some(call), file, call: (loc, remark) });
+    }
+
+    /// Back where the last function was called.
+    pub(crate) fn leave(&mut self) {
+        self.inside.pop();
+    }
+
+    /// What the user sees of a place: it, or the call that leads there.
+    pub(crate) fn seen(&self, place: Place) -> (Place, Loc) {
+        let Some(inside) = self.inside.last() else { return (place, place.loc()) };
+        let place = inside.instead.unwrap_or(place);
+        (place, Loc { file: inside.file, ..place.loc() })
+    }
+
     /// Adds a mistake that is already put in words; the same words at the same place are kept once.
-    pub(crate) fn add(&mut self, place: Place, diagnostic: Diagnostic) {
+    pub(crate) fn add(&mut self, place: Place, mut diagnostic: Diagnostic) {
+        let (place, loc) = self.seen(place);
+        if !self.inside.is_empty() {
+            diagnostic.loc = loc;
+            diagnostic.labels.extend(self.inside.iter().rev().map(|inside| inside.call.clone()));
+        }
         if !self.list.iter().any(|(_, known)| *known == diagnostic) {
             self.list.push((place, diagnostic));
         }
@@ -124,8 +160,7 @@ pub(crate) struct Places {
 
 impl Places {
     /// Remembers a place; of several that start at one token the first, which is the innermost.
-    pub(crate) fn add(&mut self, place: Place) -> Loc {
-        let loc = place.loc();
+    pub(crate) fn add(&mut self, (place, loc): (Place, Loc)) -> Loc {
         self.map.entry(loc).or_insert(place);
         loc
     }

@@ -76,17 +76,7 @@ pub(crate) fn parse(item: &syn::ItemFn, errors: &mut Errors) -> Signature {
     let sig = &item.sig;
     let name = Name { text: plain(&sig.ident), place: Place::from(&sig.ident) };
     let mut signature = Signature { name, types: Vec::new(), consts: Vec::new(), params: Vec::new() };
-    let foreign: [(Option<Place>, &str, &str); 4] = [
-        (sig.constness.as_ref().map(Place::of), "a kernel cannot be `const`", "remove `const`"),
-        (sig.asyncness.as_ref().map(Place::of), "a kernel cannot be `async`", "launches are asynchronous by themselves"),
-        (sig.abi.as_ref().map(Place::of), "a kernel has no ABI", "remove `extern`"),
-        (sig.variadic.as_ref().map(Place::of), "a kernel has a fixed number of parameters", "remove `...`"),
-    ];
-    for (place, message, help) in foreign {
-        if let Some(place) = place {
-            errors.push_help(place, message, help);
-        }
-    }
+    qualifiers(sig, "a kernel", errors);
     if let syn::Safety::Unsafe(token) = &sig.safety {
         errors.push_help(
             Place::of(token),
@@ -99,13 +89,6 @@ pub(crate) fn parse(item: &syn::ItemFn, errors: &mut Errors) -> Signature {
     {
         errors.push_help(Place::of(ty), "a kernel returns nothing", "take a parameter `y: PtrMut<T>` and `store` the result through it");
     }
-    if let Some(clause) = &sig.generics.where_clause {
-        errors.push_help(
-            Place::of(&clause.where_token),
-            "`where` clauses are not available in kernels",
-            "write the bound at the parameter: `T: Float`",
-        );
-    }
     for param in &sig.generics.params {
         generic(param, &mut signature, errors);
     }
@@ -116,7 +99,30 @@ pub(crate) fn parse(item: &syn::ItemFn, errors: &mut Errors) -> Signature {
     signature
 }
 
-fn generic(param: &GenericParam, signature: &mut Signature, errors: &mut Errors) {
+/// What a function of the language has none of; `what` it is, is said in messages.
+pub(crate) fn qualifiers(sig: &syn::Signature, what: &str, errors: &mut Errors) {
+    let foreign: [(Option<Place>, &str, &str); 4] = [
+        (sig.constness.as_ref().map(Place::of), "cannot be `const`", "remove `const`"),
+        (sig.asyncness.as_ref().map(Place::of), "cannot be `async`", "launches are asynchronous by themselves"),
+        (sig.abi.as_ref().map(Place::of), "has no ABI", "remove `extern`"),
+        (sig.variadic.as_ref().map(Place::of), "has a fixed number of parameters", "remove `...`"),
+    ];
+    for (place, message, help) in foreign {
+        if let Some(place) = place {
+            errors.push_help(place, format!("{what} {message}"), help);
+        }
+    }
+    if let Some(clause) = &sig.generics.where_clause {
+        errors.push_help(
+            Place::of(&clause.where_token),
+            "`where` clauses are not available in kernels",
+            "write the bound at the parameter: `T: Float`",
+        );
+    }
+}
+
+/// One generic parameter.
+pub(crate) fn generic(param: &GenericParam, signature: &mut Signature, errors: &mut Errors) {
     match param {
         GenericParam::Type(param) => {
             let name = Name { text: plain(&param.ident), place: Place::from(&param.ident) };
@@ -330,7 +336,7 @@ fn element(ty: &syn::Type, signature: &Signature, errors: &mut Errors) -> Option
 }
 
 /// Names that the IR's text or the launcher could not hold apart.
-fn unique(signature: &Signature, errors: &mut Errors) {
+pub(crate) fn unique(signature: &Signature, errors: &mut Errors) {
     let types = signature.types.iter().map(|generic| &generic.name);
     let consts = signature.consts.iter().map(|generic| &generic.name);
     let generics: Vec<&Name> = types.chain(consts).collect();

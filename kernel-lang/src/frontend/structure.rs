@@ -22,6 +22,15 @@ pub(crate) fn run(body: Block, errors: &mut Errors) -> Block {
     Block::of(cx.list(body.into_stmts(), place), place)
 }
 
+/// Rewrites a device function's body into one value: what a `return` gives becomes the value of its branch.
+///
+/// before:  if c { return a; }   rest; b
+/// after:   if c { a } else { rest; b }
+pub(crate) fn function(body: Block, errors: &mut Errors) -> Block {
+    let mut cx = Structurer { errors, flags: Vec::new(), depth: 0, next: 0 };
+    cx.tail(body)
+}
+
 /// How a statement ends.
 #[derive(Clone, Copy)]
 struct Ends {
@@ -56,8 +65,8 @@ impl Structurer<'_> {
             let ends = ends_of_stmt(&stmt);
             let place = stmt.place.to(place);
             match stmt.kind {
-                StmtKind::Return | StmtKind::Break | StmtKind::Continue => {
-                    if self.depth == 0 && !matches!(stmt.kind, StmtKind::Return) {
+                StmtKind::Return(_) | StmtKind::Break | StmtKind::Continue => {
+                    if self.depth == 0 && !matches!(stmt.kind, StmtKind::Return(_)) {
                         let word = if matches!(stmt.kind, StmtKind::Break) { "break" } else { "continue" };
                         self.errors.push_help(stmt.place, format!("`{word}` outside of a loop"), "to end the program early write `return`");
                     }
@@ -191,7 +200,7 @@ impl Structurer<'_> {
             StmtKind::Update(name, operator, value) => StmtKind::Update(name, operator, self.expr(value)),
             StmtKind::Expr(value) => StmtKind::Expr(self.expr(value)),
             StmtKind::StaticAssert(value, message) => StmtKind::StaticAssert(self.expr(value), message),
-            kind @ (StmtKind::Return | StmtKind::Break | StmtKind::Continue) => kind,
+            kind @ (StmtKind::Return(_) | StmtKind::Break | StmtKind::Continue) => kind,
         };
         // A loop that can be left declares its flag beside itself.
         let going = match &kind {
@@ -228,7 +237,7 @@ impl Structurer<'_> {
     /// What an exit becomes: it clears every flag between itself and where it goes.
     fn exit(&self, kind: &StmtKind, place: Place) -> Vec<Stmt> {
         let clears = |flag: &&Flag| match kind {
-            StmtKind::Return => true,
+            StmtKind::Return(_) => true,
             StmtKind::Break => flag.depth == self.depth,
             _ => flag.depth == self.depth && !flag.is_going,
         };
@@ -261,6 +270,116 @@ impl Structurer<'_> {
         }
         self.blocks_in(&mut expr);
         expr
+    }
+
+    /// A block that ends the function: nothing comes after it, so that a `return` in it gives its value.
+    fn tail(&mut self, block: Block) -> Block {
+        let Block { stmts, value, place } = block;
+        let mut out = Vec::new();
+        let mut rest = stmts.into_iter();
+        while let Some(stmt) = rest.next() {
+            let end = |rest: std::vec::IntoIter<Stmt>| Block { stmts: rest.collect(), value: value.clone(), place };
+            let given = match stmt.kind {
+                StmtKind::Return(given) => {
+                    let never = end(rest).into_stmts();
+                    self.dead(never, place, &mut out);
+                    given.map(|given| self.expr(given))
+                }
+                StmtKind::If(inner) if if_may_return(&inner) => Some(self.tail_if(inner, stmt.place, end(rest))),
+                StmtKind::Let(pattern, ty, Expr { kind: ExprKind::If(inner), place: value_place }) if leaves_on_one_side(&inner) => {
+                    let bind = |block: Block| {
+                        let value = Expr { place: block.place, kind: ExprKind::Block(block) };
+                        let mut after = end(rest);
+                        after.stmts.insert(0, Stmt { kind: StmtKind::Let(pattern, ty, value), place: value_place });
+                        after
+                    };
+                    let If { cond, then_block, else_block, keyword } = *inner;
+                    let else_block = else_block.unwrap_or_else(|| Block::of(Vec::new(), place));
+                    let (then_block, else_block) = match ends_of_block(&then_block).falls_through {
+                        true => (self.tail(bind(then_block)), self.tail(else_block)),
+                        false => (self.tail(then_block), self.tail(bind(else_block))),
+                    };
+                    Some(self.if_value(cond, then_block, else_block, keyword, stmt.place))
+                }
+                StmtKind::Block(block) if is_scopeless(&block) && block.stmts.iter().any(may_return) => {
+                    let mut after = end(rest);
+                    after.stmts.splice(0..0, block.into_stmts());
+                    let after = self.tail(after);
+                    out.extend(after.stmts);
+                    after.value.map(|value| *value)
+                }
+                StmtKind::Break | StmtKind::Continue => {
+                    let word = if matches!(stmt.kind, StmtKind::Break) { "break" } else { "continue" };
+                    self.errors.push_help(
+                        stmt.place,
+                        format!("`{word}` outside of a loop"),
+                        "to leave the function early write `return x;`",
+                    );
+                    continue;
+                }
+                kind => {
+                    let stmt = Stmt { kind, place: stmt.place };
+                    if may_return(&stmt) {
+                        self.unreachable_return(&stmt);
+                    } else {
+                        out.push(self.inside(stmt));
+                    }
+                    continue;
+                }
+            };
+            return Block { stmts: out, value: given.map(Box::new), place };
+        }
+        let value = value.map(|value| {
+            let Expr { kind, place } = *value;
+            Box::new(match kind {
+                ExprKind::If(inner) if if_may_return(&inner) => self.tail_if(*inner, place, Block::of(Vec::new(), place)),
+                kind => self.expr(Expr { kind, place }),
+            })
+        });
+        Block { stmts: out, value, place }
+    }
+
+    /// An `if` in which something returns, and what follows it.
+    fn tail_if(&mut self, inner: If, place: Place, after: Block) -> Expr {
+        let If { cond, then_block, else_block, keyword } = inner;
+        let falls = |block: &Block| ends_of_block(block).falls_through;
+        let else_block = else_block.unwrap_or_else(|| Block::of(Vec::new(), after.place));
+        let then = |block: Block, after: Block| {
+            let mut after = after;
+            // What follows an `if` whose value nobody takes is the value.
+            if after.stmts.is_empty() && after.value.is_none() {
+                return block;
+            }
+            after.stmts.insert(0, Stmt { place: block.place, kind: StmtKind::Block(Block::of(block.clone().into_stmts(), block.place)) });
+            after
+        };
+        let is_last = after.stmts.is_empty() && after.value.is_none();
+        let (then_block, else_block) = match (falls(&then_block), falls(&else_block)) {
+            (false, _) => (self.tail(then_block), self.tail(then(else_block, after))),
+            (true, false) => (self.tail(then(then_block, after)), self.tail(else_block)),
+            (true, true) if is_last => (self.tail(then_block), self.tail(else_block)),
+            (true, true) => {
+                let stmt = Stmt { kind: StmtKind::If(If { cond, then_block, else_block: Some(else_block), keyword }), place };
+                self.unreachable_return(&stmt);
+                return Expr { kind: ExprKind::Error, place };
+            }
+        };
+        self.if_value(cond, then_block, else_block, keyword, place)
+    }
+
+    fn if_value(&mut self, cond: Expr, then_block: Block, else_block: Block, keyword: Place, place: Place) -> Expr {
+        let cond = self.expr(cond);
+        Expr { kind: ExprKind::If(Box::new(If { cond, then_block, else_block: Some(else_block), keyword })), place }
+    }
+
+    /// Reports each `return` whose value would have to be carried over what follows.
+    fn unreachable_return(&mut self, stmt: &Stmt) {
+        let mut found = Vec::new();
+        returns_in(stmt, &mut found);
+        for place in found {
+            let help = "assign to a variable, leave loops with `break`, and give the variable at the end; an `if` that always returns may stand anywhere";
+            self.errors.push_help(place, "a device function returns from its end, or from an `if` that always does", help);
+        }
     }
 
     fn blocks_in(&mut self, expr: &mut Expr) {
@@ -351,7 +470,7 @@ fn ends_of_if(inner: &If) -> Ends {
 
 fn ends_of_stmt(stmt: &Stmt) -> Ends {
     match &stmt.kind {
-        StmtKind::Return | StmtKind::Break | StmtKind::Continue => Ends { falls_through: false, leaves: true },
+        StmtKind::Return(_) | StmtKind::Break | StmtKind::Continue => Ends { falls_through: false, leaves: true },
         StmtKind::If(inner) => ends_of_if(inner),
         StmtKind::Block(block) => ends_of_block(block),
         // A loop keeps `break` and `continue` to itself; only `return` leaves it.
@@ -364,13 +483,44 @@ fn ends_of_stmt(stmt: &Stmt) -> Ends {
     }
 }
 
+fn if_may_return(inner: &If) -> bool {
+    [Some(&inner.then_block), inner.else_block.as_ref()].into_iter().flatten().any(|block| {
+        block.stmts.iter().any(may_return) || block.value.as_deref().is_some_and(|value| may_return(&Stmt::of_expr(value.clone())))
+    })
+}
+
+/// Every `return` in a statement.
+fn returns_in(stmt: &Stmt, found: &mut Vec<Place>) {
+    let mut in_block = |block: &Block| {
+        block.stmts.iter().for_each(|stmt| returns_in(stmt, found));
+        if let Some(value) = &block.value {
+            returns_in(&Stmt::of_expr((**value).clone()), found);
+        }
+    };
+    match &stmt.kind {
+        StmtKind::Return(_) => found.push(stmt.place),
+        StmtKind::If(inner) => {
+            in_block(&inner.then_block);
+            inner.else_block.iter().for_each(in_block);
+        }
+        StmtKind::Let(_, _, Expr { kind: ExprKind::If(inner), .. }) => {
+            in_block(&inner.then_block);
+            inner.else_block.iter().for_each(in_block);
+        }
+        StmtKind::Block(block) => in_block(block),
+        StmtKind::For(inner) => in_block(&inner.body),
+        StmtKind::While(inner) => in_block(&inner.body),
+        _ => {}
+    }
+}
+
 fn may_return(stmt: &Stmt) -> bool {
-    any_exit(stmt, &mut |kind, _| matches!(kind, StmtKind::Return), false)
+    any_exit(stmt, &mut |kind, _| matches!(kind, StmtKind::Return(_)), false)
 }
 
 /// Does the statement hold a `return`, or a `break` of the loop around it?
 fn may_end_loop(stmt: &Stmt) -> bool {
-    any_exit(stmt, &mut |kind, nested| matches!(kind, StmtKind::Return) || (matches!(kind, StmtKind::Break) && !nested), false)
+    any_exit(stmt, &mut |kind, nested| matches!(kind, StmtKind::Return(_)) || (matches!(kind, StmtKind::Break) && !nested), false)
 }
 
 /// Does a statement inside satisfy `test`, which also hears whether it stands in a loop within?
@@ -426,7 +576,7 @@ fn exits_in(expr: &Expr, found: &mut Vec<Place>) {
 
 fn exits_in_stmt(stmt: &Stmt, found: &mut Vec<Place>) {
     match &stmt.kind {
-        StmtKind::Return | StmtKind::Break | StmtKind::Continue => found.push(stmt.place),
+        StmtKind::Return(_) | StmtKind::Break | StmtKind::Continue => found.push(stmt.place),
         StmtKind::If(inner) => {
             exits_in(&Expr { kind: ExprKind::If(Box::new(inner.clone())), place: stmt.place }, found);
         }

@@ -31,6 +31,12 @@ pub(crate) enum Word {
     Reshape,
     Permute,
     Trans,
+    /// The extent along an axis, a constant.
+    Extent,
+    /// How many axes a value has.
+    Rank,
+    /// How many elements a value has.
+    Numel,
     /// All elements along an axis by an operator on numbers: `sum`.
     Fold(BinaryOp),
     /// All elements along an axis of truths: `any`.
@@ -41,6 +47,8 @@ pub(crate) enum Word {
     Cumulative(BinaryOp),
     Reduce,
     Scan,
+    /// A function of a file of the library.
+    Library(&'static str),
 }
 
 /// A row: the word, what it does, how it is called, and how many positional arguments it takes.
@@ -114,6 +122,9 @@ pub(crate) const WORDS: &[Row] = &[
     row("reshape", Word::Reshape, "reshape(x, [M, N])", 2, true),
     row("permute", Word::Permute, "permute(x, [1, 0, 2])", 2, true),
     row("trans", Word::Trans, "trans(x)", 1, true),
+    row("extent", Word::Extent, "extent(x, axis)", 2, true),
+    row("rank", Word::Rank, "rank(x)", 1, true),
+    row("numel", Word::Numel, "numel(x)", 1, true),
     row("sum", Word::Fold(BinaryOp::Add), "sum(x, axis = 0, keep_dims = true)", 1, true),
     row("prod", Word::Fold(BinaryOp::Mul), "prod(x, axis = 0, keep_dims = true)", 1, true),
     row("xor_sum", Word::Fold(BinaryOp::Xor), "xor_sum(x, axis = 0, keep_dims = true)", 1, true),
@@ -127,6 +138,7 @@ pub(crate) const WORDS: &[Row] = &[
     row("cummin", Word::Cumulative(BinaryOp::Min), "cummin(x, axis = 0, reverse = true)", 1, true),
     row("reduce", Word::Reduce, "reduce(x, axis, |a, b| a + b)", 3, true),
     row("associative_scan", Word::Scan, "associative_scan(x, axis, |a, b| a + b)", 3, true),
+    row("swizzle2d", Word::Library("indexing"), "swizzle2d(i, j, rows, columns, group)", 5, false),
     row("range", Word::Range, "for i in range(a, b, step)", 2, false),
 ];
 
@@ -189,7 +201,6 @@ const LATER: &[&str] = &[
     "popc",
     "clz",
     "ffs",
-    "swizzle2d",
     "inline_asm_elementwise",
     "map_elementwise",
     "make_tensor_descriptor",
@@ -280,11 +291,6 @@ pub(crate) fn find(name: &str) -> Option<&'static Row> {
     WORDS.iter().find(|row| row.name == name)
 }
 
-/// Is it a word of this or a later version?
-pub(crate) fn is_word(name: &str) -> bool {
-    find(name).is_some() || LATER.contains(&name)
-}
-
 /// What to say of a word that is not in the table: message and help.
 pub(crate) fn unknown(name: &str, is_method: bool) -> (String, String) {
     if LATER.contains(&name) {
@@ -293,8 +299,13 @@ pub(crate) fn unknown(name: &str, is_method: bool) -> (String, String) {
     if let Some((_, instead)) = ELSEWHERE.iter().find(|(word, _)| *word == name) {
         return (format!("there is no word `{name}`"), format!("write `{instead}`"));
     }
-    if ["len", "numel", "shape", "size", "stride", "strides", "dim"].contains(&name) {
-        return (format!("a kernel does not see `{name}` of a tensor"), "pass sizes as parameters: `n: usize`".to_string());
+    if ["len", "shape", "size", "stride", "strides", "dim"].contains(&name) {
+        let help = "pass sizes as parameters, `n: usize`; of a tile it is `extent(x, axis)`, `rank(x)`, `numel(x)`";
+        return (format!("a kernel does not see `{name}` of a tensor"), help.to_string());
+    }
+    if name.contains("::") {
+        let help = "a path leads to a function that is marked `#[device]`; the words of the language need none";
+        return (format!("there is no device function `{name}`"), help.to_string());
     }
     let candidates = WORDS.iter().filter(|row| row.method || !is_method).map(|row| row.name);
     let what = if is_method { "method" } else { "word" };
@@ -302,7 +313,7 @@ pub(crate) fn unknown(name: &str, is_method: bool) -> (String, String) {
         Some(near) => (format!("there is no {what} `{name}`"), format!("did you mean `{near}`?")),
         None => (
             format!("there is no {what} `{name}`"),
-            "a kernel calls only the words of `galatea::dsl`; helper functions are not available in kernels yet".to_string(),
+            "a kernel calls the words of `galatea::dsl`, and functions that are marked `#[device]`".to_string(),
         ),
     }
 }
@@ -345,6 +356,6 @@ mod tests {
         assert_eq!(unknown("arrange", false).1, "did you mean `arange`?");
         assert_eq!(unknown("maximum", false).1, "write `max(a, b)`");
         assert_eq!(unknown("dot", false).0, "`dot` is not available yet");
-        assert!(unknown("frobnicate", false).1.contains("helper functions"));
+        assert!(unknown("frobnicate", false).1.contains("#[device]"));
     }
 }

@@ -18,7 +18,7 @@ pub enum ConstExpr {
     Float(f64),
     /// A truth value.
     Bool(bool),
-    /// A constant parameter of the kernel.
+    /// A constant parameter of the kernel; as a side of `T == f32`, a type parameter or a dtype.
     Param(Name),
     /// `-a` or `!a`.
     Unary(ConstUnary, Box<ConstExpr>),

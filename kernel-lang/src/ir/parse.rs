@@ -214,6 +214,10 @@ impl Parser {
             }
             Token::Word(word) => match self.func.consts.iter().find(|param| *param.name == *word) {
                 Some(param) => Ok(ConstExpr::Param(param.name.clone())),
+                // `(T == f32)` compares types.
+                None if word.parse::<Dtype>().is_ok() || self.func.types.iter().any(|param| *param.name == *word) => {
+                    Ok(ConstExpr::Param(word.as_str().into()))
+                }
                 None => self.error(format!("`{word}` is not a constant parameter")),
             },
             Token::Sign("(") => {

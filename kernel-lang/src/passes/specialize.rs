@@ -141,6 +141,11 @@ impl Specializer<'_> {
 
     fn constant(&self, expr: &ConstExpr) -> Result<ConstExpr, String> {
         expr.evaluate(&|name| {
+            // `T == f32`: types are compared by their numbers.
+            let elem = name.parse().map_or_else(|_| self.elem(&Elem::Param(name.into())), Elem::Dtype);
+            if let Elem::Dtype(dtype) = elem {
+                return Some(ConstExpr::Int(i128::from(dtype.code())));
+            }
             let (_, value) = self.bindings.consts.iter().find(|(given, _)| **given == *name)?;
             let is_bool = self.func.consts.iter().any(|param| *param.name == *name && param.dtype == Dtype::Bool);
             Some(if is_bool { ConstExpr::Bool(*value != 0) } else { ConstExpr::Int(*value) })

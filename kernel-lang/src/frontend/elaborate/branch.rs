@@ -34,6 +34,11 @@ impl Elaborator<'_> {
         place: Place,
     ) -> Meaning {
         let decider = self.decider(cond, cond_place);
+        // In a function, what a call decides exists in that call only: the other branch may not even fit its types.
+        if let (Decider::Constant(ConstExpr::Bool(cond)), false) = (&decider, self.frames.is_empty()) {
+            let block = if *cond { Some(then_block) } else { else_block };
+            return block.map_or(Meaning::UNIT, |block| self.scoped(|cx| cx.block(block)));
+        }
         let undecided = matches!(decider, Decider::Unknown);
         let before = self.meanings();
         let (then_region, then_value, then_after) = self.way(Some(then_block), &before);
@@ -121,7 +126,7 @@ impl Elaborator<'_> {
     /// Ends both regions and puts the op in place.
     fn close(&mut self, decider: Decider, ways: Ways, place: Place) -> Vec<Value> {
         let types: Vec<Type> = ways.yields[0].iter().map(|value| self.func.ty(*value).clone()).collect();
-        let loc = self.places.add(place);
+        let loc = self.loc(place);
         for (region, values) in ways.regions.into_iter().zip(ways.yields) {
             self.func.append(region, Op::Yield { values }, [], loc);
         }

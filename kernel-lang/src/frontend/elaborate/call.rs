@@ -15,6 +15,11 @@ impl Elaborator<'_> {
         let name = call.word.text.as_str();
         let row = words::find(name).filter(|row| (row.method || !call.is_method) && (call.is_method || row.word != Word::To));
         let Some(row) = row else {
+            if !call.is_method
+                && let Some(func) = self.device_function(name)
+            {
+                return self.call_function(&func, call, place);
+            }
             for arg in &call.args {
                 // A pointer's or a shape's own complaint would only be noise here.
                 if !matches!(arg.kind, ExprKind::Shape(_) | ExprKind::Text(_) | ExprKind::Closure(..)) {
@@ -23,7 +28,7 @@ impl Elaborator<'_> {
             }
             if let Some(index) = self.find(name).filter(|_| !call.is_method) {
                 if !self.variables[index].meaning.is_poison() {
-                    let help = "a kernel calls only the words of `galatea::dsl`; helper functions are not available in kernels yet";
+                    let help = "a kernel calls the words of `galatea::dsl` and `#[device]` functions";
                     self.errors.push_help(call.word.place, format!("`{name}` is a value and cannot be called"), help);
                 }
                 return Meaning::Poison;
@@ -36,7 +41,13 @@ impl Elaborator<'_> {
             self.errors.push_help(call.word.place, message, help);
             return Meaning::Poison;
         };
-        self.words.push((row.name, call.word.place.start));
+        if self.frames.is_empty() {
+            self.words.push((row.name, call.word.place.start));
+        }
+        if let Word::Library(family) = row.word {
+            let func = self.library_function(family, name).expect("a test holds the table of words to the library");
+            return self.call_function(&func, call, place);
+        }
         if !self.check_call(row, call) {
             return Meaning::Poison;
         }
@@ -80,11 +91,14 @@ impl Elaborator<'_> {
             Word::Reshape => self.reshape(&call.args[0], &call.args[1], place),
             Word::Permute => self.permute(&call.args[0], &call.args[1], place),
             Word::Trans => self.trans(&call.args[0], place),
+            Word::Extent => self.extent(&call.args[0], &call.args[1]),
+            Word::Rank | Word::Numel => self.count(row, &call.args[0]),
             Word::Fold(op) => self.fold_tile(op, call, place),
             Word::Truth(op) => self.truth(op, call, place),
             Word::Arg(op) => self.arg_extreme(op, call, place),
             Word::Cumulative(op) => self.cumulative(op, call, place),
             Word::Reduce | Word::Scan => self.custom(row, call, place),
+            Word::Library(_) => Meaning::Poison,
         }
     }
 
@@ -188,13 +202,6 @@ impl Elaborator<'_> {
             }
         }
         fine
-    }
-
-    /// A type where a value belongs, as in `zeros([N], f32)`.
-    fn is_type(&self, expr: &Expr) -> bool {
-        let ExprKind::Name(name) = &expr.kind else { return false };
-        self.find(name).is_none()
-            && (crate::frontend::signature::dtype_of(name).is_some() || self.func.types.iter().any(|param| *param.name == **name))
     }
 
     fn program(&mut self, row: &Row, axis: &Expr, place: Place) -> Meaning {

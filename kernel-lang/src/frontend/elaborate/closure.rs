@@ -56,7 +56,7 @@ impl Elaborator<'_> {
         self.check_assignments(&before, body.place);
         self.restore(&before);
         let values = values?;
-        let loc = self.places.add(expr.place);
+        let loc = self.loc(expr.place);
         self.func.append(region, Op::Yield { values }, [], loc);
         self.check_ops(region, body.place);
         (self.errors.len() == mistakes).then_some(region)

@@ -97,7 +97,7 @@ impl Elaborator<'_> {
             return Meaning::Poison;
         }
         let Some(dtype) = dtype_of(before) else {
-            let help = if self.func.types.iter().any(|param| *param.name == *before) {
+            let help = if self.type_param(before).is_some() {
                 format!("a type parameter has no constants; cast one: `f32::{last} as {before}`")
             } else {
                 "a kernel does not see constants outside; make it a constant parameter, `const N: usize`, or a parameter".to_string()

@@ -7,7 +7,7 @@ use crate::dtype::Dtype;
 use crate::frontend::ast::{Block, Expr, ExprKind, Operator, TypeName};
 use crate::frontend::place::Place;
 use crate::frontend::signature::dtype_of;
-use crate::ir::{BinaryOp, ConstExpr, ConstUnary, Elem, Op, UnaryOp};
+use crate::ir::{BinaryOp, CompareOp, ConstBinary, ConstExpr, ConstUnary, Elem, Op, UnaryOp};
 
 impl Elaborator<'_> {
     pub(super) fn expr(&mut self, expr: &Expr) -> Meaning {
@@ -27,6 +27,11 @@ impl Elaborator<'_> {
             ExprKind::Not(x) => self.not(x, place),
             ExprKind::Binary(Operator::And, lhs, rhs) => self.logical(true, lhs, rhs, place),
             ExprKind::Binary(Operator::Or, lhs, rhs) => self.logical(false, lhs, rhs, place),
+            ExprKind::Binary(Operator::Compare(op @ (CompareOp::Eq | CompareOp::Ne)), lhs, rhs)
+                if self.is_type(lhs) || self.is_type(rhs) =>
+            {
+                self.same_type(*op == CompareOp::Eq, lhs, rhs)
+            }
             ExprKind::Binary(operator, lhs, rhs) => {
                 let (a, b) = (self.expr(lhs), self.expr(rhs));
                 self.operate(*operator, (&a, lhs), (&b, rhs), place)
@@ -75,8 +80,8 @@ impl Elaborator<'_> {
         if let Some(dtype) = dtype_of(name) {
             return Some(Elem::Dtype(dtype));
         }
-        if let Some(param) = self.func.types.iter().find(|param| *param.name == *name) {
-            return Some(Elem::Param(param.name.clone()));
+        if let Some(elem) = self.type_param(name) {
+            return Some(elem);
         }
         let help = match name {
             "i128" | "u128" => "the widest integers are `i64` and `u64`".to_string(),
@@ -84,7 +89,8 @@ impl Elaborator<'_> {
             "Ptr" | "PtrMut" => "pointers come from the kernel's parameters".to_string(),
             _ => {
                 let names = Dtype::ALL.iter().map(|dtype| dtype.name()).chain(["usize", "isize"]);
-                match did_you_mean(name, names.chain(self.func.types.iter().map(|param| &*param.name))) {
+                let params = self.type_params();
+                match did_you_mean(name, names.chain(params.iter().map(String::as_str))) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => {
                         "element types are `f16`, `bf16`, `f32`, `f64`, the integers, `bool` and the kernel's type parameters".to_string()
@@ -94,6 +100,34 @@ impl Elaborator<'_> {
         };
         self.errors.push_help(ty.place, format!("there is no element type `{name}`"), help);
         None
+    }
+
+    /// A type where a value belongs, as in `zeros([N], f32)`.
+    pub(super) fn is_type(&self, expr: &Expr) -> bool {
+        let ExprKind::Name(name) = &expr.kind else { return false };
+        self.find(name).is_none() && (dtype_of(name).is_some() || self.type_param(name).is_some())
+    }
+
+    /// `T == f32`: constant, and known at once where the type is.
+    fn same_type(&mut self, is_equal: bool, lhs: &Expr, rhs: &Expr) -> Meaning {
+        let elem = |cx: &mut Self, expr: &Expr| match &expr.kind {
+            ExprKind::Name(name) if cx.is_type(expr) => cx.elem(&TypeName { text: Some(name.clone()), place: expr.place }),
+            _ => {
+                cx.errors.push_help(expr.place, "a type is compared with a type", "write it like `T == f32`");
+                None
+            }
+        };
+        let (Some(a), Some(b)) = (elem(self, lhs), elem(self, rhs)) else { return Meaning::Poison };
+        let (x, y) = (self.choices(&a), self.choices(&b));
+        let expr = if a == b {
+            ConstExpr::Bool(is_equal)
+        } else if !x.iter().any(|dtype| y.contains(dtype)) {
+            ConstExpr::Bool(!is_equal)
+        } else {
+            let param = |elem: &Elem| ConstExpr::Param(elem.to_string().as_str().into());
+            ConstExpr::binary(if is_equal { ConstBinary::Eq } else { ConstBinary::Ne }, param(&a), param(&b))
+        };
+        Meaning::constant(expr, Kind::Bool, None)
     }
 
     fn literal(&mut self, expr: ConstExpr, kind: Kind, suffix: Option<&TypeName>, place: Place) -> Meaning {

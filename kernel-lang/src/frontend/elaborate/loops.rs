@@ -18,7 +18,9 @@ struct Carried {
 
 impl Elaborator<'_> {
     pub(super) fn for_loop(&mut self, inner: &For, place: Place) {
-        self.words.extend(inner.word.map(|word| ("range", word.start)));
+        if self.frames.is_empty() {
+            self.words.extend(inner.word.map(|word| ("range", word.start)));
+        }
         let bounds = self.bounds(inner, place);
         let assigned = self.assigned(&[&inner.body], &[]);
         let Some((lower, upper, step)) = bounds else {
@@ -416,7 +418,7 @@ impl Elaborator<'_> {
     }
 
     fn close_loop(&mut self, op: Op, types: Vec<Type>, carried: &Carried, place: Place) {
-        let loc = self.places.add(place);
+        let loc = self.loc(place);
         let inst = self.func.append(self.region, op, types, loc);
         let results = self.func.inst(inst).results.clone();
         self.set(carried, &results);

@@ -151,7 +151,10 @@ impl Elaborator<'_> {
     }
 
     pub(super) fn option<'b>(&self, call: &'b Call, name: &str) -> Option<&'b Expr> {
-        call.named.iter().find(|(option, _)| option.text == name).map(|(_, value)| value)
+        let (_, value) = call.named.iter().find(|(option, _)| option.text == name)?;
+        // An option of a function that is passed on is left out where it was left out.
+        let is_absent = matches!(&value.kind, ExprKind::Name(name) if self.find(name).is_some_and(|index| self.variables[index].meaning == Meaning::UNIT));
+        (!is_absent).then_some(value)
     }
 
     fn cache(&mut self, call: &Call, allowed: &[Cache]) -> Cache {

@@ -12,6 +12,7 @@ mod closure;
 mod constant;
 mod convert;
 mod expression;
+mod inline;
 mod join;
 mod loops;
 mod meaning;
@@ -22,13 +23,18 @@ mod reduction;
 mod scope;
 mod shape;
 
+use std::collections::HashMap;
+use std::rc::Rc;
+
 use proc_macro2::Span;
 
 use crate::frontend::ast::{Block, Stmt, StmtKind};
+use crate::frontend::device::{DeviceFn, Devices};
 use crate::frontend::place::{Errors, Place, Places};
 use crate::frontend::signature::Signature;
 use crate::ir::{self, Builder, ConstParam, Elem, Function, Op, Region, Stage, Type, TypeParam, Value};
 
+use inline::Frame;
 use meaning::{Constant, Kind, Meaning};
 use scope::{Origin, Variable};
 
@@ -45,7 +51,7 @@ pub(crate) struct Lowered {
 }
 
 /// Elaborates a structured body.
-pub(crate) fn run(signature: &Signature, body: &Block, unchecked: bool, file: &str, errors: &mut Errors) -> Lowered {
+pub(crate) fn run(signature: &Signature, body: &Block, devices: &Devices, unchecked: bool, file: &str, errors: &mut Errors) -> Lowered {
     let mut func = Function::new(signature.name.text.as_str());
     func.files.push(file.into());
     func.unchecked = unchecked;
@@ -56,8 +62,18 @@ pub(crate) fn run(signature: &Signature, body: &Block, unchecked: bool, file: &s
         func.consts.push(ConstParam { name: generic.name.text.as_str().into(), dtype: generic.dtype });
     }
     let region = func.body;
-    let mut cx =
-        Elaborator { func, region, errors, places: Places::default(), words: Vec::new(), variables: Vec::new(), scopes: vec![Vec::new()] };
+    let mut cx = Elaborator {
+        func,
+        region,
+        errors,
+        places: Places::default(),
+        words: Vec::new(),
+        variables: Vec::new(),
+        scopes: vec![Vec::new()],
+        devices,
+        library: HashMap::new(),
+        frames: Vec::new(),
+    };
     for param in &signature.params {
         let meaning = match &param.ty {
             None => Meaning::Poison,
@@ -100,6 +116,11 @@ struct Elaborator<'a> {
     variables: Vec<Variable>,
     /// The variables of each open block, by their index.
     scopes: Vec<Vec<usize>>,
+    devices: &'a Devices,
+    /// The families of the library that have been used.
+    library: HashMap<&'static str, Vec<Rc<DeviceFn>>>,
+    /// The functions whose bodies are being elaborated, the innermost last; none in the kernel itself.
+    frames: Vec<Frame>,
 }
 
 impl Elaborator<'_> {
@@ -129,7 +150,7 @@ impl Elaborator<'_> {
             StmtKind::StaticAssert(cond, message) => self.static_assert(cond, message),
             StmtKind::Dead(block) => self.dead(block),
             // `structure` has taken them out; outside of a loop they are reported there.
-            StmtKind::Return | StmtKind::Break | StmtKind::Continue => {}
+            StmtKind::Return(_) | StmtKind::Break | StmtKind::Continue => {}
         }
     }
 
@@ -167,9 +188,14 @@ impl Elaborator<'_> {
         }
     }
 
+    /// The place of an op, remembered for mistakes that are found in the IR.
+    fn loc(&mut self, place: Place) -> crate::location::Loc {
+        self.places.add(self.errors.seen(place))
+    }
+
     /// Appends an op with one result; reports a broken type rule.
     fn emit(&mut self, op: Op, given: &[Type], place: Place) -> Option<Value> {
-        let loc = self.places.add(place);
+        let loc = self.loc(place);
         match Builder::new(&mut self.func, self.region, loc).try_op(op, given) {
             Ok(inst) => Some(self.func.result(inst)),
             Err(message) => {
@@ -181,8 +207,24 @@ impl Elaborator<'_> {
 
     /// Appends an op without results.
     fn append(&mut self, op: Op, place: Place) {
-        let loc = self.places.add(place);
+        let loc = self.loc(place);
         self.func.append(self.region, op, [], loc);
+    }
+
+    /// The element type of that name, if a type parameter has it.
+    fn type_param(&self, name: &str) -> Option<Elem> {
+        match self.frames.last() {
+            Some(frame) => frame.types.iter().find(|(known, _)| known == name).map(|(_, elem)| elem.clone()),
+            None => self.func.types.iter().find(|param| *param.name == *name).map(|param| Elem::Param(param.name.clone())),
+        }
+    }
+
+    /// The names of the type parameters that are seen here.
+    fn type_params(&self) -> Vec<String> {
+        match self.frames.last() {
+            Some(frame) => frame.types.iter().map(|(name, _)| name.clone()).collect(),
+            None => self.func.types.iter().map(|param| param.name.to_string()).collect(),
+        }
     }
 
     /// What the bound of a type parameter allows; a dtype allows itself.

@@ -32,7 +32,7 @@ impl Elaborator<'_> {
 
     /// Reduces along one axis, or along all of them, with a region made for the call.
     fn along(&mut self, inputs: Vec<Value>, axis: Option<u32>, combine: Region, keep_dims: bool, place: Place) -> Vec<Value> {
-        let loc = self.places.add(place);
+        let loc = self.loc(place);
         let rank = self.func.ty(inputs[0]).shape().len() as u32;
         // The last axis first: what is combined stays in row-major order.
         let axes: Vec<u32> = axis.map_or_else(|| (0..rank).rev().collect(), |axis| vec![axis]);
@@ -61,7 +61,7 @@ impl Elaborator<'_> {
         place: Place,
         combine: impl FnOnce(&mut Builder<'_>, &[Value], &[Value]) -> Vec<Value>,
     ) -> Region {
-        let loc = self.places.add(place);
+        let loc = self.loc(place);
         let region = self.func.add_region();
         self.region_params(region, elems);
         let params = self.func.region(region).params.clone();
@@ -210,7 +210,7 @@ impl Elaborator<'_> {
         let (Some(axis), Some(combine)) = (axis, combine) else { return Meaning::Poison };
         let values = if row.word == Word::Scan {
             let reverse = self.flag(call, "reverse");
-            let loc = self.places.add(place);
+            let loc = self.loc(place);
             let op = Op::Scan { inputs, axis, reverse, combine };
             let inst = Builder::new(&mut self.func, self.region, loc).try_op(op, &[]).expect("tiles of one shape have their axes");
             self.func.inst(inst).results.clone()

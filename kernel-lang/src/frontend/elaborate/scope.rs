@@ -47,7 +47,12 @@ impl Elaborator<'_> {
 
     /// The innermost variable of that name.
     pub(super) fn find(&self, name: &str) -> Option<usize> {
-        self.scopes.iter().rev().find_map(|scope| scope.iter().rev().copied().find(|index| self.variables[*index].name == name))
+        self.visible().iter().rev().find_map(|scope| scope.iter().rev().copied().find(|index| self.variables[*index].name == name))
+    }
+
+    /// The scopes that are seen here: in a function's body only its own.
+    fn visible(&self) -> &[Vec<usize>] {
+        &self.scopes[self.frames.last().map_or(0, |frame| frame.scopes)..]
     }
 
     /// What every variable means now.
@@ -67,7 +72,11 @@ impl Elaborator<'_> {
         if let Some(index) = self.find(name) {
             return self.variables[index].meaning.clone();
         }
-        if let Some(param) = self.func.consts.iter().find(|param| *param.name == *name) {
+        if let Some(frame) = self.frames.last() {
+            if let Some((_, meaning)) = frame.consts.iter().find(|(known, _)| known == name) {
+                return meaning.clone();
+            }
+        } else if let Some(param) = self.func.consts.iter().find(|param| *param.name == *name) {
             let kind = if param.dtype == Dtype::Bool { Kind::Bool } else { Kind::Int };
             return Meaning::constant(ConstExpr::Param(param.name.clone()), kind, None);
         }
@@ -77,7 +86,7 @@ impl Elaborator<'_> {
     }
 
     fn unknown_name(&self, name: &str) -> (String, String) {
-        if dtype_of(name).is_some() || self.func.types.iter().any(|param| *param.name == *name) {
+        if dtype_of(name).is_some() || self.type_param(name).is_some() {
             return (
                 format!("`{name}` is a type, not a value"),
                 format!("cast with `x as {name}`, make tiles with `zeros::<{name}>([N])`"),
@@ -86,11 +95,18 @@ impl Elaborator<'_> {
         if words::find(name).is_some() {
             return (format!("`{name}` is a word, not a value"), format!("call it: `{}`", words::find(name).map_or("", |row| row.usage)));
         }
-        let visible = self.scopes.iter().flatten().map(|index| self.variables[*index].name.as_str()).filter(|name| !name.contains(' '));
-        let consts = self.func.consts.iter().map(|param| &*param.name);
+        let visible = self.visible().iter().flatten().map(|index| self.variables[*index].name.as_str()).filter(|name| !name.contains(' '));
+        let consts: Vec<&str> = match self.frames.last() {
+            Some(frame) => frame.consts.iter().map(|(name, _)| name.as_str()).collect(),
+            None => self.func.consts.iter().map(|param| &*param.name).collect(),
+        };
         let message = format!("there is no variable `{name}` here");
         if let Some(near) = did_you_mean(name, visible.chain(consts)) {
             return (message, format!("did you mean `{near}`?"));
+        }
+        if let Some(frame) = self.frames.last() {
+            let name = &frame.func.name.text;
+            return (message, format!("`{name}` sees its parameters, its generics and its own variables; pass it as an argument"));
         }
         if self.variables.iter().any(|variable| variable.name == name) {
             return (message, format!("it was declared in a block that has ended; declare it before: `let mut {name} = ..;`"));
@@ -165,7 +181,7 @@ impl Assigned {
                 self.expr(&inner.cond);
                 self.block(&inner.body);
             }
-            StmtKind::Dead(_) | StmtKind::StaticAssert(..) | StmtKind::Return | StmtKind::Break | StmtKind::Continue => {}
+            StmtKind::Dead(_) | StmtKind::StaticAssert(..) | StmtKind::Return(_) | StmtKind::Break | StmtKind::Continue => {}
         }
     }
 

@@ -1,11 +1,12 @@
 //! Words that give a tile another shape.
 
 use super::convert::written_shape;
-use super::meaning::{Constant, Meaning};
+use super::meaning::{Constant, Kind, Meaning};
 use super::{Elaborator, Value};
 use crate::frontend::ast::{Expr, ExprKind};
 use crate::frontend::place::Place;
-use crate::ir::{Builder, ConstExpr, Op, Type};
+use crate::frontend::words::{Row, Word};
+use crate::ir::{Builder, ConstBinary, ConstExpr, Op, Type};
 
 impl Elaborator<'_> {
     /// `x[(.., None)]`
@@ -50,6 +51,7 @@ impl Elaborator<'_> {
             }
             Meaning::Constant(Constant { expr: ConstExpr::Int(axis), .. }) => {
                 let help = match count {
+                    0 => "a scalar has no axes".to_string(),
                     1 => "the only axis is 0".to_string(),
                     2 => "the axes are 0 and 1; negative ones count from the end".to_string(),
                     _ => format!("the axes are 0 to {}; negative ones count from the end", count - 1),
@@ -110,8 +112,44 @@ impl Elaborator<'_> {
             );
             return Meaning::Poison;
         }
-        let loc = self.places.add(place);
+        let loc = self.loc(place);
         Builder::new(&mut self.func, self.region, loc).reshape(value, &shape).into()
+    }
+
+    /// The shape of an argument of `extent` and the like: a pointer has that of its offsets.
+    fn shape_of_argument(&mut self, name: &str, x: &Expr) -> Option<(Meaning, Vec<ConstExpr>)> {
+        let meaning = self.expr(x);
+        match &meaning {
+            Meaning::Poison => None,
+            Meaning::Value(_) | Meaning::Constant(_) => Some((meaning.clone(), self.shape_of(&meaning))),
+            Meaning::Pointer { offset, .. } => {
+                let shape = offset.map_or_else(Vec::new, |offset| self.func.ty(offset).shape().to_vec());
+                Some((meaning, shape))
+            }
+            Meaning::Tuple(_) => {
+                let found = self.describe(&meaning);
+                let help = "take the tuple apart: `let (a, b) = t;`";
+                self.errors.push_help(x.place, format!("`{name}` takes a scalar or a tile, not {found}"), help);
+                None
+            }
+        }
+    }
+
+    pub(super) fn extent(&mut self, x: &Expr, axis: &Expr) -> Meaning {
+        let Some((meaning, shape)) = self.shape_of_argument("extent", x) else { return Meaning::Poison };
+        let found = self.describe(&meaning);
+        let Some(axis) = self.axis(axis, shape.len(), &found) else { return Meaning::Poison };
+        Meaning::constant(shape[axis as usize].clone(), Kind::Int, None)
+    }
+
+    /// `rank(x)`, `numel(x)`
+    pub(super) fn count(&mut self, row: &Row, x: &Expr) -> Meaning {
+        let Some((_, shape)) = self.shape_of_argument(row.name, x) else { return Meaning::Poison };
+        let count = match row.word {
+            Word::Rank => ConstExpr::Int(shape.len() as i128),
+            _ => shape.into_iter().fold(ConstExpr::Int(1), |numel, extent| ConstExpr::binary(ConstBinary::Mul, numel, extent)),
+        };
+        Meaning::constant(count, Kind::Int, None)
     }
 
     pub(super) fn permute(&mut self, x: &Expr, order: &Expr, place: Place) -> Meaning {
@@ -152,7 +190,7 @@ impl Elaborator<'_> {
 
     /// The position of each element of a tile along one axis, or in row-major order along all of them.
     pub(super) fn positions(&mut self, ty: &Type, axis: Option<u32>, place: Place) -> Value {
-        let loc = self.places.add(place);
+        let loc = self.loc(place);
         let shape = ty.shape().to_vec();
         let rank = shape.len() as u32;
         let mut b = Builder::new(&mut self.func, self.region, loc);

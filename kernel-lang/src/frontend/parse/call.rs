@@ -3,7 +3,7 @@
 use syn::Expr as Rust;
 
 use super::{Parser, plain};
-use crate::frontend::ast::{Call, Expr, ExprKind, Name, TypeName};
+use crate::frontend::ast::{Call, Expr, ExprKind, Generic, Name, TypeName};
 use crate::frontend::place::Place;
 use crate::frontend::words;
 
@@ -17,32 +17,35 @@ impl Parser<'_> {
             self.expr(func);
             return self.foreign(
                 Place::of(func),
-                "only the words of the language can be called",
-                "helpers are not available in kernels yet",
+                "only words of the language and device functions can be called",
+                "call a function by its name: `gelu(x)`",
             );
         };
         let Some(last) = path.path.segments.last().filter(|_| path.qself.is_none()) else {
-            return self.foreign(place, "only the words of the language can be called", "helpers are not available in kernels yet");
+            let help = "call a function by its name: `gelu(x)`";
+            return self.foreign(place, "only words of the language and device functions can be called", help);
         };
         let (args, named) = self.arguments(&call.args);
-        let word = self.name(&last.ident);
+        let mut word = self.name(&last.ident);
         if path.path.segments.len() > 1 {
-            let help = if words::is_word(&word.text) {
-                format!("the words of the language need no path: `{}(..)`", word.text)
-            } else {
-                "only the words of the language can be called; helpers are not available in kernels yet".to_string()
-            };
             let written = path.path.segments.iter().map(|segment| plain(&segment.ident)).collect::<Vec<_>>().join("::");
-            return self.foreign(Place::of(path), format!("`{written}` cannot be called from a kernel"), help);
+            if words::find(&word.text).is_some() {
+                let help = format!("the words of the language need no path: `{}(..)`", word.text);
+                return self.foreign(Place::of(path), format!("`{written}` cannot be called from a kernel"), help);
+            }
+            let lead = if path.path.leading_colon.is_some() { "::" } else { "" };
+            word = Name { text: format!("{lead}{written}"), place: Place::from(&path.path.segments[0].ident).to(word.place) };
         }
-        let types = match &last.arguments {
-            syn::PathArguments::None => Vec::new(),
-            syn::PathArguments::AngleBracketed(generics) => self.type_arguments(generics),
+        let (mut types, mut generics) = (Vec::new(), Vec::new());
+        match &last.arguments {
+            syn::PathArguments::None => {}
+            syn::PathArguments::AngleBracketed(list) if words::find(&word.text).is_some() => types = self.type_arguments(list),
+            syn::PathArguments::AngleBracketed(list) => generics = self.generic_arguments(list),
             syn::PathArguments::Parenthesized(_) => {
                 return self.foreign(place, "this syntax is not available in kernels", "write `word::<T>(..)`");
             }
-        };
-        Expr { kind: ExprKind::Call(Call { word, types, args, named, is_method: false }), place }
+        }
+        Expr { kind: ExprKind::Call(Call { word, types, generics, args, named, is_method: false }), place }
     }
 
     pub(super) fn method_call(&mut self, call: &syn::ExprMethodCall, place: Place) -> Expr {
@@ -51,7 +54,7 @@ impl Parser<'_> {
         args.insert(0, receiver);
         let types = call.turbofish.as_ref().map_or_else(Vec::new, |generics| self.type_arguments(generics));
         let word = self.name(&call.method);
-        Expr { kind: ExprKind::Call(Call { word, types, args, named, is_method: true }), place }
+        Expr { kind: ExprKind::Call(Call { word, types, generics: Vec::new(), args, named, is_method: true }), place }
     }
 
     fn arguments(&mut self, list: &syn::punctuated::Punctuated<Rust, syn::Token![,]>) -> (Vec<Expr>, Vec<(Name, Expr)>) {
@@ -89,6 +92,23 @@ impl Parser<'_> {
             }
         }
         (args, named)
+    }
+
+    /// What stands between the `<` and `>` of a device function: types and constants.
+    fn generic_arguments(&mut self, generics: &syn::AngleBracketedGenericArguments) -> Vec<Generic> {
+        let mut list = Vec::new();
+        for argument in &generics.args {
+            match argument {
+                syn::GenericArgument::Type(ty) => list.push(Generic::Type(self.ty(ty))),
+                syn::GenericArgument::Const(Rust::Block(block)) if block.block.stmts.len() == 1 => match &block.block.stmts[0] {
+                    syn::Stmt::Expr(expr, None) => list.push(Generic::Const(self.expr(expr))),
+                    other => self.errors.push_help(Place::of(other), "a constant is one expression", "write `f::<{ 2 * N }>(..)`"),
+                },
+                syn::GenericArgument::Const(expr) => list.push(Generic::Const(self.expr(expr))),
+                other => self.errors.push_help(Place::of(other), "types and constants stand here", "write `f::<f32, 64>(..)`"),
+            }
+        }
+        list
     }
 
     fn type_arguments(&mut self, generics: &syn::AngleBracketedGenericArguments) -> Vec<TypeName> {

@@ -11,8 +11,8 @@ use crate::frontend::place::{Errors, Place};
 
 /// Parses a kernel's body.
 pub(crate) fn body(block: &syn::Block, errors: &mut Errors) -> Block {
-    let mut parser = Parser { errors };
-    let place = Place { start: block.brace_token.span.open(), end: block.brace_token.span.close() };
+    let mut parser = Parser { errors, gives_value: false };
+    let place = braces(block);
     let block = parser.block(block);
     if let Some(value) = &block.value
         && !matches!(value.kind, ExprKind::If(_) | ExprKind::Block(_) | ExprKind::Call(_) | ExprKind::Error)
@@ -23,8 +23,25 @@ pub(crate) fn body(block: &syn::Block, errors: &mut Errors) -> Block {
     Block::of(block.into_stmts(), place)
 }
 
+/// Parses the body of a device function, which has a value.
+pub(crate) fn function(block: &syn::Block, errors: &mut Errors) -> Block {
+    let mut parser = Parser { errors, gives_value: true };
+    Block { place: braces(block), ..parser.block(block) }
+}
+
+/// Parses an expression that stands for itself, as the default of an option does.
+pub(crate) fn expression(expr: &syn::Expr, errors: &mut Errors) -> Expr {
+    Parser { errors, gives_value: true }.expr(expr)
+}
+
+fn braces(block: &syn::Block) -> Place {
+    Place { start: block.brace_token.span.open(), end: block.brace_token.span.close() }
+}
+
 struct Parser<'a> {
     errors: &'a mut Errors,
+    /// Is it a device function's body? A kernel returns nothing.
+    gives_value: bool,
 }
 
 impl Parser<'_> {

@@ -37,7 +37,7 @@ impl Parser<'_> {
             }
             syn::Stmt::Item(item) => {
                 let (what, help) = match item {
-                    syn::Item::Fn(_) => ("functions", "helpers are not available in kernels yet; write the computation out"),
+                    syn::Item::Fn(_) => ("functions", "declare it outside, as a `#[device] fn`"),
                     syn::Item::Const(syn::ItemConst { ident, .. }) | syn::Item::Static(syn::ItemStatic { ident, .. }) => {
                         let pattern = Pattern::Name { name: self.name(ident), mutable: false };
                         self.errors.push_help(
@@ -124,6 +124,7 @@ impl Parser<'_> {
                 self.errors.push_help(Place::at(inner.loop_token.span), "`loop` is not available in kernels", "use `while cond { .. }`");
                 return None;
             }
+            Rust::Return(inner) if self.gives_value => StmtKind::Return(inner.expr.as_ref().map(|value| self.expr(value))),
             Rust::Return(inner) => {
                 if let Some(value) = &inner.expr
                     && !matches!(&**value, Rust::Tuple(tuple) if tuple.elems.is_empty())
@@ -134,7 +135,7 @@ impl Parser<'_> {
                         "write results to memory: `store(y + offsets, value)`",
                     );
                 }
-                StmtKind::Return
+                StmtKind::Return(None)
             }
             Rust::Break(inner) => {
                 if let Some(label) = &inner.label {
