@@ -194,7 +194,7 @@ fn file_name(path: &std::path::Path) -> String {
 fn documentation() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/dsl");
     let mut examples = 0;
-    for file in ["program.rs", "memory.rs", "atomic.rs", "tile.rs", "math.rs", "shape.rs", "reduction.rs"] {
+    for file in ["program.rs", "memory.rs", "atomic.rs", "lookup.rs", "tile.rs", "math.rs", "shape.rs", "reduction.rs"] {
         let text = std::fs::read_to_string(folder.join(file)).expect("the words are documented there");
         for (index, block) in text.split("```ignore\n").enumerate().skip(1) {
             let code: Vec<&str> =

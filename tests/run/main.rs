@@ -16,6 +16,7 @@ mod elementwise;
 mod grids;
 mod integers;
 mod lab;
+mod lookups;
 mod loops;
 mod masks;
 mod order;
@@ -65,6 +66,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         elementwise,
         grids,
         integers,
+        lookups,
         loops,
         masks,
         order,

@@ -42,6 +42,7 @@
 #![allow(unused_variables, reason = "the functions are documentation: nothing runs")]
 
 pub mod atomic;
+mod lookup;
 pub mod math;
 mod memory;
 mod program;
@@ -50,6 +51,7 @@ mod shape;
 mod tile;
 
 pub use atomic::*;
+pub use lookup::*;
 pub use math::*;
 pub use memory::*;
 pub use program::*;

@@ -47,6 +47,10 @@ pub(crate) enum Word {
     Cumulative(BinaryOp),
     Reduce,
     Scan,
+    Gather,
+    Histogram,
+    Sort,
+    Topk,
     /// A function of a file of the library.
     Library(&'static str),
 }
@@ -139,6 +143,10 @@ pub(crate) const WORDS: &[Row] = &[
     row("reduce", Word::Reduce, "reduce(x, axis, |a, b| a + b)", 3, true),
     row("associative_scan", Word::Scan, "associative_scan(x, axis, |a, b| a + b)", 3, true),
     row("swizzle2d", Word::Library("indexing"), "swizzle2d(i, j, rows, columns, group)", 5, false),
+    row("gather", Word::Gather, "gather(x, index, axis)", 3, true),
+    row("histogram", Word::Histogram, "histogram(x, num_bins, mask = ..)", 2, true),
+    row("sort", Word::Sort, "sort(x, axis = 0, descending = true)", 1, true),
+    row("topk", Word::Topk, "topk(x, k, axis = 0)", 2, true),
     row("range", Word::Range, "for i in range(a, b, step)", 2, false),
 ];
 
@@ -147,10 +155,6 @@ const LATER: &[&str] = &[
     "dot",
     "dot_scaled",
     "softmax",
-    "sort",
-    "topk",
-    "histogram",
-    "gather",
     "join",
     "split",
     "cat",
@@ -336,6 +340,7 @@ mod tests {
     fn every_word_is_documented() {
         let sources = [
             include_str!("../dsl/atomic.rs"),
+            include_str!("../dsl/lookup.rs"),
             include_str!("../dsl/math.rs"),
             include_str!("../dsl/memory.rs"),
             include_str!("../dsl/program.rs"),

@@ -393,6 +393,15 @@ define_ops! {
     /// As `reduce`, of every run from the first element along `axis` up to and with each: results of the shape of the inputs. With
     /// `reverse` the order is from the last element to the first, so that the earlier run is the one at the higher indices.
     Scan = "scan" { inputs: Vec<Value>, axis: u32, reverse: bool, combine: Region },
+    /// Elements of `src` by their index along `axis`; along the other axes each from its own place. The result has the shape of `index`, a tile
+    /// of `i64` that has the extents of `src` but along `axis`. An index outside gives 0.
+    Gather = "gather" { src: Value, index: Value, axis: u32 },
+    /// How many of the integers are 0, 1, .., `bins - 1`, where the mask holds, as a tile of `i32`.
+    Histogram = "histogram" { x: Value, mask: Option<Value>, bins: ConstExpr },
+    /// The elements along the last axis in order. Floats are in the order of IEEE 754's `totalOrder`. Stands only in kernels without layouts.
+    Sort = "sort" { x: Value, descending: bool },
+    /// The element whose index along `axis` differs in that bit.
+    Butterfly = "butterfly" { x: Value, axis: u32, bit: u32 },
     /// The same tile in another layout. Stands only in kernels that have layouts.
     Convert = "convert" { x: Value },
     /// `a * b + c`, rounded once.
@@ -478,5 +487,21 @@ impl Op {
     /// Is it a function of its operands alone, so that equal ops have equal results?
     pub fn is_pure(&self) -> bool {
         !self.has_effects() && !matches!(self, Op::Load { .. })
+    }
+
+    /// Does an element of the result depend on elements at other places of the operand?
+    pub fn looks_across(&self) -> bool {
+        matches!(
+            self,
+            Op::ExpandDims { .. }
+                | Op::Reshape { .. }
+                | Op::Permute { .. }
+                | Op::Reduce { .. }
+                | Op::Scan { .. }
+                | Op::Gather { .. }
+                | Op::Histogram { .. }
+                | Op::Sort { .. }
+                | Op::Butterfly { .. }
+        )
     }
 }

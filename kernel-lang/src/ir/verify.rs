@@ -184,6 +184,8 @@ impl Verifier<'_> {
                 | Op::Reshape { .. }
                 | Op::Permute { .. }
                 | Op::Reduce { .. }
+                | Op::Gather { .. }
+                | Op::Histogram { .. }
                 | Op::Convert { .. }
                 | Op::For { .. }
                 | Op::While { .. }
@@ -213,6 +215,16 @@ impl Verifier<'_> {
                     self.broken(inst, "converts to a layout that needs what no thread of the program holds");
                 }
                 return;
+            }
+            Op::Sort { .. } => return self.broken(inst, "stands only in kernels without layouts"),
+            Op::Gather { index, .. } if func.layouts[*index] != func.layouts[data.results[0]] => {
+                return self.broken(inst, "has an index in another layout than its result");
+            }
+            Op::Histogram { x, mask: Some(mask), .. } if func.layouts[*x] != func.layouts[*mask] => {
+                return self.broken(inst, "has a mask in another layout than what it counts");
+            }
+            Op::Butterfly { x, .. } if func.layouts[*x].as_ref().is_none_or(|layout| !layout.is_bitwise()) => {
+                return self.broken(inst, "turns over a bit of an index in a layout that is not bitwise");
             }
             Op::Reduce { inputs, .. } | Op::Scan { inputs, .. } => {
                 let layouts = inputs.iter().map(|input| func.layouts[*input].as_ref()).collect::<Vec<_>>();

@@ -5,6 +5,7 @@ pub mod canonicalize;
 pub mod cse;
 pub mod dce;
 pub mod expand_math;
+pub mod expand_sort;
 pub mod guard_accesses;
 pub mod licm;
 pub mod report_accesses;
@@ -48,6 +49,7 @@ pub const PIPELINE: &[Pass] = pipeline![
     slice_guarded_tiles,   // after dce: what a slice need not compute is gone
     report_accesses,       // before guard_accesses: it speaks of accesses as the user wrote them
     guard_accesses,
+    expand_sort, // after the branches for full tiles were made: they stand around it
     expand_math, // after simplification: an expanded function is opaque to it
     canonicalize,
     cse,

@@ -95,7 +95,7 @@ fn sliceable(func: &Function, region: Region, facts: &mut AffineFacts) -> Option
             }
             Op::Store { base, offset, .. } if func.ty(*offset).is_tile() => accesses.push((*base, facts.get(func, *offset), true)),
             // These look across a tile: a slice of the result is not made of a slice of the operand.
-            Op::ExpandDims { .. } | Op::Reshape { .. } | Op::Permute { .. } | Op::Reduce { .. } | Op::Scan { .. } => return None,
+            op if op.looks_across() => return None,
             Op::Broadcast { x } if func.ty(*x).is_tile() => return None,
             op if op.is_pure() => {}
             _ => return None,

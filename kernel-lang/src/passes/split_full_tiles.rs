@@ -96,8 +96,9 @@ fn split_region(func: &mut Function, region: Region, facts: &mut AffineFacts) ->
     changed
 }
 
+/// A sort is long, and nothing in it is guarded: it stands once.
 fn is_plain(op: &Op) -> bool {
-    let mut plain = !op.is_terminator();
+    let mut plain = !op.is_terminator() && !matches!(op, Op::Sort { .. });
     op.for_each_region(&mut |_| plain = matches!(op, Op::Reduce { .. } | Op::Scan { .. }));
     plain
 }

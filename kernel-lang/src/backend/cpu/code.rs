@@ -1,5 +1,6 @@
 //! The instructions, and what they work on.
 
+use crate::backend::cpu::lookup::Lookup;
 use crate::dtype::Dtype;
 use crate::ir::{AccessKind, AtomicOp, Semantics};
 use crate::location::{Loc, Name};
@@ -167,6 +168,12 @@ pub(super) enum Instr {
     Aim(Box<Access>),
     Store(Box<Access>),
     Atomic(Box<Atomic>),
+    /// Elements where data says.
+    Lookup {
+        to: Slot,
+        from: Slot,
+        lookup: Box<Lookup>,
+    },
     Jump(Label),
     /// Goes on unless the `bool` holds.
     JumpUnless(Slot, Label),
@@ -276,6 +283,11 @@ impl Instr {
             Instr::Atomic(atomic) => {
                 atomic.access.visit(f);
                 atomic.operands.iter_mut().for_each(f);
+            }
+            Instr::Lookup { to, from, lookup } => {
+                f(to);
+                f(from);
+                lookup.visit(f);
             }
             Instr::JumpUnless(condition, _) => f(condition),
             Instr::ForBegin { index, lower, upper, step, .. } => [index, lower, upper, step].into_iter().for_each(f),

@@ -65,6 +65,7 @@ impl Machine<'_> {
                     Instr::Aim(access) => _ = self.aim(access),
                     Instr::Store(access) => self.store(access)?,
                     Instr::Atomic(atomic) => self.atomic(atomic)?,
+                    Instr::Lookup { to, from, lookup } => self.lookup(*to, *from, lookup),
                     Instr::Jump(to) => next = *to,
                     Instr::JumpUnless(condition, to) => {
                         if self.at(*condition).read() == 0 {

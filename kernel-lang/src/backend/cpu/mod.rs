@@ -10,7 +10,7 @@
 //! | `translate`, `symbolic`, `control`, `combine` | IR to instructions |
 //! | `allocate` | instructions to places in the scratch |
 //! | `code` | the instructions |
-//! | `execute`, `access`, `atomic`, `memory` | running them |
+//! | `execute`, `access`, `atomic`, `lookup`, `memory` | running them |
 //!
 //! **Memory.** Lanes outside their tensor never touch memory, in `unchecked` kernels too. Programs of one launch run in parallel over the
 //! same tensors with plain accesses, atomics apart: two programs that store to one element, or one that loads what another stores, race as they do on a
@@ -24,6 +24,7 @@ mod combine;
 mod control;
 mod execute;
 mod forms;
+mod lookup;
 mod memory;
 mod symbolic;
 mod translate;

@@ -186,6 +186,10 @@ impl Translator<'_> {
             Op::Permute { x, order } => self.permute(*x, order, data.results[0]),
             Op::Reduce { inputs, axis, combine } => self.reduce(inputs, *axis, *combine, &data.results),
             Op::Scan { inputs, axis, reverse, combine } => self.scan(inputs, (*axis, *reverse), *combine, &data.results),
+            Op::Gather { src, index, axis } => self.gather(*src, *index, *axis as usize, data.results[0]),
+            Op::Histogram { x, mask, .. } => self.histogram(*x, *mask, data.results[0]),
+            Op::Sort { x, descending } => self.sort(*x, *descending, data.results[0]),
+            Op::Butterfly { .. } => unreachable!("a sort stands as such in a kernel for the CPU"),
             Op::Convert { .. } => unreachable!("a kernel for the CPU has no layouts"),
             Op::StaticIf { .. } | Op::StaticAssert { .. } => unreachable!("a specialised kernel has no `{}`", data.op.name()),
         }

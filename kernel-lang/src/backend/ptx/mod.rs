@@ -16,6 +16,7 @@ mod control;
 mod convert;
 mod elementwise;
 mod index;
+mod lookup;
 mod math;
 mod memory;
 mod reduce;
@@ -354,6 +355,10 @@ impl Emitter<'_> {
                 self.reshape(&data.op, *x, data.results[0])
             }
             Op::Convert { x } => self.convert(*x, data.results[0]),
+            Op::Gather { src, index, axis } => self.gather(*src, *index, *axis as usize, data.results[0]),
+            Op::Histogram { x, mask, .. } => self.histogram(*x, *mask, data.results[0]),
+            Op::Butterfly { x, axis, bit } => self.butterfly(*x, *axis as usize, *bit, data.results[0]),
+            Op::Sort { .. } => unreachable!("a verified kernel with layouts sorts by butterflies"),
             Op::Reduce { .. } | Op::Scan { .. } => self.reduce(&data.op, &data.results),
             Op::ReducePio2 { x } => self.reduce_pio2(*x, data.results[0], data.results[1]),
             Op::Load { .. } => self.load(&data.op, data.results[0]),

@@ -64,6 +64,10 @@ impl Elaborator<'_> {
                 self.append(Op::Barrier {}, place);
                 Meaning::UNIT
             }
+            Word::Gather => self.gather(call, place),
+            Word::Histogram => self.histogram(call, place),
+            Word::Sort => self.sort(call, place),
+            Word::Topk => self.topk(call, place),
             Word::Select => self.select(&call.args, place),
             Word::Fma => self.fma(&call.args, place),
             Word::Clamp => self.clamp(&call.args, place),
@@ -167,6 +171,9 @@ impl Elaborator<'_> {
             Word::Fold(_) | Word::Truth(_) | Word::Arg(_) => &["axis", "keep_dims"],
             Word::Binary(_) if along_axis => &["axis", "keep_dims", "propagate_nan"],
             Word::Cumulative(_) => &["axis", "reverse"],
+            Word::Histogram => &["mask"],
+            Word::Sort => &["axis", "descending"],
+            Word::Topk => &["axis"],
             Word::Reduce => &["keep_dims"],
             Word::Scan => &["reverse"],
             _ => &[],
@@ -180,6 +187,7 @@ impl Elaborator<'_> {
                 ("cache_modifier", _) if !options.is_empty() => "write `cache = \"cg\"`".to_string(),
                 ("eviction_policy", _) if !options.is_empty() => "write `evict = \"evict_first\"`".to_string(),
                 ("dim", _) if options.contains(&"axis") => "write `axis = 0`".to_string(),
+                ("axis", _) if row.word == Word::Gather => format!("the axis is the third argument: `{}`", row.usage),
                 ("axis", _) if matches!(row.word, Word::Reduce | Word::Scan) => format!("the axis is the second argument: `{}`", row.usage),
                 ("axis" | "keep_dims", _) if matches!(row.word, Word::Binary(_)) => {
                     format!("two values meet element by element; along an axis goes one tile: `{name}(x, axis = 0)`")
@@ -235,7 +243,7 @@ impl Elaborator<'_> {
     }
 
     /// Extents are powers of two; what is not known yet is checked when the kernel is specialised.
-    fn check_extent(&mut self, extent: &ConstExpr, what: &str, place: Place) -> bool {
+    pub(super) fn check_extent(&mut self, extent: &ConstExpr, what: &str, place: Place) -> bool {
         let Some(extent) = extent.as_int() else { return true };
         let next = u64::try_from(extent).ok().map(|extent| extent.max(1).checked_next_power_of_two().unwrap_or(1 << 20));
         match next {

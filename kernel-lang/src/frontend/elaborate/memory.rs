@@ -86,7 +86,7 @@ impl Elaborator<'_> {
         Some(Target { base, offset, mask })
     }
 
-    fn mask(&mut self, meaning: &Meaning, shape: &[ConstExpr], expr: &Expr) -> Option<Value> {
+    pub(super) fn mask(&mut self, meaning: &Meaning, shape: &[ConstExpr], expr: &Expr) -> Option<Value> {
         if meaning.is_poison() {
             return None;
         }

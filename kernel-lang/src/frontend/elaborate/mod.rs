@@ -14,6 +14,7 @@ mod convert;
 mod expression;
 mod inline;
 mod join;
+mod lookup;
 mod loops;
 mod meaning;
 mod memory;

@@ -12,19 +12,24 @@ use crate::ir::{BinaryOp, Builder, CompareOp, Domain, Elem, Op};
 impl Elaborator<'_> {
     /// The tile that a word such as `sum` takes.
     fn tile(&mut self, name: &str, x: &Expr) -> Option<(Meaning, Value)> {
+        self.tile_of(name, "combines the elements of", x)
+    }
+
+    /// The tile that a word takes; `does` says what it does with it.
+    pub(super) fn tile_of(&mut self, name: &str, does: &str, x: &Expr) -> Option<(Meaning, Value)> {
         let meaning = self.expr(x);
         let value = self.value(&meaning, x.place)?;
         if self.func.ty(value).is_scalar() {
             let found = self.describe(&meaning);
             let help = "a scalar is the one element already; tiles come from `arange`, `zeros`, `full` and `load`";
-            self.errors.push_help(x.place, format!("`{name}` combines the elements of a tile, not {found}"), help);
+            self.errors.push_help(x.place, format!("`{name}` {does} a tile, not {found}"), help);
             return None;
         }
         Some((meaning, value))
     }
 
     /// `axis = k`: `Some(None)` if it is left out.
-    fn axis_option(&mut self, call: &Call, meaning: &Meaning) -> Option<Option<u32>> {
+    pub(super) fn axis_option(&mut self, call: &Call, meaning: &Meaning) -> Option<Option<u32>> {
         let Some(expr) = self.option(call, "axis") else { return Some(None) };
         let (rank, found) = (self.shape_of(meaning).len(), self.describe(meaning));
         self.axis(expr, rank, &found).map(Some)
