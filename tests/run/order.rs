@@ -13,6 +13,7 @@ tests![
     programs_take_turns,
     a_barrier_shows_the_tile,
     a_flag_for_every_lane,
+    a_volatile_scalar_is_one,
 ];
 
 /// Every program adds its tile to one sum, element by element, with plain loads and stores under a lock.
@@ -181,4 +182,20 @@ fn a_flag_for_every_lane(lab: &mut Lab) {
         .launch()
         .unwrap();
     check_bits(&y.read(), |i| host[i / 256 * 256 + 255 - i % 256].wrapping_mul(3));
+}
+
+/// As [`running_sum`], but with volatile loads: a scalar is the same in every thread, whenever each of them would look.
+#[kernel(B = 64)]
+fn wait_by_volatile_loads<const B: usize>(y: PtrMut<i32>, next: PtrMut<i32>, turn: PtrMut<i32>) {
+    let number = atomic_add(next, 1, sem = "relaxed");
+    while load(turn, volatile = true) != number {}
+    store(y + number as i64 * B + arange(0, B), number);
+    atomic_store(turn, number + 1);
+}
+
+fn a_volatile_scalar_is_one(lab: &mut Lab) {
+    let mut y = lab.output::<i32>(64 * 20);
+    let [mut next, mut turn] = [(); 2].map(|()| lab.in_place(&[0]));
+    wait_by_volatile_loads::<64>(&mut y.slice(), &mut next.slice(), &mut turn.slice()).grid(20).launch().unwrap();
+    check_bits(&y.read(), |i| i as i32 / 64);
 }

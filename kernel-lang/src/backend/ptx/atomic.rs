@@ -13,6 +13,7 @@
 
 use crate::dtype::Dtype;
 use crate::ir::{AtomicOp, Handle, Op, Scope, Semantics, Value};
+use crate::layout::Layout;
 
 use super::registers::{Class, Reg, asm};
 use super::{Emitter, Lanes};
@@ -25,6 +26,20 @@ struct Instruction {
     sem: Semantics,
     scope: Scope,
     wants_old: bool,
+}
+
+/// Who acts on the elements of a tile, or on the one that is a scalar.
+pub(super) struct Held {
+    /// Of threads that hold the same, is this the one that acts? `None` if all differ.
+    pub(super) owner: Option<Reg>,
+    /// Bits of a thread's number in which threads that hold the same differ.
+    free: u32,
+    /// Bits of a register's number in which registers that hold the same differ.
+    pub(super) copies: u32,
+    count: u32,
+    /// The registers that are no copies.
+    registers: Vec<u32>,
+    is_scalar: bool,
 }
 
 impl Instruction {
@@ -51,26 +66,21 @@ impl Emitter<'_> {
         let sem = if wants_old { *sem } else { sem.without_acquire() };
         let dtype = self.func.ty(*base).dtype();
         let access = self.access(*base, *offset, *mask, 0, dtype);
-        let layout = self.layout(*offset).cloned();
-        let owner = self.owner_of(layout.as_ref());
-        let copies = layout.as_ref().map_or(0, |layout| layout.free_bits().register);
+        let held = self.held(*offset);
         let (mask, values): (_, Vec<Lanes>) = (mask.map(|mask| self.lanes(mask)), values.iter().map(|value| self.lanes(*value)).collect());
-        let count = self.lane_count(*offset) as u32;
-        let registers: Vec<u32> = (0..count).filter(|register| register & copies == 0).collect();
 
         if sem.releases() {
             self.barrier();
         }
-        let is_fenced = sem != Semantics::Relaxed && registers.len() > 1;
+        let is_fenced = sem != Semantics::Relaxed && held.registers.len() > 1;
         let own = if is_fenced { Semantics::Relaxed } else { sem };
         let instruction = Instruction { op: *atomic, dtype, sem: own, scope: *scope, wants_old };
         if is_fenced && sem.releases() {
             asm!(self, "fence.acq_rel.{}", scope.text());
         }
         let mut found = Vec::new();
-        for register in &registers {
-            let register = *register as usize;
-            let acts = self.both(mask.as_ref().map(|mask| mask.get(register)), owner);
+        for register in held.registers.iter().map(|register| *register as usize) {
+            let acts = self.both(mask.as_ref().map(|mask| mask.get(register)), held.owner);
             let operands: Vec<Reg> = values.iter().map(|value| value.get(register)).collect();
             let place = self.place_of(&access, register);
             found.extend(self.act(instruction, &place, acts, &operands));
@@ -79,16 +89,34 @@ impl Emitter<'_> {
             asm!(self, "fence.acq_rel.{}", scope.text());
         }
         let Some(result) = result.filter(|_| wants_old) else { return };
-        let free = layout.as_ref().map_or(u32::MAX, |layout| layout.free_bits().lane | layout.free_bits().warp << 5);
-        let found = self.share_found(dtype, &found, free, owner, sem.acquires());
-        let lanes = match layout {
-            None => Lanes::Splat(found[0]),
-            Some(_) => {
-                let index = |register: u32| registers.binary_search(&(register & !copies)).expect("a copy has its first register");
-                Lanes::Each((0..count).map(|register| found[index(register)]).collect())
-            }
-        };
+        let lanes = self.told(&held, dtype, &found, sem.acquires());
         self.define(result, lanes);
+    }
+
+    /// Who acts on the elements at these offsets.
+    pub(super) fn held(&self, offset: Value) -> Held {
+        let layout = self.layout(offset);
+        let free = layout.map(Layout::free_bits);
+        let copies = free.map_or(0, |free| free.register);
+        let count = self.lane_count(offset) as u32;
+        Held {
+            owner: self.owner_of(layout),
+            free: free.map_or(u32::MAX, |free| free.lane | free.warp << 5) & (32 * self.num_warps - 1),
+            copies,
+            count,
+            registers: (0..count).filter(|register| register & copies == 0).collect(),
+            is_scalar: layout.is_none(),
+        }
+    }
+
+    /// What the threads that act found, one value for each of their registers, in every thread. With `waits`, none goes on before all have acted.
+    pub(super) fn told(&mut self, held: &Held, dtype: Dtype, found: &[Reg], waits: bool) -> Lanes {
+        let found = self.share_found(dtype, found, held, waits);
+        if held.is_scalar {
+            return Lanes::Splat(found[0]);
+        }
+        let index = |register: u32| held.registers.binary_search(&(register & !held.copies)).expect("a copy has its first register");
+        Lanes::Each((0..held.count).map(|register| found[index(register)]).collect())
     }
 
     /// The conjunction of predicates, none of which is always true.
@@ -225,11 +253,9 @@ impl Emitter<'_> {
         Some(old).filter(|_| instruction.wants_old)
     }
 
-    /// What the owners of elements found, in every thread that holds them: threads that differ in `free` bits hold the same. With `waits`,
-    /// no thread goes on before all have acted.
-    pub(super) fn share_found(&mut self, dtype: Dtype, found: &[Reg], free: u32, owner: Option<Reg>, waits: bool) -> Vec<Reg> {
-        let threads = 32 * self.num_warps;
-        let free = free & (threads - 1);
+    /// By a shuffle if the threads that hold the same are of one warp, else through shared memory.
+    fn share_found(&mut self, dtype: Dtype, found: &[Reg], held: &Held, waits: bool) -> Vec<Reg> {
+        let (threads, free) = (32 * self.num_warps, held.free);
         let thread = self.thread();
         if free >> 5 == 0 {
             let mut everywhere = found.to_vec();
@@ -253,7 +279,7 @@ impl Emitter<'_> {
         let place = |address: Reg, index: usize| format!("[{address}+{}]", range.start + index as u32 * owners * bytes);
         let own = if owners == 1 { self.shared_address(None) } else { self.thread_address(thread, dtype.bytes()) };
         for (index, element) in found.iter().enumerate() {
-            self.store_group("st.shared", &place(own, index), dtype, owner, &[*element]);
+            self.store_group("st.shared", &place(own, index), dtype, held.owner, &[*element]);
         }
         self.barrier();
         let from = if owners == 1 {

@@ -28,15 +28,22 @@ impl Emitter<'_> {
         let is_constant = matches!(self.func.ty(base), Type::Pointer { mutable: false, .. });
         let instruction = self.load_instruction(cache, evict, volatile, is_constant);
         let (mask, other) = (mask.map(|mask| self.lanes(mask)), other.map(|other| self.lanes(other)));
+        // Another program may write meanwhile: one thread looks, so that all see the same.
+        let held = volatile.then(|| self.held(offset));
+        let (owner, copies) = held.as_ref().map_or((None, 0), |held| (held.owner, held.copies));
         let mut regs = Vec::new();
-        for first in (0..self.lane_count(result)).step_by(access.group) {
-            let pred = mask.as_ref().map(|mask| mask.get(first));
+        for first in (0..self.lane_count(result)).step_by(access.group).filter(|first| *first as u32 & copies == 0) {
+            let pred = self.both(mask.as_ref().map(|mask| mask.get(first)), owner);
             let fill: Vec<Option<Reg>> =
                 (first..first + access.group).map(|register| other.as_ref().map(|other| other.get(register))).collect();
             let place = self.place_of(&access, first);
             regs.extend(self.load_group(&instruction, &place, dtype, pred, &fill));
         }
-        let lanes = if self.layout(result).is_some() { Lanes::Each(regs) } else { Lanes::Splat(regs[0]) };
+        let lanes = match held {
+            Some(held) => self.told(&held, dtype, &regs, false),
+            None if self.layout(result).is_some() => Lanes::Each(regs),
+            None => Lanes::Splat(regs[0]),
+        };
         self.define(result, lanes);
     }
 
