@@ -184,18 +184,22 @@ fn a_flag_for_every_lane(lab: &mut Lab) {
     check_bits(&y.read(), |i| host[i / 256 * 256 + 255 - i % 256].wrapping_mul(3));
 }
 
-/// As [`running_sum`], but with volatile loads: a scalar is the same in every thread, whenever each of them would look.
-#[kernel(B = 64)]
+/// Counts how often it had to look: every lane says the same, whenever its thread would have looked.
+#[kernel(B = 256)]
 fn wait_by_volatile_loads<const B: usize>(y: PtrMut<i32>, next: PtrMut<i32>, turn: PtrMut<i32>) {
     let number = atomic_add(next, 1, sem = "relaxed");
-    while load(turn, volatile = true) != number {}
-    store(y + number as i64 * B + arange(0, B), number);
+    let mut looks: i32 = 0;
+    while load(turn, volatile = true) != number {
+        looks += 1;
+    }
+    store(y + number as i64 * B + arange(0, B), looks);
     atomic_store(turn, number + 1);
 }
 
 fn a_volatile_scalar_is_one(lab: &mut Lab) {
-    let mut y = lab.output::<i32>(64 * 20);
+    let mut y = lab.output::<i32>(256 * 20);
     let [mut next, mut turn] = [(); 2].map(|()| lab.in_place(&[0]));
-    wait_by_volatile_loads::<64>(&mut y.slice(), &mut next.slice(), &mut turn.slice()).grid(20).launch().unwrap();
-    check_bits(&y.read(), |i| i as i32 / 64);
+    wait_by_volatile_loads::<256>(&mut y.slice(), &mut next.slice(), &mut turn.slice()).grid(20).launch().unwrap();
+    let got = y.read();
+    check_bits(&got, |i| got[i / 256 * 256]);
 }
