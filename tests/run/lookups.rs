@@ -1,5 +1,7 @@
 //! Elements that go where data says: gathers, histograms, sorts and the largest elements.
 
+#![allow(clippy::modulo_one, reason = "extents of 1 are among the cases")]
+
 use galatea::prelude::*;
 
 use crate::lab::Lab;
