@@ -1,6 +1,6 @@
-//! Elements that go where data says: `gather`, `histogram`, `sort`.
+//! Elements that go where data says, or across a bit of their index: `gather`, `histogram`, `sort`, `butterfly`.
 
-use crate::backend::cpu::code::{Instr, Slot};
+use crate::backend::cpu::code::{Instr, Slot, Walk};
 use crate::backend::cpu::execute::Machine;
 use crate::backend::cpu::memory;
 use crate::backend::cpu::translate::Translator;
@@ -43,6 +43,19 @@ impl Translator<'_> {
         let ty = self.func.ty(x);
         let extent = ty.extents().last().copied().unwrap_or(1);
         self.lookup(x, Lookup::Sort { dtype: ty.dtype(), rows: ty.numel() / extent, extent, descending }, result);
+    }
+
+    /// Runs of elements with the bit 0 and with the bit 1 exchange their places.
+    pub(super) fn butterfly(&mut self, x: Value, axis: usize, bit: u32, result: Value) {
+        let ty = self.func.ty(x);
+        let (width, count) = (ty.dtype().bytes(), ty.numel());
+        let run = ty.extents()[axis + 1..].iter().product::<usize>() << bit;
+        let from = self.full(x);
+        let to = self.new_place(result);
+        let walk = |first: usize| Walk { first, strides: vec![2 * run, 1] };
+        for (to_walk, from_walk) in [(walk(0), walk(run)), (walk(run), walk(0))] {
+            self.instrs.push(Instr::Rearrange { to, to_walk, from, from_walk, width, extents: vec![count / (2 * run), run] });
+        }
     }
 
     fn lookup(&mut self, from: Value, lookup: Lookup, result: Value) {

@@ -189,7 +189,7 @@ impl Translator<'_> {
             Op::Gather { src, index, axis } => self.gather(*src, *index, *axis as usize, data.results[0]),
             Op::Histogram { x, mask, .. } => self.histogram(*x, *mask, data.results[0]),
             Op::Sort { x, descending } => self.sort(*x, *descending, data.results[0]),
-            Op::Butterfly { .. } => unreachable!("a sort stands as such in a kernel for the CPU"),
+            Op::Butterfly { x, axis, bit } => self.butterfly(*x, *axis as usize, *bit, data.results[0]),
             Op::Convert { .. } => unreachable!("a kernel for the CPU has no layouts"),
             Op::StaticIf { .. } | Op::StaticAssert { .. } => unreachable!("a specialised kernel has no `{}`", data.op.name()),
         }
