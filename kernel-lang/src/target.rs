@@ -47,6 +47,11 @@ impl Target {
         Target::ALL.into_iter().filter(|target| target.runs_on(major, minor)).max()
     }
 
+    /// Is there an atomic sum of `bf16`?
+    pub const fn has_bf16_atomics(self) -> bool {
+        self.major >= 9
+    }
+
     /// Threads of a warp.
     pub const fn warp_size(self) -> u32 {
         32

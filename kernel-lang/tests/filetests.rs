@@ -195,7 +195,9 @@ fn documentation() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/dsl");
     let mut examples = 0;
     for file in [
+        "atomic.rs",
         "bits.rs",
+        "lookup.rs",
         "fast.rs",
         "floats.rs",
         "special.rs",
@@ -212,7 +214,7 @@ fn documentation() {
             let code: Vec<&str> =
                 block.lines().take_while(|line| !line.contains("```")).map(|line| line.trim_start_matches("///")).collect();
             let source = format!(
-                "#[kernel]\nfn example<const N: usize>(x: Ptr<f32>, y: PtrMut<f32>, n: usize, a: f32) {{\n\
+                "#[kernel]\nfn example<const N: usize>(x: Ptr<f32>, y: PtrMut<f32>, flags: PtrMut<i32>, lock: PtrMut<i32>, n: usize, a: f32) {{\n\
                  let offsets = program_id(0) * N + arange(0, N); let mask = offsets < n; let v = load(x + offsets, mask = mask);\n{}\n}}",
                 code.join("\n")
             );

@@ -46,7 +46,7 @@ fn read_report<L>(kernel: &'static str, checked: &Checked<L>, report: &[u64]) ->
     }
     Some(Error::OutOfBounds(Box::new(OutOfBounds {
         kernel,
-        op: if site.is_some_and(|site| site.is_store) { "store" } else { "load" },
+        op: site.map_or("access", |site| site.kind.word()),
         file,
         line: loc.line,
         column: loc.column,

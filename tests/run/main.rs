@@ -5,6 +5,7 @@
 //! prints its seed, and `GALATEA_SEED` sets it.
 
 mod addressing;
+mod atomics;
 mod casts;
 mod checked;
 mod constants;
@@ -16,9 +17,13 @@ mod grids;
 mod integers;
 mod lab;
 mod library_math;
+mod lookups;
+mod loops;
 mod loops;
 mod masks;
+mod masks;
 mod odd_extents;
+mod order;
 mod pieces;
 mod random;
 mod reductions;
@@ -62,6 +67,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
     }
     modules![
         addressing,
+        atomics,
         casts,
         checked,
         constants,
@@ -75,6 +81,10 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         random,
         odd_extents,
         pieces,
+        lookups,
+        loops,
+        masks,
+        order,
         reductions,
         rows,
         scalars,

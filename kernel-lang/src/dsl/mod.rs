@@ -54,9 +54,11 @@
 
 #![allow(unused_variables, reason = "the functions are documentation: nothing runs")]
 
+pub mod atomic;
 mod bits;
 mod fast;
 mod floats;
+mod lookup;
 pub mod math;
 mod memory;
 mod program;
@@ -66,9 +68,11 @@ mod shape;
 mod special;
 mod tile;
 
+pub use atomic::*;
 pub use bits::*;
 pub use fast::*;
 pub use floats::*;
+pub use lookup::*;
 pub use math::*;
 pub use memory::*;
 pub use program::*;

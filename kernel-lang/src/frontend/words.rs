@@ -3,7 +3,7 @@
 //! The documentation of a word stands in [`crate::dsl`] under the same name; a test compares the two lists.
 
 use crate::diagnostic::did_you_mean;
-use crate::ir::{BinaryOp, UnaryOp};
+use crate::ir::{AtomicOp, BinaryOp, UnaryOp};
 
 /// What a word does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,6 +20,8 @@ pub(crate) enum Word {
     Load,
     Store,
     View,
+    Atomic(AtomicOp),
+    Barrier,
     Select,
     Fma,
     Clamp,
@@ -57,6 +59,10 @@ pub(crate) enum Word {
     Cumulative(BinaryOp),
     Reduce,
     Scan,
+    Gather,
+    Histogram,
+    Sort,
+    Topk,
     /// A function of a file of the library.
     Library(&'static str),
 }
@@ -89,6 +95,23 @@ pub(crate) const WORDS: &[Row] = &[
     row("load", Word::Load, "load(pointer, mask = .., other = .., cache = .., evict = .., volatile = ..)", 1, false),
     row("store", Word::Store, "store(pointer, value, mask = .., cache = .., evict = ..)", 2, false),
     row("view", Word::View, "view(pointer, [m, n], [stride, 1])", 3, false),
+    row("atomic_add", Word::Atomic(AtomicOp::Add), "atomic_add(pointer, value, mask = .., sem = .., scope = ..)", 2, false),
+    row("atomic_max", Word::Atomic(AtomicOp::Max), "atomic_max(pointer, value, mask = .., sem = .., scope = ..)", 2, false),
+    row("atomic_min", Word::Atomic(AtomicOp::Min), "atomic_min(pointer, value, mask = .., sem = .., scope = ..)", 2, false),
+    row("atomic_and", Word::Atomic(AtomicOp::And), "atomic_and(pointer, value, mask = .., sem = .., scope = ..)", 2, false),
+    row("atomic_or", Word::Atomic(AtomicOp::Or), "atomic_or(pointer, value, mask = .., sem = .., scope = ..)", 2, false),
+    row("atomic_xor", Word::Atomic(AtomicOp::Xor), "atomic_xor(pointer, value, mask = .., sem = .., scope = ..)", 2, false),
+    row("atomic_xchg", Word::Atomic(AtomicOp::Exchange), "atomic_xchg(pointer, value, mask = .., sem = .., scope = ..)", 2, false),
+    row(
+        "atomic_cas",
+        Word::Atomic(AtomicOp::CompareAndSwap),
+        "atomic_cas(pointer, compare, value, mask = .., sem = .., scope = ..)",
+        3,
+        false,
+    ),
+    row("atomic_load", Word::Atomic(AtomicOp::Load), "atomic_load(pointer, mask = .., sem = .., scope = ..)", 1, false),
+    row("atomic_store", Word::Atomic(AtomicOp::Store), "atomic_store(pointer, value, mask = .., sem = .., scope = ..)", 2, false),
+    row("debug_barrier", Word::Barrier, "debug_barrier()", 0, false),
     row("select", Word::Select, "select(cond, a, b)", 3, false),
     row("min", Word::Binary(BinaryOp::Min), "min(a, b)", 2, true),
     row("max", Word::Binary(BinaryOp::Max), "max(a, b)", 2, true),
@@ -200,6 +223,10 @@ pub(crate) const WORDS: &[Row] = &[
     row("rand4x", Word::Library("random"), "rand4x(seed, offset, n_rounds = 10)", 2, false),
     row("randn4x", Word::Library("random"), "randn4x(seed, offset, n_rounds = 10)", 2, false),
     row("randint4x", Word::Library("random"), "randint4x(seed, offset, n_rounds = 10)", 2, false),
+    row("gather", Word::Gather, "gather(x, index, axis)", 3, true),
+    row("histogram", Word::Histogram, "histogram(x, num_bins, mask = ..)", 2, true),
+    row("sort", Word::Sort, "sort(x, axis = 0, descending = true)", 1, true),
+    row("topk", Word::Topk, "topk(x, k, axis = 0)", 2, true),
     row("range", Word::Range, "for i in range(a, b, step)", 2, false),
     row("static_range", Word::Range, "for i in static_range(a, b, step)", 2, false),
 ];
@@ -208,20 +235,6 @@ pub(crate) const WORDS: &[Row] = &[
 const LATER: &[&str] = &[
     "dot",
     "dot_scaled",
-    "sort",
-    "topk",
-    "histogram",
-    "gather",
-    "atomic_add",
-    "atomic_max",
-    "atomic_min",
-    "atomic_and",
-    "atomic_or",
-    "atomic_xor",
-    "atomic_xchg",
-    "atomic_cas",
-    "debug_barrier",
-    "barrier",
     "device_print",
     "device_assert",
     "static_print",
@@ -266,6 +279,14 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("program_idx", "program_id(0)"),
     ("pid", "program_id(0)"),
     ("grid_dim", "num_programs(0)"),
+    ("barrier", "debug_barrier()"),
+    ("syncthreads", "debug_barrier()"),
+    ("atomic_sub", "atomic_add(pointer, -value)"),
+    ("atomic_swap", "atomic_xchg(pointer, value)"),
+    ("atomic_exchange", "atomic_xchg(pointer, value)"),
+    ("atomic_compare_exchange", "atomic_cas(pointer, compare, value)"),
+    ("fetch_add", "atomic_add(pointer, value)"),
+    ("compare_exchange", "atomic_cas(pointer, compare, value)"),
     ("rsqrtf", "rsqrt(x)"),
     ("scan", "associative_scan(x, axis, |a, b| a + b)"),
     ("transpose", "trans(x)"),
@@ -408,6 +429,8 @@ mod tests {
             include_str!("../dsl/bits.rs"),
             include_str!("../dsl/fast.rs"),
             include_str!("../dsl/floats.rs"),
+            include_str!("../dsl/atomic.rs"),
+            include_str!("../dsl/lookup.rs"),
             include_str!("../dsl/math.rs"),
             include_str!("../dsl/memory.rs"),
             include_str!("../dsl/program.rs"),

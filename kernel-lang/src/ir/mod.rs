@@ -32,7 +32,9 @@
 //! kernel_lang::ir::verify(&func, kernel_lang::ir::Stage::Generic).unwrap();
 //! ```
 
+mod access;
 mod arena;
+mod atomic;
 mod build;
 mod constexpr;
 mod fields;
@@ -48,7 +50,9 @@ mod rules;
 mod types;
 mod verify;
 
+pub use access::{Access, AccessKind};
 pub use arena::{Arena, Handle, Inst, Region, SideTable, Value};
+pub use atomic::{AtomicOp, Scope, Semantics};
 pub use build::Builder;
 pub use constexpr::{ConstBinary, ConstExpr, ConstUnary};
 pub use fields::{AttributeValue, Field, Parts};

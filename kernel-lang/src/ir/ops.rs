@@ -4,7 +4,9 @@
 //! What an op's types must be stands in [`super::rules`]; what it computes, in [`crate::scalar`] and the CPU backend.
 //! Elementwise ops come in three families (one, two operands, comparison) so that a backend handles a family at once.
 
+use crate::ir::access::AccessKind;
 use crate::ir::arena::{Region, Value};
+use crate::ir::atomic::{AtomicOp, Scope, Semantics};
 use crate::ir::constexpr::ConstExpr;
 use crate::ir::fields::{Field, Parts, modifier};
 
@@ -411,6 +413,15 @@ define_ops! {
     /// As `reduce`, of every run from the first element along `axis` up to and with each: results of the shape of the inputs. With
     /// `reverse` the order is from the last element to the first, so that the earlier run is the one at the higher indices.
     Scan = "scan" { inputs: Vec<Value>, axis: u32, reverse: bool, combine: Region },
+    /// Elements of `src` by their index along `axis`; along the other axes each from its own place. The result has the shape of `index`, a tile
+    /// of `i64` that has the extents of `src` but along `axis`. An index outside gives 0.
+    Gather = "gather" { src: Value, index: Value, axis: u32 },
+    /// How many of the integers are 0, 1, .., `bins - 1`, where the mask holds, as a tile of `i32`.
+    Histogram = "histogram" { x: Value, mask: Option<Value>, bins: ConstExpr },
+    /// The elements along the last axis in order. Floats are in the order of IEEE 754's `totalOrder`. Stands only in kernels without layouts.
+    Sort = "sort" { x: Value, descending: bool },
+    /// The element whose index along `axis` differs in that bit.
+    Butterfly = "butterfly" { x: Value, axis: u32, bit: u32 },
     /// The same tile in another layout. Stands only in kernels that have layouts.
     Convert = "convert" { x: Value },
     /// `a * b + c`, rounded once.
@@ -436,8 +447,17 @@ define_ops! {
         base: Value, offset: Value, value: Value, mask: Option<Value>,
         cache: Cache, evict: Evict, in_bounds: bool, align: u32,
     },
-    /// Notes the first lane, if any, where `outside` holds, as an access of `base` at `offset`: see `passes::report_accesses`.
-    Report = "report" { base: Value, offset: Value, outside: Value, is_store: bool },
+    /// Changes each element at `base + offset` in one step, as `op` says, and gives what it was before. Two lanes at one element are two
+    /// steps, one after the other. Lanes whose `mask` is false and lanes outside the tensor do nothing and give 0. `values` are what `op`
+    /// takes; a `store` has no result.
+    Atomic = "atomic" {
+        base: Value, offset: Value, values: Vec<Value>, op: AtomicOp, mask: Option<Value>,
+        sem: Semantics, scope: Scope, in_bounds: bool,
+    },
+    /// Waits until all threads of the program are here: what they stored before, all of them see behind it.
+    Barrier = "barrier" {},
+    /// Notes the first lane, if any, where `outside` holds, as an access of `base` at `offset` of that `kind`: see `passes::report_accesses`.
+    Report = "report" { base: Value, offset: Value, outside: Value, kind: AccessKind },
     /// The length of a pointer's tensor in elements, as `i64`.
     Length = "length" { base: Value },
     /// The address that a pointer holds, as `i64`.
@@ -477,6 +497,8 @@ impl Op {
         matches!(
             self,
             Op::Store { .. }
+                | Op::Atomic { .. }
+                | Op::Barrier { .. }
                 | Op::Report { .. }
                 | Op::Assert { .. }
                 | Op::Load { volatile: true, .. }
@@ -492,5 +514,21 @@ impl Op {
     /// Is it a function of its operands alone, so that equal ops have equal results?
     pub fn is_pure(&self) -> bool {
         !self.has_effects() && !matches!(self, Op::Load { .. })
+    }
+
+    /// Does an element of the result depend on elements at other places of the operand?
+    pub fn looks_across(&self) -> bool {
+        matches!(
+            self,
+            Op::ExpandDims { .. }
+                | Op::Reshape { .. }
+                | Op::Permute { .. }
+                | Op::Reduce { .. }
+                | Op::Scan { .. }
+                | Op::Gather { .. }
+                | Op::Histogram { .. }
+                | Op::Sort { .. }
+                | Op::Butterfly { .. }
+        )
     }
 }

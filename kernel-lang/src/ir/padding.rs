@@ -88,6 +88,7 @@ pub fn check(func: &Function, op: &Op, given: &[Type]) -> Result<(), String> {
         | Op::ReducePio2 { .. }
         | Op::Load { .. }
         | Op::Store { .. }
+        | Op::Atomic { .. }
         | Op::If { .. }
         | Op::For { .. }
         | Op::While { .. }

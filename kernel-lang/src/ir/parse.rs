@@ -286,7 +286,7 @@ impl Parser {
         }
         let line = self.tokens[self.at].1;
         let name = self.word()?;
-        let parts = self.parts()?;
+        let parts = self.parts(line)?;
         let op = Op::from_parts(&name, parts).map_err(|message| ParseError::new(line, message))?;
         let (mut types, mut layouts) = (Vec::new(), Vec::new());
         if self.accept(":") {
@@ -308,9 +308,10 @@ impl Parser {
         results.into_iter().zip(values).try_for_each(|(name, value)| self.define(name, value))
     }
 
-    fn parts(&mut self) -> Parsed<Parts> {
+    /// What stands behind the name of an op; its first operand is on the same line, for an op may have none.
+    fn parts(&mut self, line: u32) -> Parsed<Parts> {
         let mut parts = Parts::default();
-        while matches!(self.peek(), Token::Value(_)) {
+        while matches!(self.peek(), Token::Value(_)) && (!parts.operands.is_empty() || self.tokens[self.at].1 == line) {
             parts.operands.push(self.operand()?);
             if !self.accept(",") {
                 break;

@@ -96,6 +96,35 @@ pub fn result_types(func: &Function, op: &Op, given: &[Type]) -> Result<Vec<Type
             check_along(func, op.name(), inputs, *axis)?;
             Ok(inputs.iter().map(|value| ty(*value).clone()).collect())
         }
+        Op::Gather { src, index, axis } => {
+            check_along(func, "gather", &[*src], *axis)?;
+            let (from, to) = (ty(*src).shape(), ty(*index).shape());
+            let is_alike = from.len() == to.len() && (0..from.len()).all(|other| other == *axis as usize || from[other] == to[other]);
+            if ty(*index).is_pointer() || ty(*index).elem() != &Elem::Dtype(Dtype::I64) || !is_alike {
+                return Err(format!("`gather` along axis {axis} cannot look up `{}` in `{}`", ty(*index), ty(*src)));
+            }
+            one(ty(*index).with_elem(ty(*src).elem().clone()))
+        }
+        Op::Histogram { x, mask, bins } => {
+            check_along(func, "histogram", &[*x], 0)?;
+            check_domain(func, "histogram", Domain::Int, *x)?;
+            if let Some(mask) = mask {
+                expect_bool(func, "a mask", *mask)?;
+                same_shapes(func, "histogram", *mask, *x)?;
+            }
+            one(Type::tile(Dtype::I32, vec![bins.clone()]))
+        }
+        Op::Sort { x, .. } => {
+            check_along(func, "sort", &[*x], 0)?;
+            one(ty(*x).clone())
+        }
+        Op::Butterfly { x, axis, bit } => {
+            check_along(func, "butterfly", &[*x], *axis)?;
+            if ty(*x).shape()[*axis as usize].as_int().is_some_and(|extent| extent >> bit <= 1) {
+                return Err(format!("an index along axis {axis} of `{}` has no bit {bit}", ty(*x)));
+            }
+            one(ty(*x).clone())
+        }
         Op::Convert { x } => {
             if !ty(*x).is_tile() {
                 return Err(format!("`convert` takes a tile, not `{}`", ty(*x)));
@@ -151,6 +180,26 @@ pub fn result_types(func: &Function, op: &Op, given: &[Type]) -> Result<Vec<Type
             }
             Ok(Vec::new())
         }
+        Op::Atomic { base, offset, values, op: atomic, mask, .. } => {
+            let word = atomic.word();
+            check_access(func, word, *base, *offset, *mask)?;
+            if atomic.writes() && matches!(ty(*base), Type::Pointer { mutable: false, .. }) {
+                return Err(format!("`{word}` cannot change what `{}` points to", ty(*base)));
+            }
+            let elem = ty(*base).elem();
+            if elem.dtype().is_some_and(|dtype| !atomic.dtypes().contains(&dtype)) {
+                return Err(format!("`{word}` takes {}, not `{elem}`", atomic.type_words()));
+            }
+            let expected = ty(*offset).with_elem(elem.clone());
+            if values.len() != atomic.operands() {
+                return Err(format!("`{word}` takes {} values, not {}", atomic.operands(), values.len()));
+            }
+            if let Some(value) = values.iter().find(|value| ty(**value) != &expected) {
+                return Err(format!("`{word}` takes `{expected}` here, not `{}`", ty(*value)));
+            }
+            Ok(if atomic.has_result() { vec![expected] } else { Vec::new() })
+        }
+        Op::Barrier {} => Ok(Vec::new()),
         Op::Report { base, offset, outside, .. } => check_access(func, "report", *base, *offset, Some(*outside)).map(|()| Vec::new()),
         Op::Length { base } | Op::Address { base } => {
             if !ty(*base).is_pointer() {

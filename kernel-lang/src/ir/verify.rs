@@ -168,7 +168,7 @@ impl Verifier<'_> {
     fn layouts(&mut self, inst: Inst) {
         let func = self.func;
         let data = func.inst(inst);
-        if let Op::Load { in_bounds: false, .. } | Op::Store { in_bounds: false, .. } = data.op {
+        if data.op.access().is_some_and(|access| !access.in_bounds) {
             self.broken(inst, "is not guarded");
         }
         for value in data.results.iter().filter(|value| func.ty(**value).is_tile()) {
@@ -184,6 +184,8 @@ impl Verifier<'_> {
                 | Op::Reshape { .. }
                 | Op::Permute { .. }
                 | Op::Reduce { .. }
+                | Op::Gather { .. }
+                | Op::Histogram { .. }
                 | Op::Convert { .. }
                 | Op::For { .. }
                 | Op::While { .. }
@@ -213,6 +215,16 @@ impl Verifier<'_> {
                     self.broken(inst, "converts to a layout that needs what no thread of the program holds");
                 }
                 return;
+            }
+            Op::Sort { .. } => return self.broken(inst, "stands only in kernels without layouts"),
+            Op::Gather { index, .. } if func.layouts[*index] != func.layouts[data.results[0]] => {
+                return self.broken(inst, "has an index in another layout than its result");
+            }
+            Op::Histogram { x, mask: Some(mask), .. } if func.layouts[*x] != func.layouts[*mask] => {
+                return self.broken(inst, "has a mask in another layout than what it counts");
+            }
+            Op::Butterfly { x, .. } if func.layouts[*x].as_ref().is_none_or(|layout| !layout.is_bitwise()) => {
+                return self.broken(inst, "turns over a bit of an index in a layout that is not bitwise");
             }
             Op::Reduce { inputs, .. } | Op::Scan { inputs, .. } => {
                 let layouts = inputs.iter().map(|input| func.layouts[*input].as_ref()).collect::<Vec<_>>();

@@ -164,11 +164,9 @@ fn simplify(func: &Function, inst: Inst) -> Option<Simpler> {
             }
             Some(Simpler::Op(op))
         }
-        Op::Store { mask: Some(mask), .. } if truth(*mask) == Some(true) => {
+        Op::Store { mask: Some(mask), in_bounds, .. } | Op::Atomic { mask: Some(mask), in_bounds, .. } if truth(*mask) == Some(true) => {
             let mut op = op.clone();
-            if let Op::Store { mask, .. } = &mut op {
-                *mask = None;
-            }
+            op.set_lanes(None, *in_bounds);
             Some(Simpler::Op(op))
         }
         Op::Load { mask: Some(mask), other, volatile: false, .. } if truth(*mask) == Some(false) => Some(match other {
@@ -176,6 +174,10 @@ fn simplify(func: &Function, inst: Inst) -> Option<Simpler> {
             None => Simpler::Op(Op::Const { value: Scalar::from_bits(func.ty(data.results[0]).dtype(), 0).to_const() }),
         }),
         Op::Store { mask: Some(mask), .. } if truth(*mask) == Some(false) => Some(Simpler::Nothing),
+        Op::Atomic { mask: Some(mask), .. } if truth(*mask) == Some(false) => Some(match data.results[..] {
+            [old] => Simpler::Op(Op::Const { value: Scalar::from_bits(func.ty(old).dtype(), 0).to_const() }),
+            _ => Simpler::Nothing,
+        }),
         // Negations of truths and bits undo each other.
         Op::Unary { op: UnaryOp::Not, x } => match func.def_op(*x) {
             Some(Op::Unary { op: UnaryOp::Not, x: inner }) => Some(Simpler::Value(*inner)),

@@ -29,7 +29,7 @@
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::dtype::Dtype;
 use crate::ir::rewrite::Changed;
-use crate::ir::{BinaryOp, Builder, CompareOp, Function, Op, Value};
+use crate::ir::{Access, BinaryOp, Builder, CompareOp, Function, Op, Value};
 
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
@@ -39,8 +39,7 @@ pub fn run(func: &mut Function) -> Changed {
         let mut out = Vec::new();
         for inst in func.region(region).insts.clone() {
             let data = func.inst(inst);
-            if let Op::Load { base, offset, mask, in_bounds: false, .. } | Op::Store { base, offset, mask, in_bounds: false, .. } = data.op
-            {
+            if let Some(Access { base, offset, mask, in_bounds: false, .. }) = data.op.access() {
                 let loc = data.loc;
                 let guard = if func.unchecked {
                     mask
@@ -58,9 +57,7 @@ pub fn run(func: &mut Function) -> Changed {
                     out.append(func.insts_mut(scratch));
                     Some(inside)
                 };
-                if let Op::Load { mask, in_bounds, .. } | Op::Store { mask, in_bounds, .. } = &mut func.inst_mut(inst).op {
-                    (*mask, *in_bounds) = (guard, true);
-                }
+                func.inst_mut(inst).op.set_lanes(guard, true);
                 changed = true;
             }
             out.push(inst);

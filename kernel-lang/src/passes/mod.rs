@@ -7,6 +7,7 @@ pub mod cse;
 pub mod dce;
 pub mod drop_assertions;
 pub mod expand_math;
+pub mod expand_sort;
 pub mod guard_accesses;
 pub mod licm;
 pub mod pad_tiles;
@@ -58,6 +59,7 @@ pub const PIPELINE: &[Pass] = pipeline![
     slice_guarded_tiles,   // after dce: what a slice need not compute is gone
     report_accesses,       // before guard_accesses: it speaks of accesses as the user wrote them
     guard_accesses,
+    expand_sort, // after the branches for full tiles were made: they stand around it
     contract,    // before expand_math, whose formulas count on every rounding
     expand_math, // after simplification: an expanded function is opaque to it
     canonicalize,

@@ -90,15 +90,10 @@ fn pad_op(func: &mut Function, region: Region, inst: Inst, before: &Before) -> C
             let end = start.as_int().map(|start| ConstExpr::Int(start + extent)).expect("a specialised kernel's constants are numbers");
             Op::Arange { start, end }
         }
-        Op::Load { base, offset, mask, other, cache, evict, volatile, in_bounds, align } => {
-            let Some(extents) = &before[offset] else { return false };
-            let mask = Some(masked(b, offset, extents, mask));
-            Op::Load { base, offset, mask, other, cache, evict, volatile, in_bounds, align }
-        }
-        Op::Store { base, offset, value, mask, cache, evict, in_bounds, align } => {
-            let Some(extents) = &before[offset] else { return false };
-            let mask = Some(masked(b, offset, extents, mask));
-            Op::Store { base, offset, value, mask, cache, evict, in_bounds, align }
+        mut op if let Some(access) = op.access() => {
+            let Some(extents) = &before[access.offset] else { return false };
+            op.set_lanes(Some(masked(b, access.offset, extents, access.mask)), access.in_bounds);
+            op
         }
         Op::Reduce { inputs, axis, combine } => {
             let Some(exists) = exists_along(b, inputs[0], axis, before) else { return is_padded };

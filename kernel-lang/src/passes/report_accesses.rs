@@ -25,7 +25,7 @@
 
 use crate::dtype::Dtype;
 use crate::ir::rewrite::Changed;
-use crate::ir::{BinaryOp, Builder, CompareOp, Function, Op};
+use crate::ir::{Access, BinaryOp, Builder, CompareOp, Function, Op};
 
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
@@ -37,9 +37,8 @@ pub fn run(func: &mut Function) -> Changed {
         let mut out = Vec::new();
         for inst in func.region(region).insts.clone() {
             let data = func.inst(inst);
-            if let Op::Load { base, offset, mask, in_bounds: false, .. } | Op::Store { base, offset, mask, in_bounds: false, .. } = data.op
-            {
-                let (loc, is_store) = (data.loc, matches!(data.op, Op::Store { .. }));
+            if let Some(Access { kind, base, offset, mask, in_bounds: false }) = data.op.access() {
+                let loc = data.loc;
                 let scratch = func.add_region();
                 let b = &mut Builder::new(func, scratch, loc);
                 let index = b.bitcast(offset, Dtype::U64);
@@ -49,7 +48,7 @@ pub fn run(func: &mut Function) -> Changed {
                 let length = b.broadcast(length, &shape);
                 let outside = b.compare(CompareOp::Ge, index, length);
                 let outside = mask.map_or(outside, |mask| b.binary(BinaryOp::And, mask, outside));
-                b.func.append(scratch, Op::Report { base, offset, outside, is_store }, [], loc);
+                b.func.append(scratch, Op::Report { base, offset, outside, kind }, [], loc);
                 out.append(func.insts_mut(scratch));
                 changed = true;
             }

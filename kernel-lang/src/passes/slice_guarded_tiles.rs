@@ -113,9 +113,7 @@ fn sliceable(func: &Function, region: Region, first: usize, facts: &mut AffineFa
             Op::Store { base, .. } => numbers.push(*base),
             Op::Load { base, volatile: false, .. } if is_constant(func, *base) => {}
             // These look across a tile: a slice of the result is not made of a slice of the operand.
-            Op::ExpandDims { .. } | Op::Reshape { .. } | Op::Permute { .. } | Op::Flip { .. } | Op::Reduce { .. } | Op::Scan { .. } => {
-                return None;
-            }
+            op if op.looks_across() => return None,
             Op::Broadcast { x } if func.ty(*x).is_tile() => return None,
             op if op.is_pure() => {}
             _ => return None,

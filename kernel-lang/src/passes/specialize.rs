@@ -297,7 +297,13 @@ impl Specializer<'_> {
             }
         }
         if !is_new_mistake && let Err(message) = result_types(&self.out, &op, &given) {
-            self.error(loc, message);
+            let mut diagnostic = Diagnostic::new(loc, message);
+            if let Op::Atomic { op, .. } = op {
+                let some: Vec<&str> = op.dtypes().iter().rev().take(2).map(|dtype| dtype.name()).collect();
+                diagnostic =
+                    diagnostic.help(format!("name the types that the kernel is for, as in `#[kernel(T = [{}])]`", some.join(", ")));
+            }
+            self.push(diagnostic);
         }
         let mut copies = Vec::new();
         op.map_regions(&mut |region| {

@@ -65,7 +65,7 @@ use std::collections::HashMap;
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, copy_insts};
-use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value};
+use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value};
 use crate::location::Loc;
 
 /// The widest access of one thread, in bytes.
@@ -109,8 +109,9 @@ fn split_region(func: &mut Function, region: Region, facts: &mut AffineFacts) ->
     changed
 }
 
+/// A sort is long, and nothing in it is guarded: it stands once.
 fn is_plain(op: &Op) -> bool {
-    let mut plain = !op.is_terminator();
+    let mut plain = !op.is_terminator() && !matches!(op, Op::Sort { .. });
     op.for_each_region(&mut |_| plain = matches!(op, Op::Reduce { .. } | Op::Scan { .. }));
     plain
 }
@@ -186,12 +187,7 @@ fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts) -> Option<Pl
     }
     let is_early = |affine: &Affine| affine.uniform.iter().all(|(value, _)| !late[*value]);
     for inst in stretch {
-        let (base, offset, mask) = match &func.inst(*inst).op {
-            Op::Load { base, offset, mask, in_bounds: false, .. } | Op::Store { base, offset, mask, in_bounds: false, .. } => {
-                (*base, *offset, *mask)
-            }
-            _ => continue,
-        };
+        let Some(Access { base, offset, mask, in_bounds: false, .. }) = func.inst(*inst).op.access() else { continue };
         let ty = func.ty(offset);
         let Some(affine) = facts.get(func, offset).filter(|affine| ty.is_tile() && is_early(affine)) else { continue };
         let extents = ty.extents();
@@ -204,7 +200,9 @@ fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts) -> Option<Pl
             Masks { func, facts, is_early: &is_early, is_early_value: &|value| !late[value] }.parts(mask, Some(&axes), &mut parts);
         }
         let bytes = func.ty(base).dtype().bytes() as i64;
-        let run = run_axis(&affine, &extents, bytes).filter(|_| !parts.is_partial);
+        // An atomic takes one element at a time.
+        let is_atomic = matches!(func.inst(*inst).op, Op::Atomic { .. });
+        let run = run_axis(&affine, &extents, bytes).filter(|_| !parts.is_partial && !is_atomic);
         plan.accesses.insert(*inst, run.is_some());
         for end in parts.ends.iter().filter(|end| Some(end.axis) == run) {
             plan.divisible.push((end.end.clone(), WIDEST / bytes));
@@ -372,11 +370,13 @@ fn used_after(func: &Function, stretch: &[Inst], before: &[Inst], rest: &[Inst])
 fn make_full(func: &mut Function, stretch: &[Inst], region: Region, plan: &Plan, map: &mut Substitution) {
     let copies = func.region(region).insts.clone();
     for (original, copy) in stretch.iter().zip(&copies) {
-        if let Some(is_wide) = plan.accesses.get(original)
-            && let Op::Load { in_bounds, align, .. } | Op::Store { in_bounds, align, .. } = &mut func.inst_mut(*copy).op
-        {
-            *in_bounds = true;
-            *align = if *is_wide { WIDEST as u32 } else { 0 };
+        let Some(is_wide) = plan.accesses.get(original) else { continue };
+        match &mut func.inst_mut(*copy).op {
+            Op::Load { in_bounds, align, .. } | Op::Store { in_bounds, align, .. } => {
+                (*in_bounds, *align) = (true, if *is_wide { WIDEST as u32 } else { 0 });
+            }
+            Op::Atomic { in_bounds, .. } => *in_bounds = true,
+            _ => {}
         }
     }
     // A comparison that holds everywhere becomes a constant in its place.

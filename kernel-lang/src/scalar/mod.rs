@@ -16,6 +16,7 @@
 //! assert_eq!(seven.to_const(), ConstExpr::Int(-7));
 //! ```
 
+mod atomic;
 mod float;
 mod half;
 mod int;
@@ -29,6 +30,7 @@ use ::half::{bf16, f16};
 
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, CompareOp, ConstExpr, UnaryOp};
+pub use atomic::atomic;
 use float::Real;
 use lanes::Lanes;
 

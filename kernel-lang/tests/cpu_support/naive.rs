@@ -170,6 +170,63 @@ impl Naive<'_, '_> {
                 }
                 Vec::new()
             }
+            Op::Atomic { base, offset, values, op, mask, .. } => {
+                let (offsets, values) = (self.get(*offset), self.gets(values));
+                let mask = mask.map(|mask| self.get(mask));
+                let dtype = func.ty(*base).dtype();
+                let mut olds = vec![Scalar::from_bits(dtype, 0); offsets.len()];
+                for (lane, offset) in offsets.into_iter().enumerate() {
+                    if mask.as_ref().is_none_or(|mask| mask[lane].bits() != 0) && self.inside(op.word(), *base, offset, lane) {
+                        let at = index(offset) as usize;
+                        let bits = self.tensor(*base).get(at);
+                        let old = Scalar::from_bits(dtype, if dtype == Dtype::Bool { u64::from(bits != 0) } else { bits });
+                        let operands: Vec<Scalar> = values.iter().map(|value| value[lane]).collect();
+                        if op.writes() {
+                            self.tensor(*base).set(at, scalar::atomic(*op, old, &operands).unwrap().bits());
+                        }
+                        olds[lane] = old;
+                    }
+                }
+                if op.has_result() { vec![olds] } else { Vec::new() }
+            }
+            Op::Barrier {} => Vec::new(),
+            Op::Gather { src, index: at, axis } => {
+                let (elements, at) = (self.get(*src), self.get(*at));
+                let (_, from, inner) = around(&func.ty(*src).extents(), *axis);
+                let (_, count, _) = around(&func.ty(results[0]).extents(), *axis);
+                let element = |(lane, at): (usize, &Scalar)| match usize::try_from(index(*at)) {
+                    Ok(at) if at < from => elements[(lane / (count * inner) * from + at) * inner + lane % inner],
+                    _ => Scalar::from_bits(func.ty(*src).dtype(), 0),
+                };
+                vec![at.iter().enumerate().map(element).collect()]
+            }
+            Op::Histogram { x, mask, .. } => {
+                let (elements, mask) = (self.get(*x), mask.map(|mask| self.get(mask)));
+                let counted = |bin: usize| {
+                    let is_it = |lane: &usize| super::int(elements[*lane].dtype(), elements[*lane].bits()) == bin as i128;
+                    let lanes = (0..elements.len()).filter(|lane| mask.as_ref().is_none_or(|mask| mask[*lane].bits() != 0));
+                    Scalar::from_bits(Dtype::I32, lanes.filter(is_it).count() as u64)
+                };
+                vec![(0..func.ty(results[0]).numel()).map(counted).collect()]
+            }
+            Op::Sort { x, descending } => {
+                // Taking the next one each time.
+                let extent = *func.ty(*x).extents().last().unwrap();
+                let key = |x: &Scalar| if x.dtype() == Dtype::Bool { x.bits().into() } else { super::int(x.dtype(), x.bits()) };
+                let mut sorted = Vec::new();
+                for row in self.get(*x).chunks(extent) {
+                    let mut left = row.to_vec();
+                    while let Some(first) = left.iter().map(key).reduce(|a, b| if *descending { a.max(b) } else { a.min(b) }) {
+                        sorted.push(left.swap_remove(left.iter().position(|x| key(x) == first).unwrap()));
+                    }
+                }
+                vec![sorted]
+            }
+            Op::Butterfly { x, axis, bit } => {
+                let elements = self.get(*x);
+                let (_, _, inner) = around(&func.ty(*x).extents(), *axis);
+                vec![(0..elements.len()).map(|lane| elements[lane ^ (inner << bit)]).collect()]
+            }
             Op::If { cond, then_region, else_region } => {
                 let region = if self.get(*cond)[0].bits() != 0 { *then_region } else { *else_region };
                 self.region(region);

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use kernel_lang::dtype::Dtype;
 use kernel_lang::ir::padding::keeps_order;
-use kernel_lang::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Op, Region, Type, UnaryOp, Value};
+use kernel_lang::ir::{AtomicOp, BinaryOp, Builder, CompareOp, ConstExpr, Function, Op, Region, Type, UnaryOp, Value};
 use kernel_lang::location::Loc;
 use kernel_lang::scalar::Scalar;
 
@@ -161,7 +161,7 @@ impl Maker<'_> {
 
     fn step(&mut self, depth: usize) {
         let ty = self.any_type();
-        match self.choices.pick(22) {
+        match self.choices.pick(26) {
             0..=2 => {
                 let op = self.choices.of(BinaryOp::ALL);
                 if op.domain().contains(ty.dtype()) {
@@ -252,6 +252,26 @@ impl Maker<'_> {
                     self.push(Op::Flip { x, axis: axis as u32 }, &[]);
                 }
             }
+            22 => self.atomic(&ty),
+            23 if ty.is_tile() => {
+                let axis = self.choices.pick(ty.shape().len());
+                let mut to = ty.clone();
+                if let Type::Tile { shape, .. } = &mut to {
+                    shape[axis] = self.choices.of(&[1, 8, 32]).into();
+                }
+                let (src, index) = (self.of_type(&ty), self.of_type(&to.with_elem(Dtype::I64)));
+                self.push(Op::Gather { src, index, axis: axis as u32 }, &[]);
+            }
+            24 if ty.is_tile() && ty.dtype().is_int() => {
+                let x = self.of_type(&ty);
+                let mask = self.mask(&ty);
+                self.push(Op::Histogram { x, mask, bins: self.choices.of(&[1, 16, 64]).into() }, &[]);
+            }
+            // Not of floats: a NaN has its place by its bits.
+            25 if ty.is_tile() && !ty.dtype().is_float() => {
+                let x = self.of_type(&ty);
+                self.push(Op::Sort { x, descending: self.choices.pick(2) == 1 }, &[]);
+            }
             _ => {
                 let axis = self.choices.pick(3) as u32;
                 self.push(self.choices.of(&[Op::ProgramId { axis }, Op::NumPrograms { axis }]), &[]);
@@ -294,6 +314,25 @@ impl Maker<'_> {
         let mut b = self.builder();
         let results = if is_scan { b.scan(inputs, axis, reverse, combine) } else { b.reduce(inputs, axis, combine) };
         self.scope.extend(results);
+    }
+
+    /// Not on floats: which NaN a sum is, is nobody's promise.
+    fn atomic(&mut self, ty: &Type) {
+        let op = self.choices.of(AtomicOp::ALL);
+        if ty.dtype().is_float() || !op.dtypes().contains(&ty.dtype()) {
+            return;
+        }
+        let base = self.pointer(ty.dtype(), op.writes());
+        let offset = self.of_type(&ty.with_elem(Dtype::I64));
+        let values = (0..op.operands()).map(|_| self.of_type(ty)).collect();
+        let mask = self.mask(ty);
+        let sem = self.choices.of(op.semantics());
+        let atomic = Op::Atomic { base, offset, values, op, mask, sem, scope: Default::default(), in_bounds: false };
+        let inst = self.builder().try_op(atomic, &[]).unwrap();
+        self.scope.extend(self.func.inst(inst).results.clone());
+        if self.choices.pick(4) == 0 {
+            self.builder().try_op(Op::Barrier {}, &[]).unwrap();
+        }
     }
 
     fn store(&mut self, offset: Value, value: Value) {

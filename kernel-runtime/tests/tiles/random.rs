@@ -137,7 +137,7 @@ impl Generator {
     fn step(&mut self) {
         let x = self.any();
         let rank = x.shape.len();
-        match self.random.below(8) {
+        match self.random.below(13) {
             0 => self.load(),
             1 if rank > 0 => {
                 let order = self.order(rank);
@@ -178,6 +178,35 @@ impl Generator {
                 self.define(&format!("broadcast {}", x.name), shape, values);
             }
             5 | 6 if rank > 0 => self.combine(&x),
+            7 if x.shape.iter().any(|extent| *extent > 1) => {
+                let axes: Vec<usize> = (0..rank).filter(|axis| x.shape[*axis] > 1).collect();
+                let axis = axes[self.random.below(axes.len())];
+                let bit = self.random.below(x.shape[axis].trailing_zeros() as usize);
+                let inner: usize = x.shape[axis + 1..].iter().product();
+                let values = (0..x.values.len()).map(|at| x.values[at ^ (inner << bit)]).collect();
+                self.define(&format!("butterfly {} {{{}}}", x.name, attributes(&[("axis", axis), ("bit", bit)])), x.shape, values);
+            }
+            8 if rank > 0 => self.gather(&x),
+            9 if rank > 0 => {
+                let (low, bins) = (self.masked(&x, 31), 16);
+                let counts = (0..bins).map(|bin| low.values.iter().filter(|value| **value == bin).count() as u32).collect();
+                let name = self.name();
+                let _ = writeln!(self.text, "{name} = histogram {} {{bins = {bins}}} : tile<i32, [{bins}]>", low.name);
+                self.define(&format!("bitcast {name}"), vec![bins as usize], counts);
+            }
+            10 => self.atomic(&x),
+            11 if rank > 0 => {
+                let descending = self.random.below(2) == 0;
+                let mut values = x.values.clone();
+                for row in values.chunks_mut(x.shape[rank - 1]) {
+                    row.sort_unstable();
+                    if descending {
+                        row.reverse();
+                    }
+                }
+                let direction = if descending { " {descending = true}" } else { "" };
+                self.define(&format!("sort {}{direction}", x.name), x.shape, values);
+            }
             _ => {
                 let alike: Vec<Tile> = self.tiles.iter().filter(|tile| tile.shape == x.shape).cloned().collect();
                 let y = alike[self.random.below(alike.len())].clone();
@@ -185,6 +214,50 @@ impl Generator {
                 self.define(&format!("add {}, {}", x.name, y.name), x.shape, values);
             }
         }
+    }
+
+    /// The low bits of each element.
+    fn masked(&mut self, x: &Tile, mask: u32) -> Tile {
+        let constant = self.name();
+        let _ = writeln!(self.text, "{constant} = const {{value = {mask}}} : {}", x.ty());
+        let values = x.values.iter().map(|value| value & mask).collect();
+        self.define(&format!("and {}, {constant}", x.name), x.shape.clone(), values);
+        self.tiles[self.tiles.len() - 1].clone()
+    }
+
+    /// By indices of which some are outside.
+    fn gather(&mut self, x: &Tile) {
+        let axis = self.random.below(x.shape.len());
+        let alike: Vec<Tile> = self.tiles.iter().filter(|tile| tile.shape == x.shape).cloned().collect();
+        let index = alike[self.random.below(alike.len())].clone();
+        let index = self.masked(&index, 2 * x.shape[axis] as u32 - 1);
+        let element = |(at, index): (usize, &u32)| {
+            let mut place = unflatten(&x.shape, at);
+            place[axis] = *index as usize;
+            if place[axis] < x.shape[axis] { x.values[flatten(&x.shape, &place)] } else { 0 }
+        };
+        let values = index.values.iter().enumerate().map(element).collect();
+        let wide = self.name();
+        let _ = writeln!(self.text, "{wide} = cast {} : tile<i64, {:?}>", index.name, x.shape);
+        self.define(&format!("gather {}, {wide} {{{}}}", x.name, attributes(&[("axis", axis)])), x.shape.clone(), values);
+    }
+
+    /// Adds to a tensor of its own; the old values are known, for no two lanes meet.
+    fn atomic(&mut self, x: &Tile) {
+        let base = format!("%y{}", self.params.len());
+        self.params.push(format!("{base}: ptr_mut<u32>"));
+        let data: Vec<u32> = x.values.iter().map(|_| self.random.next() as u32).collect();
+        let offsets = if x.shape.is_empty() {
+            let zero = self.name();
+            let _ = writeln!(self.text, "{zero} = const {{value = 0}} : i64");
+            zero
+        } else {
+            self.offsets(&x.shape, &(0..x.shape.len()).collect::<Vec<_>>())
+        };
+        let sums = data.iter().zip(&x.values).map(|(old, value)| old.wrapping_add(*value)).collect();
+        self.args.push((data.clone(), Some(sums)));
+        let sem = ["acq_rel", "acquire", "release", "relaxed"][self.random.below(4)];
+        self.define(&format!("atomic {base}, {offsets}, {} {{op = \"add\", sem = \"{sem}\"}}", x.name), x.shape.clone(), data);
     }
 
     /// A reduction or a scan, by a sum or by keeping the last.
@@ -236,6 +309,12 @@ impl Generator {
             self.define(&op, shape, last);
         }
     }
+}
+
+/// Attributes; those that are 0 are not written.
+fn attributes(list: &[(&str, usize)]) -> String {
+    let written = list.iter().filter(|(_, value)| *value != 0).map(|(name, value)| format!("{name} = {value}"));
+    written.collect::<Vec<_>>().join(", ")
 }
 
 fn check(seed: u64) {

@@ -12,7 +12,7 @@ use crate::backend::cpu::memory;
 use crate::dtype::Dtype;
 
 /// Lanes that are taken together where they are no range.
-const BLOCK: usize = 64;
+pub(super) const BLOCK: usize = 64;
 
 /// Lanes `0..count` of `start + lane * step` that are in `0..length`; `None` if an offset wraps around.
 fn inside(start: i64, step: i64, count: usize, length: u64) -> Option<Range<usize>> {
@@ -136,13 +136,13 @@ impl Machine<'_> {
             let ranges = unsafe { self.ranges(access, row, count, length) };
             let Some((start, step, inside, active)) = ranges else {
                 // SAFETY: as above.
-                unsafe { self.blocks(access, is_load, row, count, length)? };
+                unsafe { self.blocks(access, is_load, row, count)? };
                 continue;
             };
             let lanes = intersection(&inside, &active);
             if self.checked && lanes != active && !active.is_empty() {
                 let lane = if active.start < inside.start { active.start } else { inside.end.max(active.start) };
-                return Err(self.violation(access, is_load, row * count + lane, start + step * lane as i64));
+                return Err(self.violation(access, row * count + lane, start + step * lane as i64));
             }
             let width = access.dtype.bytes();
             let data = self.at(access.data).wrapping_add(row * count * width);
@@ -193,26 +193,13 @@ impl Machine<'_> {
     }
 
     /// A row lane by lane.
-    unsafe fn blocks(&self, access: &Access, is_load: bool, row: usize, count: usize, length: u64) -> Result<(), Violation> {
+    unsafe fn blocks(&self, access: &Access, is_load: bool, row: usize, count: usize) -> Result<(), Violation> {
         let width = access.dtype.bytes();
         for first in (0..count).step_by(BLOCK) {
             let lanes = first..count.min(first + BLOCK);
             let mut offsets = [0i64; BLOCK];
             // SAFETY: the slots hold what the access says.
-            let active = unsafe {
-                self.offsets(access, row, lanes.clone(), count, &mut offsets);
-                self.active_bits(access, row, lanes.clone(), count)
-            };
-            let mut chosen = 0u64;
-            for (bit, offset) in offsets.iter().enumerate() {
-                // A negative offset is a large one.
-                chosen |= u64::from((*offset as u64) < length) << bit;
-            }
-            chosen &= active;
-            if self.checked && chosen != active {
-                let bit = (active & !chosen).trailing_zeros() as usize;
-                return Err(self.violation(access, is_load, row * count + first + bit, offsets[bit]));
-            }
+            let chosen = unsafe { self.chosen(access, row, lanes.clone(), &mut offsets)? };
             let at = row * count + first;
             let data = self.at(access.data).wrapping_add(at * width);
             let tensor = |offset: i64| tensor(self.args[access.word], offset, width);
@@ -235,6 +222,34 @@ impl Machine<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Which of some lanes of a row are active and inside the tensor, a bit each; and their offsets.
+    ///
+    /// # Safety
+    /// As [`Machine::load`].
+    pub(super) unsafe fn chosen(
+        &self,
+        access: &Access,
+        row: usize,
+        lanes: Range<usize>,
+        offsets: &mut [i64; BLOCK],
+    ) -> Result<u64, Violation> {
+        let (count, length) = (access.extents.last().copied().unwrap_or(1), self.args[access.word + 1]);
+        let first = lanes.start;
+        // SAFETY: the slots hold what the access says.
+        let active = unsafe {
+            self.offsets(access, row, lanes.clone(), count, offsets);
+            self.active_bits(access, row, lanes, count)
+        };
+        // A negative offset is a large one.
+        let inside = offsets.iter().enumerate().fold(0, |bits, (bit, offset)| bits | u64::from((*offset as u64) < length) << bit);
+        let chosen = inside & active;
+        if self.checked && chosen != active {
+            let bit = (active & !chosen).trailing_zeros() as usize;
+            return Err(self.violation(access, row * count + first + bit, offsets[bit]));
+        }
+        Ok(chosen)
     }
 
     /// The offsets of some lanes of a row.
@@ -269,11 +284,11 @@ impl Machine<'_> {
     }
 
     #[cold]
-    fn violation(&self, access: &Access, is_load: bool, lane: usize, index: i64) -> Violation {
+    fn violation(&self, access: &Access, lane: usize, index: i64) -> Violation {
         let file = self.code.file_names.get(usize::from(access.loc.file)).cloned().unwrap_or_else(|| "".into());
         Violation {
             assertion: None,
-            op: if is_load { "load" } else { "store" },
+            op: access.kind.word(),
             file,
             line: access.loc.line,
             column: access.loc.column,
@@ -287,7 +302,7 @@ impl Machine<'_> {
 }
 
 /// The address of an element, which may be none: an empty tensor has no address.
-fn tensor(address: u64, offset: i64, width: usize) -> *mut u8 {
+pub(super) fn tensor(address: u64, offset: i64, width: usize) -> *mut u8 {
     let address = address.wrapping_add((offset as u64).wrapping_mul(width as u64));
     std::ptr::with_exposed_provenance_mut(address as usize)
 }

@@ -1,6 +1,8 @@
 //! The instructions, and what they work on.
 
+use crate::backend::cpu::lookup::Lookup;
 use crate::dtype::Dtype;
+use crate::ir::{AccessKind, AtomicOp, Semantics};
 use crate::location::{Loc, Name};
 use crate::scalar::lanes::Lanes;
 
@@ -65,9 +67,10 @@ pub(super) enum Other {
     Tile(Slot),
 }
 
-/// A load or a store.
+/// A load, a store, or where an atomic acts.
 #[derive(Clone, Debug)]
 pub(super) struct Access {
+    pub(super) kind: AccessKind,
     /// The argument word of the address; the length is the next.
     pub(super) word: usize,
     /// The pointer's name.
@@ -82,6 +85,16 @@ pub(super) struct Access {
     pub(super) other: Other,
     /// The slot of an address that is to be the tensor's, if every lane is active, inside and contiguous, and `data`'s otherwise.
     pub(super) view: Option<Slot>,
+}
+
+/// An atomic: its access holds the old values.
+#[derive(Clone, Debug)]
+pub(super) struct Atomic {
+    pub(super) access: Access,
+    pub(super) op: AtomicOp,
+    pub(super) sem: Semantics,
+    /// Those that the op lacks are the data again: they are not used.
+    pub(super) operands: [Slot; 2],
 }
 
 /// Which element of a tile stands at an index: `first + sum of strides[axis] * index[axis]`.
@@ -160,6 +173,13 @@ pub(super) enum Instr {
         message: Name,
         loc: Loc,
     },
+    Atomic(Box<Atomic>),
+    /// Elements where data says.
+    Lookup {
+        to: Slot,
+        from: Slot,
+        lookup: Box<Lookup>,
+    },
     Jump(Label),
     /// Goes on unless the `bool` holds.
     JumpUnless(Slot, Label),
@@ -227,6 +247,24 @@ impl Condition {
     }
 }
 
+impl Access {
+    fn visit(&mut self, f: &mut dyn FnMut(&mut Slot)) {
+        f(&mut self.data);
+        match &mut self.offsets {
+            Offsets::Affine(affine) => affine.visit(f),
+            Offsets::Tile(slot) => f(slot),
+        }
+        match &mut self.mask {
+            Mask::Conditions(conditions) => conditions.iter_mut().for_each(|condition| condition.visit(f)),
+            Mask::Tile(slot) => f(slot),
+        }
+        match &mut self.other {
+            Other::Zero => {}
+            Other::Uniform(slot) | Other::Tile(slot) => f(slot),
+        }
+    }
+}
+
 impl Instr {
     /// Calls `f` with every slot it reads or writes.
     pub(super) fn visit_slots(&mut self, f: &mut dyn FnMut(&mut Slot)) {
@@ -247,20 +285,15 @@ impl Instr {
                 f(to);
                 conditions.iter_mut().for_each(|condition| condition.visit(f));
             }
-            Instr::Load(access) | Instr::Store(access) | Instr::Aim(access) => {
-                f(&mut access.data);
-                match &mut access.offsets {
-                    Offsets::Affine(affine) => affine.visit(f),
-                    Offsets::Tile(slot) => f(slot),
-                }
-                match &mut access.mask {
-                    Mask::Conditions(conditions) => conditions.iter_mut().for_each(|condition| condition.visit(f)),
-                    Mask::Tile(slot) => f(slot),
-                }
-                match &mut access.other {
-                    Other::Zero => {}
-                    Other::Uniform(slot) | Other::Tile(slot) => f(slot),
-                }
+            Instr::Load(access) | Instr::Store(access) | Instr::Aim(access) => access.visit(f),
+            Instr::Atomic(atomic) => {
+                atomic.access.visit(f);
+                atomic.operands.iter_mut().for_each(f);
+            }
+            Instr::Lookup { to, from, lookup } => {
+                f(to);
+                f(from);
+                lookup.visit(f);
             }
             Instr::JumpUnless(condition, _) | Instr::Assert { cond: condition, .. } => f(condition),
             Instr::ForBegin { index, lower, upper, step, .. } => [index, lower, upper, step].into_iter().for_each(f),

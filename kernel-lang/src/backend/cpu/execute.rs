@@ -70,6 +70,8 @@ impl Machine<'_> {
                             return Err(self.failed(message, *loc));
                         }
                     }
+                    Instr::Atomic(atomic) => self.atomic(atomic)?,
+                    Instr::Lookup { to, from, lookup } => self.lookup(*to, *from, lookup),
                     Instr::Jump(to) => next = *to,
                     Instr::JumpUnless(condition, to) => {
                         if self.at(*condition).read() == 0 {

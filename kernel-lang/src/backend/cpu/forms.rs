@@ -234,6 +234,10 @@ fn want_operands(func: &Function, inst: Inst, forms: &mut Forms) {
             want(value);
             want_access(func, *offset, *mask, forms);
         }
+        Op::Atomic { offset, values, mask, .. } => {
+            values.iter().for_each(&mut want);
+            want_access(func, *offset, *mask, forms);
+        }
         Op::For { init, body, .. } => {
             for ((init, next), param) in init.iter().zip(func.yielded(*body)).zip(&func.region(*body).params[1..]) {
                 if !forms.is_symbolic(*param) {

@@ -10,19 +10,21 @@
 //! | `translate`, `symbolic`, `control`, `combine` | IR to instructions |
 //! | `allocate` | instructions to places in the scratch |
 //! | `code` | the instructions |
-//! | `execute`, `access`, `memory` | running them |
+//! | `execute`, `access`, `atomic`, `lookup`, `memory` | running them |
 //!
 //! **Memory.** Lanes outside their tensor never touch memory, in `unchecked` kernels too. Programs of one launch run in parallel over the
-//! same tensors with plain accesses: two programs that store to one element, or one that loads what another stores, race as they do on a
+//! same tensors with plain accesses, atomics apart: two programs that store to one element, or one that loads what another stores, race as they do on a
 //! GPU, and the outcome is one of the values or a mixture of their bytes.
 
 mod access;
 mod allocate;
+mod atomic;
 mod code;
 mod combine;
 mod control;
 mod execute;
 mod forms;
+mod lookup;
 mod memory;
 mod symbolic;
 mod translate;
@@ -71,10 +73,11 @@ impl Program {
     /// If `args` has not [`Program::words`] words.
     ///
     /// # Safety
-    /// For each pointer parameter, the address is that of `length` initialised elements that live through the call, or `length` is 0.
+    /// For each pointer parameter, the address is that of `length` initialised elements that live through the call, aligned for their type if
+    /// the kernel has atomics on them, or `length` is 0.
     /// Those of a `ptr_mut` overlap no other parameter's, unless the kernel is `unchecked`, and nobody holds a reference to them. Elements
     /// of one tensor may be accessed by programs on other threads at the same time, but an element that one of them stores, no other may
-    /// load or store: that is a data race of the kernel.
+    /// load or store, unless by atomics: that is a data race of the kernel.
     pub unsafe fn run(
         &self,
         args: &[u64],
@@ -131,7 +134,7 @@ impl Scratch {
 pub struct Violation {
     /// What a failed assertion says: then there is no access, and `index`, `length`, `parameter` and `lane` mean nothing.
     pub assertion: Option<Name>,
-    /// `load` or `store`, or `device_assert!`.
+    /// The word that accesses: `load`, `store`, `atomic_add`; or `device_assert!`.
     pub op: &'static str,
     /// The source file; empty if the kernel names none.
     pub file: Name,

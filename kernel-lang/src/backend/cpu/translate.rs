@@ -8,12 +8,11 @@ use std::collections::HashMap;
 
 use crate::backend::cpu::allocate::{self, Lifetime};
 use crate::backend::cpu::code::{
-    Access, Affine, CHUNK, Code, Condition, Instr, Label, Linear, Mask, Offsets, Other, PENDING, Slot, VIEW, Walk,
+    Access, Affine, Atomic, CHUNK, Code, Condition, Instr, Label, Linear, Mask, Offsets, Other, PENDING, Slot, VIEW, Walk,
 };
 use crate::backend::cpu::forms::{self, Forms};
 use crate::dtype::Dtype;
-use crate::ir::{ConstExpr, Function, Handle, Inst, Op, Region, SideTable, Type, Value, rewrite};
-use crate::location::Loc;
+use crate::ir::{self, ConstExpr, Function, Handle, Inst, Op, Region, SideTable, Type, Value, rewrite};
 use crate::scalar::Scalar;
 use crate::scalar::lanes::{self, Lanes};
 
@@ -141,13 +140,13 @@ impl Translator<'_> {
             Op::NumPrograms { axis } => self.grid_value(true, *axis, data.results[0]),
             Op::Address { base } => self.set_scalar(data.results[0], argument(self.words[*base], Dtype::I64)),
             Op::Length { base } => self.set_scalar(data.results[0], argument(self.words[*base] + 1, Dtype::I64)),
-            Op::Load { base, offset, mask, other, volatile, .. } => {
+            Op::Load { base, offset, other, volatile, .. } => {
                 let other = other.map_or(Other::Zero, |other| match self.place(other) {
                     Place { slot, uniform } if uniform || func.ty(*offset).is_scalar() => Other::Uniform(slot),
                     Place { slot, .. } => Other::Tile(slot),
                 });
                 let result = self.new_place(data.results[0]);
-                let mut access = self.access(*base, *offset, *mask, data.loc, result, other);
+                let mut access = self.access(inst, result, other);
                 // What a kernel may store to is copied at once: the load must not see later stores.
                 let is_constant = matches!(func.ty(*base), Type::Pointer { mutable: false, .. }) && !func.unchecked && !volatile;
                 if is_constant && dtype(*base) != Dtype::Bool && may_view(&access) {
@@ -157,14 +156,24 @@ impl Translator<'_> {
                 }
                 self.instrs.push(Instr::Load(Box::new(access)));
             }
-            Op::Store { base, offset, value, mask, .. } => {
+            Op::Store { value, .. } => {
                 let slot = self.full(*value);
-                let mut access = self.access(*base, *offset, *mask, data.loc, slot, Other::Zero);
+                let mut access = self.access(inst, slot, Other::Zero);
                 if self.uses[value.index()] == 1 && self.owns_place(*value) && may_view(&access) {
                     self.aim(&mut access);
                 }
                 self.instrs.push(Instr::Store(Box::new(access)));
             }
+            Op::Atomic { values, op, sem, .. } => {
+                let operands: Vec<Slot> = values.iter().map(|value| self.full(*value)).collect();
+                let result = data.results.first().map(|result| self.new_place(*result));
+                let slot = result.or(operands.first().copied()).expect("what has no result has an operand");
+                let access = self.access(inst, slot, Other::Zero);
+                let operands = [0, 1].map(|index| operands.get(index).copied().unwrap_or(slot));
+                self.instrs.push(Instr::Atomic(Box::new(Atomic { access, op: *op, sem: *sem, operands })));
+            }
+            // One thread runs all lanes.
+            Op::Barrier {} => {}
             Op::If { cond, then_region, else_region } => self.branch(*cond, [*then_region, *else_region], &data.results),
             Op::For { lower, upper, step, init, body } => self.count([*lower, *upper, *step], init, *body, &data.results),
             Op::While { init, test, body } => self.repeat(init, *test, *body, &data.results),
@@ -182,6 +191,10 @@ impl Translator<'_> {
             Op::Flip { x, axis } => self.flip(*x, *axis as usize, data.results[0]),
             Op::Reduce { inputs, axis, combine } => self.reduce(inputs, *axis, *combine, &data.results),
             Op::Scan { inputs, axis, reverse, combine } => self.scan(inputs, (*axis, *reverse), *combine, &data.results),
+            Op::Gather { src, index, axis } => self.gather(*src, *index, *axis as usize, data.results[0]),
+            Op::Histogram { x, mask, .. } => self.histogram(*x, *mask, data.results[0]),
+            Op::Sort { x, descending } => self.sort(*x, *descending, data.results[0]),
+            Op::Butterfly { x, axis, bit } => self.butterfly(*x, *axis as usize, *bit, data.results[0]),
             Op::Convert { .. } => unreachable!("a kernel for the CPU has no layouts"),
             Op::StaticIf { .. } | Op::StaticFor { .. } | Op::StaticAssert { .. } => {
                 unreachable!("a specialised kernel has no `{}`", data.op.name())
@@ -395,7 +408,9 @@ impl Translator<'_> {
         }
     }
 
-    fn access(&mut self, base: Value, offset: Value, mask: Option<Value>, loc: Loc, data: Slot, other: Other) -> Access {
+    fn access(&mut self, inst: Inst, data: Slot, other: Other) -> Access {
+        let ir::Access { kind, base, offset, mask, .. } = self.func.inst(inst).op.access().expect("it is called for accesses");
+        let loc = self.func.inst(inst).loc;
         let ty = self.func.ty(offset);
         let affine = self.forms.is_affine(self.func, offset);
         let offsets = match &self.symbols[offset] {
@@ -415,6 +430,7 @@ impl Translator<'_> {
         let param = self.func.param_index(base).expect("a pointer is a parameter");
         let parameter = self.func.params[param].name.clone();
         Access {
+            kind,
             word: self.words[base],
             parameter,
             loc,

@@ -9,7 +9,7 @@ use super::registers::{Class, Reg, asm};
 use super::{Emitter, Lanes, memory_type};
 
 /// Where each element of an access lies.
-struct Access {
+pub(super) struct Access {
     /// The address of element `register` is `address[register or 0] + constant[register]`.
     addresses: Vec<Reg>,
     constants: Vec<i64>,
@@ -28,15 +28,23 @@ impl Emitter<'_> {
         let is_constant = matches!(self.func.ty(base), Type::Pointer { mutable: false, .. });
         let instruction = self.load_instruction(cache, evict, volatile, is_constant);
         let (mask, other) = (mask.map(|mask| self.source(mask)), other.map(|other| self.lanes(other)));
+        // Another program may write meanwhile: one thread looks, so that all see the same.
+        let held = volatile.then(|| self.held(offset));
+        let (owner, copies) = held.as_ref().map_or((None, 0), |held| (held.owner, held.copies));
         let mut regs = Vec::new();
-        for first in (0..self.lane_count(result)).step_by(access.group) {
-            let pred = mask.as_ref().map(|mask| self.at(mask, first));
+        for first in (0..self.lane_count(result)).step_by(access.group).filter(|first| *first as u32 & copies == 0) {
+            let own = mask.as_ref().map(|mask| self.at(mask, first));
+            let pred = self.both(own, owner);
             let fill: Vec<Option<Reg>> =
                 (first..first + access.group).map(|register| other.as_ref().map(|other| other.get(register))).collect();
             let place = self.place_of(&access, first);
             regs.extend(self.load_group(&instruction, &place, dtype, pred, &fill));
         }
-        let lanes = if self.layout(result).is_some() { Lanes::Each(regs) } else { Lanes::Splat(regs[0]) };
+        let lanes = match held {
+            Some(held) => self.told(&held, dtype, &regs, false),
+            None if self.layout(result).is_some() => Lanes::Each(regs),
+            None => Lanes::Splat(regs[0]),
+        };
         self.define(result, lanes);
     }
 
@@ -50,14 +58,8 @@ impl Emitter<'_> {
         let copies = layout.as_ref().map_or(0, |layout| layout.free_bits().register);
         let (mask, values) = (mask.map(|mask| self.source(mask)), self.lanes(value));
         for first in (0..self.lane_count(offset)).step_by(access.group).filter(|first| *first as u32 & copies == 0) {
-            let pred = match (mask.as_ref().map(|mask| self.at(mask, first)), owner) {
-                (Some(mask), Some(owner)) => {
-                    let both = self.reg(Class::Pred);
-                    asm!(self, "and.pred {both}, {mask}, {owner}");
-                    Some(both)
-                }
-                (mask, owner) => mask.or(owner),
-            };
+            let own = mask.as_ref().map(|mask| self.at(mask, first));
+            let pred = self.both(own, owner);
             let regs: Vec<Reg> = (first..first + access.group).map(|register| values.get(register)).collect();
             let place = self.place_of(&access, first);
             self.store_group(&instruction, &place, dtype, pred, &regs);
@@ -76,7 +78,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn access(&mut self, base: Value, offset: Value, align: u32, dtype: Dtype) -> Access {
+    pub(super) fn access(&mut self, base: Value, offset: Value, align: u32, dtype: Dtype) -> Access {
         let bytes = dtype.bytes() as i64;
         let (base_reg, _) = self.pointers[base].expect("a pointer is a parameter of the kernel");
         let layout = self.layout(offset).cloned();
@@ -103,7 +105,7 @@ impl Emitter<'_> {
     }
 
     /// `[address+constant]`, the constant folded into a register where it does not fit the instruction.
-    fn place_of(&mut self, access: &Access, register: usize) -> String {
+    pub(super) fn place_of(&mut self, access: &Access, register: usize) -> String {
         let address = access.addresses[register.min(access.addresses.len() - 1)];
         match access.constants[register] {
             0 => format!("[{address}]"),

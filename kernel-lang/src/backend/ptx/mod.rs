@@ -11,10 +11,12 @@
 //! 64 bits once, the thread part once per thread, the register part as the constant in `[address+constant]`. A tile of indices that only
 //! addresses memory never becomes registers.
 
+mod atomic;
 mod control;
 mod convert;
 mod elementwise;
 mod index;
+mod lookup;
 mod math;
 mod memory;
 mod reduce;
@@ -95,6 +97,7 @@ struct Emitter<'a> {
     uses_two_over_pi: bool,
     shared: shared::Shared,
     loc: Loc,
+    target: Target,
     num_warps: u32,
 }
 
@@ -132,6 +135,7 @@ pub fn emit(func: Verified<'_>, target: &Target, num_warps: u32) -> Module {
         uses_two_over_pi: false,
         shared: shared::Shared::default(),
         loc: Loc::NONE,
+        target: *target,
         num_warps,
     };
     emitter.params();
@@ -231,6 +235,10 @@ fn needed(func: &Function) -> Vec<bool> {
                 Op::Store { offset, value, mask, .. } => {
                     need(*value);
                     mask.iter().copied().for_each(&mut need);
+                    offset_parts(func, &mut facts, *offset).into_iter().for_each(need);
+                }
+                Op::Atomic { offset, values, mask, .. } => {
+                    values.iter().copied().chain(*mask).for_each(&mut need);
                     offset_parts(func, &mut facts, *offset).into_iter().for_each(need);
                 }
                 Op::Report { offset, outside, .. } => {
@@ -420,12 +428,18 @@ impl Emitter<'_> {
             }
             Op::Flip { x, axis } => self.flip(*x, *axis as usize, data.results[0]),
             Op::Convert { x } => self.convert(*x, data.results[0]),
+            Op::Gather { src, index, axis } => self.gather(*src, *index, *axis as usize, data.results[0]),
+            Op::Histogram { x, mask, .. } => self.histogram(*x, *mask, data.results[0]),
+            Op::Butterfly { x, axis, bit } => self.butterfly(*x, *axis as usize, *bit, data.results[0]),
+            Op::Sort { .. } => unreachable!("a verified kernel with layouts sorts by butterflies"),
             Op::Reduce { .. } | Op::Scan { .. } => self.reduce(&data.op, &data.results),
             Op::ReducePio2 { x } => self.reduce_pio2(*x, data.results[0], data.results[1]),
             Op::Load { .. } => self.load(&data.op, data.results[0]),
             Op::Store { .. } => self.store(&data.op),
             Op::Assert { cond, message } => self.assertion(*cond, message, data.loc),
-            Op::Report { base, offset, outside, is_store } => self.report(*base, *offset, *outside, *is_store, data.loc),
+            Op::Atomic { .. } => self.atomic(&data.op, data.results.first().copied()),
+            Op::Barrier {} => self.barrier(),
+            Op::Report { base, offset, outside, kind } => self.report(*base, *offset, *outside, *kind, data.loc),
             Op::If { .. } | Op::For { .. } | Op::While { .. } => self.control(&data.op, &data.results),
             Op::Return {} => asm!(self, "ret"),
             Op::Yield { .. } | Op::Condition { .. } => {}

@@ -1,6 +1,6 @@
 //! Reports of `.checked()` launches: the first lane that would leave its tensor writes where and how, and so does a failed assertion.
 
-use crate::ir::Value;
+use crate::ir::{AccessKind, Value};
 use crate::location::{Loc, Name};
 
 use super::Emitter;
@@ -13,8 +13,8 @@ pub struct Site {
     pub assertion: Option<Name>,
     /// The pointer's name in the kernel's signature.
     pub parameter: Name,
-    /// Is it a store?
-    pub is_store: bool,
+    /// How it accesses.
+    pub kind: AccessKind,
     /// The source file of `loc`, if the kernel names one.
     pub file: Option<Name>,
     /// The place of the access.
@@ -28,12 +28,12 @@ pub struct Site {
 pub const REPORT_BYTES: usize = 40;
 
 impl Emitter<'_> {
-    pub(super) fn report(&mut self, base: Value, offset: Value, outside: Value, is_store: bool, loc: Loc) {
+    pub(super) fn report(&mut self, base: Value, offset: Value, outside: Value, kind: AccessKind, loc: Loc) {
         let Some(buffer) = self.report_buffer else { return };
         let site = self.sites.len();
         let parameter = self.func.param_index(base).map_or("".into(), |index| self.func.params[index].name.clone());
         let file = self.func.files.get(usize::from(loc.file)).cloned();
-        self.sites.push(Site { assertion: None, parameter, is_store, file, loc });
+        self.sites.push(Site { assertion: None, parameter, kind, file, loc });
         let (_, length) = self.pointers[base].expect("a pointer is a parameter of the kernel");
         let indices = self.indices(offset);
         let outside = self.lanes(outside);
@@ -52,7 +52,7 @@ impl Emitter<'_> {
         let Some(buffer) = self.report_buffer else { return };
         let site = self.sites.len();
         let file = self.func.files.get(usize::from(loc.file)).cloned();
-        self.sites.push(Site { assertion: Some(message.into()), parameter: "".into(), is_store: false, file, loc });
+        self.sites.push(Site { assertion: Some(message.into()), parameter: "".into(), kind: AccessKind::Load, file, loc });
         let (skip, holds) = (self.asm.label(), self.scalar(cond));
         asm!(self, "@{holds} bra {skip}");
         self.be_first(&buffer, site, &skip);

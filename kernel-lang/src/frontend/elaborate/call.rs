@@ -70,6 +70,15 @@ impl Elaborator<'_> {
             Word::Load => self.load(call, place),
             Word::Store => self.store(call, place),
             Word::View => self.view(&call.args, place),
+            Word::Atomic(op) => self.atomic(op, call, place),
+            Word::Barrier => {
+                self.append(Op::Barrier {}, place);
+                Meaning::UNIT
+            }
+            Word::Gather => self.gather(call, place),
+            Word::Histogram => self.histogram(call, place),
+            Word::Sort => self.sort(call, place),
+            Word::Topk => self.topk(call, place),
             Word::Select => self.select(&call.args, place),
             Word::Fma => self.fma(&call.args, place),
             Word::Clamp => self.clamp(&call.args, place),
@@ -136,6 +145,7 @@ impl Elaborator<'_> {
                 (Word::Full, 3) => "the type stands behind the name: `full::<f32>([N], value)`".to_string(),
                 (Word::Load, 2) => "options have names: `load(x + offsets, mask = mask)`".to_string(),
                 (Word::Store, 3) => "options have names: `store(y + offsets, value, mask = mask)`".to_string(),
+                (Word::Atomic(_), _) if given > wanted_args => format!("options have names: `{}`", row.usage),
                 (Word::Arange, 1) => "write both bounds: `arange(0, N)`".to_string(),
                 (Word::Fold(_) | Word::Truth(_) | Word::Arg(_) | Word::Cumulative(_) | Word::Flip, _) if given > wanted_args => {
                     format!("the axis is an option: `{name}(x, axis = 0)`")
@@ -178,10 +188,14 @@ impl Elaborator<'_> {
         let options: &[&str] = match row.word {
             Word::Load => &["mask", "other", "cache", "evict", "volatile"],
             Word::Store => &["mask", "cache", "evict"],
+            Word::Atomic(_) => &["mask", "sem", "scope"],
             Word::Fold(_) | Word::Truth(_) | Word::Arg(_) => &["axis", "keep_dims"],
             Word::Binary(_) if along_axis => &["axis", "keep_dims", "propagate_nan"],
             Word::Cumulative(_) => &["axis", "reverse"],
             Word::Flip | Word::Cat => &["axis"],
+            Word::Histogram => &["mask"],
+            Word::Sort => &["axis", "descending"],
+            Word::Topk => &["axis"],
             Word::Reduce => &["keep_dims"],
             Word::Scan => &["reverse"],
             _ => &[],
@@ -195,10 +209,13 @@ impl Elaborator<'_> {
                 ("cache_modifier", _) if !options.is_empty() => "write `cache = \"cg\"`".to_string(),
                 ("eviction_policy", _) if !options.is_empty() => "write `evict = \"evict_first\"`".to_string(),
                 ("dim", _) if options.contains(&"axis") => "write `axis = 0`".to_string(),
+                ("axis", _) if row.word == Word::Gather => format!("the axis is the third argument: `{}`", row.usage),
                 ("axis", _) if matches!(row.word, Word::Reduce | Word::Scan) => format!("the axis is the second argument: `{}`", row.usage),
                 ("axis" | "keep_dims", _) if matches!(row.word, Word::Binary(BinaryOp::Min | BinaryOp::Max)) => {
                     format!("two values meet element by element; along an axis goes one tile: `{name}(x, axis = 0)`")
                 }
+                ("semantic" | "semantics" | "order" | "ordering", _) if options.contains(&"sem") => "write `sem = \"relaxed\"`".to_string(),
+                ("other", _) if matches!(row.word, Word::Atomic(_)) => "lanes that are masked off give 0".to_string(),
                 ("other", _) if row.word == Word::Store => "lanes that are masked off store nothing".to_string(),
                 (_, Some(near)) => format!("did you mean `{near}`?"),
                 _ if options.is_empty() => format!("write `{}`", row.usage),
@@ -248,7 +265,7 @@ impl Elaborator<'_> {
     }
 
     /// What is not known yet is checked when the kernel is specialised.
-    fn check_extent(&mut self, extent: &ConstExpr, what: &str, place: Place) -> bool {
+    pub(super) fn check_extent(&mut self, extent: &ConstExpr, what: &str, place: Place) -> bool {
         match extent.as_int() {
             None | Some(1..=MAX_EXTENT) => return true,
             Some(extent @ 1..) => {

@@ -159,10 +159,11 @@ impl Elaborator<'_> {
             let mut tile = data.results.iter().copied().find(|value| self.func.ty(*value).is_tile());
             data.op.for_each_operand(&mut |value| tile = tile.or(self.func.ty(value).is_tile().then_some(value)));
             let (message, help) = match &data.op {
-                Op::Load { .. } | Op::Store { .. } => {
+                Op::Load { .. } | Op::Store { .. } | Op::Atomic { .. } => {
                     ("a closure neither reads nor writes memory", "load before, and give the tile as another input")
                 }
                 Op::Assert { .. } => ("`device_assert!` cannot stand in a closure", "check the tile before: `device_assert!(x >= 0)`"),
+                Op::Barrier {} => ("a closure does not wait", "wait before or after the reduction"),
                 Op::If { .. } => ("`if` cannot stand in a closure", "choose with `select(cond, a, b)`"),
                 Op::For { .. } | Op::While { .. } => ("a loop cannot stand in a closure", "write the computation out"),
                 _ => match tile {

@@ -68,6 +68,7 @@ impl Elaborator<'_> {
                 let help = match meaning {
                     Meaning::Pointer { .. } => "read the elements first: `load(x + offsets)`",
                     Meaning::Function(_) => "call it: `f(x)`",
+                    _ if *meaning == Meaning::UNIT => "what stands here does something and gives no value",
                     _ => "take the tuple apart: `let (a, b) = t;`",
                 };
                 self.errors.push_help(place, format!("a number or a tile is expected here, not {found}"), help);

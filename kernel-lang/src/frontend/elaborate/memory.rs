@@ -11,10 +11,10 @@ use crate::frontend::place::Place;
 use crate::ir::{Cache, ConstExpr, Elem, Evict, Op, Type};
 
 /// Where an access goes.
-struct Target {
-    base: Value,
-    offset: Value,
-    mask: Option<Value>,
+pub(super) struct Target {
+    pub(super) base: Value,
+    pub(super) offset: Value,
+    pub(super) mask: Option<Value>,
 }
 
 impl Elaborator<'_> {
@@ -87,7 +87,16 @@ impl Elaborator<'_> {
         (self.cache(call, &[Cache::WriteBack, Cache::Global, Cache::Streaming, Cache::WriteThrough]), self.evict(call))
     }
 
-    fn target(&mut self, call: &Call, place: Place) -> Option<Target> {
+    /// Is it a `PtrMut`? `what` is what cannot be done with a `Ptr`.
+    pub(super) fn is_writable(&mut self, base: Value, what: &str, place: Place) -> bool {
+        let Type::Pointer { elem, mutable: false } = self.func.ty(base) else { return true };
+        let name = self.func.params.iter().find(|param| param.value == base).map_or("x".into(), |param| param.name.clone());
+        let help = format!("declare the parameter as `{name}: PtrMut<{elem}>`");
+        self.errors.push_help(place, format!("cannot {what} `{name}`, which is `Ptr<{elem}>`"), help);
+        false
+    }
+
+    pub(super) fn target(&mut self, call: &Call, place: Place) -> Option<Target> {
         let word = &call.word.text;
         let pointer = &call.args[0];
         let meaning = self.expr(pointer);
@@ -113,7 +122,7 @@ impl Elaborator<'_> {
         Some(Target { base, offset, mask })
     }
 
-    fn mask(&mut self, meaning: &Meaning, shape: &[ConstExpr], expr: &Expr) -> Option<Value> {
+    pub(super) fn mask(&mut self, meaning: &Meaning, shape: &[ConstExpr], expr: &Expr) -> Option<Value> {
         if meaning.is_poison() {
             return None;
         }
@@ -139,7 +148,7 @@ impl Elaborator<'_> {
     }
 
     /// A value for the elements of memory.
-    fn element(&mut self, meaning: &Meaning, elem: &Elem, shape: &[ConstExpr], expr: &Expr, what: &str) -> Option<Value> {
+    pub(super) fn element(&mut self, meaning: &Meaning, elem: &Elem, shape: &[ConstExpr], expr: &Expr, what: &str) -> Option<Value> {
         if meaning.is_poison() {
             return None;
         }
@@ -201,7 +210,7 @@ impl Elaborator<'_> {
             .unwrap_or_default()
     }
 
-    fn modifier(&mut self, call: &Call, option: &str, expr: &Expr, words: &[&'static str]) -> Option<&'static str> {
+    pub(super) fn modifier(&mut self, call: &Call, option: &str, expr: &Expr, words: &[&'static str]) -> Option<&'static str> {
         let list = format!("`\"{}\"`", words.join("\"`, `\""));
         let ExprKind::Text(text) = &expr.kind else {
             self.errors.push_help(expr.place, format!("`{option}` is a literal text"), format!("write one of {list}"));

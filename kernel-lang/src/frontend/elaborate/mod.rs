@@ -4,6 +4,7 @@
 //! step accepts in silence, so that one walk finds all mistakes and none is an echo of another.
 
 mod assign;
+mod atomic;
 mod branch;
 mod call;
 mod cast;
@@ -13,6 +14,7 @@ mod convert;
 mod expression;
 mod inline;
 mod join;
+mod lookup;
 mod loops;
 mod meaning;
 mod memory;

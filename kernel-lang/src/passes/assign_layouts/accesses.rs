@@ -57,7 +57,11 @@ fn accesses(func: &Function) -> Vec<Access> {
     let mut facts = AffineFacts::new();
     let mut accesses = Vec::new();
     for inst in func.all_insts() {
-        let (Op::Load { base, offset, align, .. } | Op::Store { base, offset, align, .. }) = func.inst(inst).op else { continue };
+        let (base, offset, align) = match func.inst(inst).op {
+            Op::Load { base, offset, align, .. } | Op::Store { base, offset, align, .. } => (base, offset, align),
+            Op::Atomic { base, offset, .. } => (base, offset, 0),
+            _ => continue,
+        };
         if !func.ty(offset).is_tile() {
             continue;
         }

@@ -62,6 +62,8 @@ impl Components {
                     tiles.windows(2).for_each(|pair| self.join(pair[0], pair[1]));
                 }
             }
+            Op::Gather { index, .. } => self.join(*index, results[0]),
+            Op::Histogram { x, mask, .. } => mask.iter().for_each(|mask| self.join(*x, *mask)),
             // What is carried together has one layout, if it can.
             _ => {
                 let tiles = tiles_of(func, inst);

@@ -1,0 +1,328 @@
+//! Atomics: who acts, in which order with the accesses around, and who gets the old value.
+//!
+//! Of elements that several threads hold, one thread acts, and what it found goes to the others: between lanes by a shuffle, between warps
+//! through shared memory. So a scalar is the same in every thread, and a loop that waits for it stays uniform.
+//!
+//! ```text
+//! bar.sync               release: what every thread did before is done
+//! atom.acq_rel ..        or, of several elements a thread, one fence in front of and behind relaxed atomics
+//! bar.sync               acquire: nobody goes on before
+//! ```
+//!
+//! Where nobody uses the old value, nothing can be acquired: the instruction is `red`, and only the release is left.
+
+use crate::dtype::Dtype;
+use crate::ir::{AtomicOp, Handle, Op, Scope, Semantics, Value};
+use crate::layout::Layout;
+
+use super::registers::{Class, Reg, asm};
+use super::{Emitter, Lanes};
+
+/// An atomic instruction without its address and operands.
+#[derive(Clone, Copy)]
+struct Instruction {
+    op: AtomicOp,
+    dtype: Dtype,
+    sem: Semantics,
+    scope: Scope,
+    wants_old: bool,
+}
+
+/// Who acts on the elements of a tile, or on the one that is a scalar.
+pub(super) struct Held {
+    /// Of threads that hold the same, is this the one that acts? `None` if all differ.
+    pub(super) owner: Option<Reg>,
+    /// Bits of a thread's number in which threads that hold the same differ.
+    free: u32,
+    /// Bits of a register's number in which registers that hold the same differ.
+    pub(super) copies: u32,
+    count: u32,
+    /// The registers that are no copies.
+    registers: Vec<u32>,
+    is_scalar: bool,
+}
+
+impl Instruction {
+    /// `atom.acq_rel.gpu.global.add.f32`
+    fn text(self, op: &str, ty: &str) -> String {
+        // An exchange has no other form: its result goes nowhere.
+        let has_destination = self.wants_old || matches!(self.op, AtomicOp::Exchange | AtomicOp::CompareAndSwap);
+        let opcode = if has_destination { "atom" } else { "red" };
+        let destination = match (self.wants_old, has_destination) {
+            (false, true) => " _,",
+            _ => "",
+        };
+        format!("{opcode}.{}.{}.global.{op}.{ty}{destination}", self.sem.text(), self.scope.text())
+    }
+}
+
+impl Emitter<'_> {
+    pub(super) fn atomic(&mut self, op: &Op, result: Option<Value>) {
+        let Op::Atomic { base, offset, values, op: atomic, mask, sem, scope, .. } = op else { return };
+        let wants_old = result.is_some_and(|result| self.needed[result.index()]);
+        if !wants_old && !atomic.writes() {
+            return;
+        }
+        let sem = if wants_old { *sem } else { sem.without_acquire() };
+        let dtype = self.func.ty(*base).dtype();
+        let access = self.access(*base, *offset, 0, dtype);
+        let held = self.held(*offset);
+        let (mask, values): (_, Vec<Lanes>) = (mask.map(|mask| self.source(mask)), values.iter().map(|value| self.lanes(*value)).collect());
+
+        if sem.releases() {
+            self.barrier();
+        }
+        let is_fenced = sem != Semantics::Relaxed && held.registers.len() > 1;
+        let own = if is_fenced { Semantics::Relaxed } else { sem };
+        let instruction = Instruction { op: *atomic, dtype, sem: own, scope: *scope, wants_old };
+        if is_fenced && sem.releases() {
+            asm!(self, "fence.acq_rel.{}", scope.text());
+        }
+        let mut found = Vec::new();
+        for register in held.registers.iter().map(|register| *register as usize) {
+            let own = mask.as_ref().map(|mask| self.at(mask, register));
+            let acts = self.both(own, held.owner);
+            let operands: Vec<Reg> = values.iter().map(|value| value.get(register)).collect();
+            let place = self.place_of(&access, register);
+            found.extend(self.act(instruction, &place, acts, &operands));
+        }
+        if is_fenced && sem.acquires() {
+            asm!(self, "fence.acq_rel.{}", scope.text());
+        }
+        let Some(result) = result.filter(|_| wants_old) else { return };
+        let lanes = self.told(&held, dtype, &found, sem.acquires());
+        self.define(result, lanes);
+    }
+
+    /// Who acts on the elements at these offsets.
+    pub(super) fn held(&self, offset: Value) -> Held {
+        let layout = self.layout(offset);
+        let free = layout.map(Layout::free_bits);
+        let copies = free.map_or(0, |free| free.register);
+        let count = self.lane_count(offset) as u32;
+        Held {
+            owner: self.owner_of(layout),
+            free: free.map_or(u32::MAX, |free| free.lane | free.warp << 5) & (32 * self.num_warps - 1),
+            copies,
+            count,
+            registers: (0..count).filter(|register| register & copies == 0).collect(),
+            is_scalar: layout.is_none(),
+        }
+    }
+
+    /// What the threads that act found, one value for each of their registers, in every thread. With `waits`, none goes on before all have acted.
+    pub(super) fn told(&mut self, held: &Held, dtype: Dtype, found: &[Reg], waits: bool) -> Lanes {
+        let found = self.share_found(dtype, found, held, waits);
+        if held.is_scalar {
+            return Lanes::Splat(found[0]);
+        }
+        let index = |register: u32| held.registers.binary_search(&(register & !held.copies)).expect("a copy has its first register");
+        Lanes::Each((0..held.count).map(|register| found[index(register)]).collect())
+    }
+
+    /// The conjunction of predicates, none of which is always true.
+    pub(super) fn both(&mut self, a: Option<Reg>, b: Option<Reg>) -> Option<Reg> {
+        let (Some(first), Some(second)) = (a, b) else { return a.or(b) };
+        let both = self.reg(Class::Pred);
+        asm!(self, "and.pred {both}, {first}, {second}");
+        Some(both)
+    }
+
+    /// One element; gives its old value if that is wanted.
+    fn act(&mut self, instruction: Instruction, place: &str, acts: Option<Reg>, operands: &[Reg]) -> Option<Reg> {
+        let Instruction { op, dtype, sem, scope, .. } = instruction;
+        let (sem, scope) = (sem.text(), scope.text());
+        match op {
+            AtomicOp::Load => Some(self.load_group(&format!("ld.{sem}.{scope}.global"), place, dtype, acts, &[None])[0]),
+            AtomicOp::Store => {
+                self.store_group(&format!("st.{sem}.{scope}.global"), place, dtype, acts, operands);
+                None
+            }
+            AtomicOp::Max | AtomicOp::Min if dtype.is_float() => self.float_extreme(instruction, place, acts, operands[0]),
+            AtomicOp::Add if dtype == Dtype::Bf16 && !self.target.has_bf16_atomics() => {
+                self.add_by_exchange(instruction, place, acts, operands[0])
+            }
+            // A register of 32 bits holds such an integer, and the instruction takes one of 16.
+            AtomicOp::CompareAndSwap if dtype.is_int() && dtype.bits() == 16 => {
+                let narrow: Vec<Reg> = operands
+                    .iter()
+                    .map(|wide| {
+                        let narrow = self.asm.reg(Class::B16);
+                        asm!(self, "cvt.u16.u32 {narrow}, {wide}");
+                        narrow
+                    })
+                    .collect();
+                let old = self.old(instruction, Class::B16, acts);
+                self.exchange(&instruction.text("cas", "b16"), old, place, acts, &narrow);
+                old.map(|old| {
+                    let wide = self.reg(Class::B32);
+                    let sign = if dtype.is_signed_int() { 's' } else { 'u' };
+                    asm!(self, "cvt.{sign}32.{sign}16 {wide}, {old}");
+                    wide
+                })
+            }
+            _ => {
+                let (name, ty) = name_and_type(op, dtype);
+                let old = self.old(instruction, Class::of(dtype), acts);
+                self.exchange(&instruction.text(name, ty), old, place, acts, operands);
+                old
+            }
+        }
+    }
+
+    /// A register for the old value, 0 where nobody acts.
+    fn old(&mut self, instruction: Instruction, class: Class, acts: Option<Reg>) -> Option<Reg> {
+        if !instruction.wants_old {
+            return None;
+        }
+        let old = self.reg(class);
+        match class {
+            _ if acts.is_none() => {}
+            Class::F32 => asm!(self, "mov.f32 {old}, 0f00000000"),
+            Class::F64 => asm!(self, "mov.f64 {old}, 0d0000000000000000"),
+            _ => asm!(self, "mov.{} {old}, 0", class.suffix()),
+        }
+        Some(old)
+    }
+
+    fn exchange(&mut self, instruction: &str, old: Option<Reg>, place: &str, acts: Option<Reg>, operands: &[Reg]) {
+        let guard = acts.map_or(String::new(), |acts| format!("@{acts} "));
+        let destination = old.map_or(String::new(), |old| format!("{old}, "));
+        let operands: Vec<String> = operands.iter().map(Reg::to_string).collect();
+        asm!(self, "{guard}{instruction} {destination}{place}, {}", operands.join(", "));
+    }
+
+    /// The bits of floats of one sign are ordered as integers, those of negative ones backwards.
+    ///
+    /// ```text
+    ///        operand >= 0     operand < 0
+    /// max    signed max       unsigned min
+    /// min    signed min       unsigned max
+    /// ```
+    ///
+    /// For a NaN stands the integer that changes nothing.
+    fn float_extreme(&mut self, instruction: Instruction, place: &str, acts: Option<Reg>, operand: Reg) -> Option<Reg> {
+        let is_max = instruction.op == AtomicOp::Max;
+        let (bits, class) = if operand.class == Class::F64 { (64, Class::B64) } else { (32, Class::B32) };
+        let [raw, ordered] = [0; 2].map(|_| self.reg(class));
+        let [is_nan, is_negative, is_positive] = [0; 3].map(|_| self.reg(Class::Pred));
+        let neutral = match (is_max, bits) {
+            (true, _) => "-1",
+            (false, 32) => "0x7fffffff",
+            (false, _) => "0x7fffffffffffffff",
+        };
+        asm!(self, "mov.b{bits} {raw}, {operand}");
+        asm!(self, "setp.nan.f{bits} {is_nan}, {operand}, {operand}");
+        asm!(self, "selp.b{bits} {ordered}, {neutral}, {raw}, {is_nan}");
+        asm!(self, "setp.lt.s{bits} {is_negative}, {ordered}, 0");
+        asm!(self, "not.pred {is_positive}, {is_negative}");
+        let old = self.old(instruction, class, Some(is_negative));
+        let (above, below) = if is_max { ("max", "min") } else { ("min", "max") };
+        for (sign, name, ty) in [(is_positive, above, 's'), (is_negative, below, 'u')] {
+            let acts = self.both(acts, Some(sign));
+            self.exchange(&instruction.text(name, &format!("{ty}{bits}")), old, place, acts, &[ordered]);
+        }
+        old.map(|old| {
+            let float = self.reg(operand.class);
+            asm!(self, "mov.b{bits} {float}, {old}");
+            float
+        })
+    }
+
+    /// A sum of `bf16` where the machine has none: computes it, and tries again if the element has changed meanwhile.
+    fn add_by_exchange(&mut self, instruction: Instruction, place: &str, acts: Option<Reg>, operand: Reg) -> Option<Reg> {
+        let [old, now] = [0; 2].map(|_| self.reg(Class::B16));
+        let changed = self.reg(Class::Pred);
+        let (again, end) = (self.asm.label(), self.asm.label());
+        if let Some(acts) = acts {
+            asm!(self, "mov.b16 {old}, 0");
+            asm!(self, "@!{acts} bra {end}");
+        }
+        asm!(self, "ld.relaxed.{}.global.b16 {old}, {place}", instruction.scope.text());
+        let term = self.cast_one(operand, Dtype::Bf16, Dtype::F32);
+        self.asm.place(&again);
+        let wide = self.cast_one(old, Dtype::Bf16, Dtype::F32);
+        let sum = self.reg(Class::F32);
+        asm!(self, "add.rn.f32 {sum}, {wide}, {term}");
+        let rounded = self.cast_one(sum, Dtype::F32, Dtype::Bf16);
+        let exchange = Instruction { op: AtomicOp::CompareAndSwap, wants_old: true, ..instruction };
+        self.exchange(&exchange.text("cas", "b16"), Some(now), place, None, &[old, rounded]);
+        asm!(self, "setp.ne.b16 {changed}, {now}, {old}");
+        asm!(self, "mov.b16 {old}, {now}");
+        asm!(self, "@{changed} bra {again}");
+        self.asm.place(&end);
+        Some(old).filter(|_| instruction.wants_old)
+    }
+
+    /// By a shuffle if the threads that hold the same are of one warp, else through shared memory.
+    fn share_found(&mut self, dtype: Dtype, found: &[Reg], held: &Held, waits: bool) -> Vec<Reg> {
+        let (threads, free) = (32 * self.num_warps, held.free);
+        let thread = self.thread();
+        if free >> 5 == 0 {
+            let mut everywhere = found.to_vec();
+            if free != 0 {
+                let lane = self.reg(Class::B32);
+                asm!(self, "and.b32 {lane}, {thread}, {}", !free & 31);
+                everywhere.iter_mut().for_each(|element| {
+                    let words = self.words_of(dtype, &[*element]);
+                    let words = self.shuffle("idx", &words, lane);
+                    *element = self.elements_of(dtype, &words, 1)[0];
+                });
+            }
+            if waits {
+                self.barrier();
+            }
+            return everywhere;
+        }
+        let bytes = dtype.bytes() as u32;
+        let owners = (!free & (threads - 1)) + 1;
+        let range = self.scratch(found.len() as u32 * owners * bytes);
+        let place = |address: Reg, index: usize| format!("[{address}+{}]", range.start + index as u32 * owners * bytes);
+        let own = if owners == 1 { self.shared_address(None) } else { self.thread_address(thread, dtype.bytes()) };
+        for (index, element) in found.iter().enumerate() {
+            self.store_group("st.shared", &place(own, index), dtype, held.owner, &[*element]);
+        }
+        self.barrier();
+        let from = if owners == 1 {
+            own
+        } else {
+            let first = self.reg(Class::B32);
+            asm!(self, "and.b32 {first}, {thread}, {}", owners - 1);
+            self.thread_address(first, dtype.bytes())
+        };
+        let everywhere = (0..found.len()).map(|index| self.load_group("ld.shared", &place(from, index), dtype, None, &[None])[0]).collect();
+        self.reads_shared(range);
+        everywhere
+    }
+}
+
+/// How the instruction calls the operation and its type.
+fn name_and_type(op: AtomicOp, dtype: Dtype) -> (&'static str, &'static str) {
+    let (name, is_numeric) = match op {
+        AtomicOp::Add => ("add", true),
+        AtomicOp::Max => ("max", true),
+        AtomicOp::Min => ("min", true),
+        AtomicOp::And => ("and", false),
+        AtomicOp::Or => ("or", false),
+        AtomicOp::Xor => ("xor", false),
+        AtomicOp::Exchange => ("exch", false),
+        AtomicOp::CompareAndSwap => ("cas", false),
+        AtomicOp::Load | AtomicOp::Store => unreachable!("loads and stores are instructions of their own"),
+    };
+    let ty = match (is_numeric, dtype) {
+        (true, Dtype::I32) if op != AtomicOp::Add => "s32",
+        (true, Dtype::I64) if op != AtomicOp::Add => "s64",
+        (true, Dtype::I32 | Dtype::U32) => "u32",
+        (true, Dtype::I64 | Dtype::U64) => "u64",
+        (true, Dtype::F16) => "noftz.f16",
+        (true, Dtype::Bf16) => "noftz.bf16",
+        (true, Dtype::F32) => "f32",
+        (true, _) => "f64",
+        (false, dtype) => match dtype.bits() {
+            16 => "b16",
+            32 => "b32",
+            _ => "b64",
+        },
+    };
+    (name, ty)
+}

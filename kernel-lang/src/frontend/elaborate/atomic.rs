@@ -1,0 +1,91 @@
+//! `atomic_add` and the like.
+
+use super::meaning::Meaning;
+use super::memory::Target;
+use super::{Elaborator, Value};
+use crate::dtype::Dtype;
+use crate::frontend::ast::{Call, ExprKind};
+use crate::frontend::place::Place;
+use crate::ir::{AtomicOp, ConstExpr, Elem, Op, Scope, Semantics, Type};
+
+impl Elaborator<'_> {
+    pub(super) fn atomic(&mut self, atomic: AtomicOp, call: &Call, place: Place) -> Meaning {
+        let before = self.errors.len();
+        let target = self.target(call, place);
+        let given: Vec<Meaning> = call.args[1..].iter().map(|value| self.expr(value)).collect();
+        let sem = self.semantics(atomic, call);
+        let scope = self.scope(call);
+        let Some(Target { base, offset, mask }) = target else { return Meaning::Poison };
+        if atomic.writes() && !self.is_writable(base, "change", call.args[0].place) {
+            return Meaning::Poison;
+        }
+        let elem = self.func.ty(base).elem().clone();
+        if !self.has_atomic(atomic, &elem, call.args[0].place) {
+            return Meaning::Poison;
+        }
+        let shape = self.func.ty(offset).shape().to_vec();
+        let mut values: Vec<Value> = Vec::new();
+        for (meaning, expr) in given.iter().zip(&call.args[1..]) {
+            values.extend(self.element(meaning, &elem, &shape, expr, &format!("the value of an `{}`", atomic.word())));
+        }
+        if self.errors.len() > before || values.len() < given.len() {
+            // The result has the right type, so that what follows is checked.
+            return match atomic.has_result() {
+                true => self.emit(Op::Const { value: ConstExpr::Param("mistake".into()) }, &[Type::tile(elem, shape)], place).into(),
+                false => Meaning::UNIT,
+            };
+        }
+        let op = Op::Atomic { base, offset, values, op: atomic, mask, sem, scope, in_bounds: false };
+        if atomic.has_result() {
+            self.emit(op, &[], place).into()
+        } else {
+            self.append(op, place);
+            Meaning::UNIT
+        }
+    }
+
+    /// Are there atomics on the elements? A type parameter is asked again when it is bound: its bound may allow more than it is used for.
+    fn has_atomic(&mut self, atomic: AtomicOp, elem: &Elem, place: Place) -> bool {
+        let allowed = atomic.dtypes();
+        if self.choices(elem).iter().any(|dtype| allowed.contains(dtype)) {
+            return true;
+        }
+        let (word, types) = (atomic.word(), atomic.type_words());
+        let help = match elem {
+            Elem::Dtype(dtype) if dtype.is_float() && allowed.iter().all(|dtype| dtype.is_int()) => {
+                "bits are those of integers: let the tensor hold `u32`".to_string()
+            }
+            Elem::Dtype(dtype) => {
+                let kind = |dtype: &Dtype| (dtype.is_float(), dtype.is_signed_int());
+                let wider = allowed.iter().find(|other| kind(other) == kind(dtype) && other.bits() > dtype.bits()).unwrap_or(&allowed[0]);
+                format!("let the tensor hold `{wider}`")
+            }
+            Elem::Param(name) => format!("`{name}` stands for none of them: use a type that they have"),
+        };
+        self.errors.push_help(place, format!("`{word}` takes {types}, not `{elem}`"), help);
+        false
+    }
+
+    fn semantics(&mut self, atomic: AtomicOp, call: &Call) -> Semantics {
+        let allowed = atomic.semantics();
+        let Some(expr) = self.option(call, "sem") else { return allowed[0] };
+        let words: Vec<&'static str> = allowed.iter().map(|sem| sem.text()).collect();
+        if let ExprKind::Text(text) = &expr.kind
+            && Semantics::ALL.iter().any(|sem| sem.text() == text && !allowed.contains(sem))
+        {
+            let does = if atomic.writes() { "a store releases" } else { "a load acquires" };
+            let help = format!("{does}: write `\"{}\"`", words.join("\"` or `\""));
+            self.errors.push_help(expr.place, format!("`sem = \"{text}\"` has no meaning for `{}`", atomic.word()), help);
+            return allowed[0];
+        }
+        let found = self.modifier(call, "sem", expr, &words);
+        allowed.iter().copied().find(|sem| Some(sem.text()) == found).unwrap_or(allowed[0])
+    }
+
+    fn scope(&mut self, call: &Call) -> Scope {
+        let Some(expr) = self.option(call, "scope") else { return Scope::Gpu };
+        let words: Vec<&'static str> = Scope::ALL.iter().map(|scope| scope.text()).collect();
+        let found = self.modifier(call, "scope", expr, &words);
+        Scope::ALL.iter().copied().find(|scope| Some(scope.text()) == found).unwrap_or_default()
+    }
+}

@@ -1,0 +1,4 @@
+#[kernel]
+fn k(y: PtrMut<f32>) {
+    atomic_or(y, 1);
+}

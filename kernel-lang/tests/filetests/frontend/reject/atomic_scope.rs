@@ -1,0 +1,4 @@
+#[kernel]
+fn k(y: PtrMut<i32>) {
+    atomic_add(y, 1, scope = "block");
+}

@@ -1,0 +1,4 @@
+#[kernel]
+fn k(y: Ptr<i32>) {
+    atomic_add(y, 1);
+}

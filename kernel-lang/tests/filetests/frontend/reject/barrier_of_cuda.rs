@@ -1,0 +1,4 @@
+#[kernel]
+fn k(y: PtrMut<i32>) {
+    syncthreads();
+}

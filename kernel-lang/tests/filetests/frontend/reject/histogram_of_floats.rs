@@ -1,0 +1,4 @@
+#[kernel]
+fn k(x: Ptr<f32>, y: PtrMut<i32>) {
+    store(y + arange(0, 64), histogram(load(x + arange(0, 64)), 64));
+}
