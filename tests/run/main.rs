@@ -19,8 +19,6 @@ mod lab;
 mod library_math;
 mod lookups;
 mod loops;
-mod loops;
-mod masks;
 mod masks;
 mod odd_extents;
 mod order;
@@ -76,15 +74,13 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         grids,
         integers,
         library_math,
-        loops,
-        masks,
-        random,
-        odd_extents,
-        pieces,
         lookups,
         loops,
         masks,
+        odd_extents,
         order,
+        pieces,
+        random,
         reductions,
         rows,
         scalars,

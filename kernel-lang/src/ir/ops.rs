@@ -523,6 +523,7 @@ impl Op {
             Op::ExpandDims { .. }
                 | Op::Reshape { .. }
                 | Op::Permute { .. }
+                | Op::Flip { .. }
                 | Op::Reduce { .. }
                 | Op::Scan { .. }
                 | Op::Gather { .. }

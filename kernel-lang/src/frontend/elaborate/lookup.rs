@@ -25,6 +25,9 @@ impl Elaborator<'_> {
             self.wrong_domain("gather", Domain::Int, &index_meaning, index_value, index);
             return Meaning::Poison;
         }
+        if self.needs_powers_of_two("gather", &meaning, src.place) || self.needs_powers_of_two("gather", &index_meaning, index.place) {
+            return Meaning::Poison;
+        }
         match self.with_elem(&index_meaning, &Elem::Dtype(Dtype::I64), index.place) {
             Ok(Some(index)) => self.emit(Op::Gather { src: value, index, axis }, &[], place).into(),
             Ok(None) => Meaning::Poison,
@@ -56,7 +59,8 @@ impl Elaborator<'_> {
                 None => return Meaning::Poison,
             },
         };
-        if !self.check_extent(&count, "the histogram", bins.place) {
+        let is_odd = self.needs_powers_of_two("histogram", &meaning, x.place) || self.is_odd_count("a histogram", &count, bins.place);
+        if is_odd || !self.check_extent(&count, "the histogram", bins.place) {
             return Meaning::Poison;
         }
         self.emit(Op::Histogram { x: value, bins: count, mask }, &[], place).into()
@@ -66,6 +70,9 @@ impl Elaborator<'_> {
         let x = &call.args[0];
         let Some((meaning, value)) = self.tile("sort", "orders the elements of", x) else { return Meaning::Poison };
         let descending = self.flag(call, "descending");
+        if self.needs_powers_of_two("sort", &meaning, x.place) {
+            return Meaning::Poison;
+        }
         let Some(axis) = self.last_axis(call, &meaning) else { return Meaning::Poison };
         let value = self.axes_exchanged(value, axis, place);
         let sorted = value.and_then(|value| self.emit(Op::Sort { x: value, descending }, &[], place));
@@ -88,7 +95,8 @@ impl Elaborator<'_> {
             self.errors.push_help(count.place, format!("{found} has no {k} elements along axis {axis}"), format!("write at most {extent}"));
             return Meaning::Poison;
         }
-        if !self.check_extent(&k, "what `topk` gives", count.place) {
+        let is_odd = self.needs_powers_of_two("topk", &meaning, x.place) || self.is_odd_count("what `topk` gives", &k, count.place);
+        if is_odd || !self.check_extent(&k, "what `topk` gives", count.place) {
             return Meaning::Poison;
         }
         let Some(value) = self.axes_exchanged(value, axis, place) else { return Meaning::Poison };

@@ -110,6 +110,19 @@ impl Elaborator<'_> {
         self.emit(Op::Flip { x: value, axis }, &[], place).into()
     }
 
+    /// Reports the first axis whose extent is known to be no power of two.
+    pub(super) fn needs_powers_of_two(&mut self, name: &str, meaning: &Meaning, place: Place) -> bool {
+        (0..self.shape_of(meaning).len() as u32).any(|axis| self.needs_power_of_two(name, meaning, axis, place))
+    }
+
+    /// Reports a number of elements that is known to be no power of two.
+    pub(super) fn is_odd_count(&mut self, what: &str, count: &ConstExpr, place: Place) -> bool {
+        let Some(count) = count.as_int().filter(|count| *count > 0 && count.count_ones() != 1) else { return false };
+        let help = format!("use {} and leave the rest", padding::padded(count as usize));
+        self.errors.push_help(place, format!("{what} has a power of two of elements, not {count}"), help);
+        true
+    }
+
     /// Reports an axis whose extent is known to be no power of two.
     fn needs_power_of_two(&mut self, name: &str, meaning: &Meaning, axis: u32, place: Place) -> bool {
         let extent = self.shape_of(meaning).get(axis as usize).and_then(ConstExpr::as_int);
