@@ -31,17 +31,17 @@
 //! and checks every access of it, see [`sim`].
 
 pub use kernel_lang::dsl;
-pub use kernel_macros::{autotune, kernel};
+pub use kernel_macros::{__device, __kernel, autotune, device, kernel};
 #[doc(hidden)]
 pub use kernel_runtime::private as __private;
 pub use kernel_runtime::{
-    Device, Dtype, Element, Error, Event, Float, FreeBytes, Grid, GridDim, Int, IntoGrid, IntoShape, Launch, MAX_RANK, NoGrid, Number,
-    OutOfBounds, PtrArg, PtrMutArg, Result, Scalar, Shape, Stream, Target, Tensor, TensorView, TensorViewMut, bench, bf16, cdiv, cudarc,
-    f16, sim, tune,
+    AssertionFailed, Device, Dtype, Element, Error, Event, Float, FreeBytes, Grid, GridDim, Int, IntoGrid, IntoShape, Launch, MAX_RANK,
+    NoGrid, Number, OutOfBounds, PtrArg, PtrMutArg, Result, Scalar, Shape, Stream, Target, Tensor, TensorView, TensorViewMut, bench, bf16,
+    cdiv, cudarc, f16, sim, tune,
 };
 
 /// What most programs need: `use galatea::prelude::*`.
 pub mod prelude {
-    pub use kernel_macros::{autotune, kernel};
+    pub use kernel_macros::{autotune, device, kernel};
     pub use kernel_runtime::prelude::*;
 }

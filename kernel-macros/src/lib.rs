@@ -1,4 +1,4 @@
-//! The doorway: `#[kernel]` and `#[autotune]`, one call each into `kernel-lang`.
+//! The doorway: `#[kernel]`, `#[device]` and `#[autotune]`, one call each into `kernel-lang`.
 //!
 //! Nothing is decided here. Only this crate may touch files while a user's crate compiles: where `GALATEA_PTX_DIR` names a
 //! folder, the PTX of every variant is written there.
@@ -55,6 +55,68 @@ pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro_attribute]
 pub fn autotune(arguments: TokenStream, item: TokenStream) -> TokenStream {
     finish(frontend::autotune(arguments.into(), item.into()))
+}
+
+/// Makes a function a helper of kernels, to be called from any of them, in this and in other modules and crates.
+///
+/// ```ignore
+/// /// Gaussian error linear unit.
+/// #[device]
+/// pub fn gelu<T: Float>(x: Value<T>) -> Value<T> {
+///     let wide = x as f32;
+///     (0.5 * wide * (1.0 + erf(wide * std::f32::consts::FRAC_1_SQRT_2))) as T
+/// }
+///
+/// #[kernel]
+/// fn activate<const N: usize>(x: Ptr<bf16>, y: PtrMut<bf16>) {
+///     let offsets = program_id(0) * N + arange(0, N);
+///     store(y + offsets, gelu(load(x + offsets)));
+/// }
+/// ```
+///
+/// The body is written in the language of kernels, and becomes a part of each caller. It sees the parameters, the generics and, by their
+/// names and paths, other device functions; it cannot recurse.
+///
+/// | in the signature | means |
+/// |---|---|
+/// | `x: Value<T>` | a scalar or a tile of any shape with elements `T` |
+/// | `x: T`, `x: f32`, `n: usize` | one scalar; a constant of the call stays a constant in the body |
+/// | `x: Ptr<T>`, `y: PtrMut<T>` | a pointer of the kernel, with its offsets |
+/// | `(Value<T>, usize)` | several; tuples go in and come out |
+/// | `f: impl Fn(Value<T>) -> Value<T>` | a closure of the call, `|v| v * scale`, which sees the variables of the caller; it is called, `f(x)`, or given on |
+/// | `<T: Float>` | found from the arguments, or named: `gelu::<f32>(x)`; bounds are those of kernels |
+/// | `<const N: usize>` | named: `window::<64>(start)` |
+/// | `#[option(1.0)] by: f32` | given by its name or left out: `scaled(x, by = 2.0)`; options come last |
+/// | `#[option] mask: Value<bool>` | an option without a default; where it is left out, it is left out wherever it is passed on |
+///
+/// `return x;` may stand in every `if` that always returns, but not in a loop. On a condition that a call decides, such as `T == f32` or
+/// one on a constant, only the branch that is taken exists.
+///
+/// A call means a word of the language first. A function whose name belongs to another language or to a later version, such as `add` or
+/// `rand`, is called by its path, `self::add(..)`. Where rustc "cannot find macro `f`", there is no device function `f` in scope, or it is one of a circle
+/// of functions that call each other. The argument `crate = path` says where `galatea` is, if it was renamed.
+#[proc_macro_attribute]
+pub fn device(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    frontend::device(arguments.into(), item.into(), &crate_name()).into()
+}
+
+/// What the sources of a kernel's device functions end in.
+#[doc(hidden)]
+#[proc_macro]
+pub fn __kernel(collected: TokenStream) -> TokenStream {
+    finish(frontend::kernel_bundle(collected.into(), &crate_name()))
+}
+
+/// What the sources of a device function's callees end in.
+#[doc(hidden)]
+#[proc_macro]
+pub fn __device(collected: TokenStream) -> TokenStream {
+    frontend::device_bundle(collected.into()).into()
+}
+
+/// The crate that is being compiled: cargo says it, and without cargo there is only one.
+fn crate_name() -> String {
+    std::env::var("CARGO_CRATE_NAME").unwrap_or_default()
 }
 
 fn finish(expansion: Expansion) -> TokenStream {

@@ -256,6 +256,9 @@ pub enum Error {
     /// A `.checked()` launch met an access outside its tensor.
     #[error("{0}")]
     OutOfBounds(Box<OutOfBounds>),
+    /// In a `.checked()` launch a `device_assert!` did not hold.
+    #[error("{0}")]
+    AssertionFailed(Box<AssertionFailed>),
     /// A simulated GPU has seen a kernel make a mistake.
     #[cfg(feature = "sim")]
     #[error("{}", fault_text(.0))]
@@ -315,6 +318,28 @@ pub struct OutOfBounds {
     pub length: u64,
     /// The pointer parameter that it went through.
     pub parameter: String,
+}
+
+/// A `device_assert!` that did not hold in a `.checked()` launch.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "in kernel `{kernel}`: {message}\n  \
+     --> {file}:{line}:{column}\n   \
+     = program id ({}, {}, {})", .program_id[0], .program_id[1], .program_id[2]
+)]
+pub struct AssertionFailed {
+    /// The kernel.
+    pub kernel: &'static str,
+    /// `assertion failed: ` and its message, or its condition.
+    pub message: String,
+    /// The source file of the assertion.
+    pub file: String,
+    /// The line of the assertion.
+    pub line: u32,
+    /// The column of its condition.
+    pub column: u32,
+    /// The program in which it did not hold: of several, the first to say so.
+    pub program_id: [u32; 3],
 }
 
 /// A number of free bytes, where the device could tell it.

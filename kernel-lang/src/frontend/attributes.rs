@@ -61,6 +61,16 @@ pub(crate) fn parse(tokens: TokenStream, signature: &Signature, errors: &mut Err
     attributes
 }
 
+/// Reads `#[device(crate = path)]`: the path of the facade.
+pub(crate) fn device(tokens: TokenStream, errors: &mut Errors) -> TokenStream {
+    let mut krate = quote::quote!(::galatea);
+    for entry in entries(tokens, &mut krate, errors) {
+        let message = format!("a device function has no option `{}`", entry.name.text);
+        errors.push_help(entry.name.place, message, "its generics are given by the calls; the attribute takes `crate = path` only");
+    }
+    krate
+}
+
 fn entries(tokens: TokenStream, krate: &mut TokenStream, errors: &mut Errors) -> Vec<Entry> {
     let mut list = Vec::new();
     let result = (|input: ParseStream<'_>| {

@@ -10,10 +10,11 @@ use quote::ToTokens;
 use syn::FnArg;
 
 use crate::frontend::ast::{Block, Expr, Name, TypeName};
-use crate::frontend::parse::{self, plain};
+use crate::frontend::parse::{self, Request, plain};
 use crate::frontend::place::{Errors, Place};
 use crate::frontend::signature::{self, ConstGeneric, Signature, TypeGeneric};
 use crate::frontend::structure;
+use crate::frontend::words;
 
 /// A function that is written in the language and called from kernels.
 pub(crate) struct DeviceFn {
@@ -25,6 +26,10 @@ pub(crate) struct DeviceFn {
     pub(crate) output: ParamType,
     pub(crate) body: Block,
     pub(crate) home: Home,
+    /// The device functions that it calls.
+    pub(crate) requests: Vec<Request>,
+    /// Has something in it been reported? Then calls of it say no more.
+    pub(crate) is_broken: bool,
 }
 
 impl std::fmt::Debug for DeviceFn {
@@ -47,8 +52,8 @@ pub(crate) enum GenericKind {
 pub(crate) enum Home {
     /// A file of the library: its functions see each other.
     Library(&'static str),
-    /// The user's source: its key in [`Devices`], and the file that it stands in.
-    User { key: String, file: String },
+    /// The user's source: its key in [`Devices`], the file that it stands in, and its crate, if that is another one.
+    User { key: String, file: String, foreign: Option<String> },
 }
 
 /// A parameter of a device function.
@@ -81,6 +86,8 @@ pub(crate) enum ParamType {
     Pointer(TypeName, bool),
     /// `(Value<T>, usize)`; nothing is the empty tuple.
     Tuple(Vec<ParamType>),
+    /// `impl Fn(Value<T>) -> Value<T>`: what a closure takes, and gives.
+    Function(Vec<ParamType>, Box<ParamType>),
 }
 
 /// The user's device functions that a kernel can reach.
@@ -121,7 +128,7 @@ impl Devices {
                         paths.push(format!("self::{}", below(rest)));
                     }
                 }
-                for path in paths {
+                for path in paths.into_iter().filter(|path| !words::is_reserved(path)) {
                     devices.names.insert((from.clone(), path), key.clone());
                 }
             }
@@ -141,7 +148,7 @@ impl Devices {
             match item {
                 syn::Item::Fn(item) if item.attrs.iter().any(|attribute| attribute.path().is_ident("device")) => {
                     let key = format!("{}::{}", module.join("::"), item.sig.ident);
-                    let home = Home::User { key: key.clone(), file: file.to_string() };
+                    let home = Home::User { key: key.clone(), file: file.to_string(), foreign: None };
                     self.functions.insert(key.clone(), Rc::new(parse(item, home, errors)));
                     modules.push((key, module.clone()));
                 }
@@ -158,7 +165,7 @@ impl Devices {
 
 /// Reads a device function and reports what it cannot have.
 pub(crate) fn parse(item: &syn::ItemFn, home: Home, errors: &mut Errors) -> DeviceFn {
-    let sig = &item.sig;
+    let (sig, before) = (&item.sig, errors.len());
     signature::qualifiers(sig, "a device function", errors);
     if let syn::Safety::Unsafe(token) = &sig.safety {
         errors.push_help(
@@ -193,10 +200,15 @@ pub(crate) fn parse(item: &syn::ItemFn, home: Home, errors: &mut Errors) -> Devi
     signature::unique(&generics, errors);
     let output = match &sig.output {
         syn::ReturnType::Default => ParamType::Tuple(Vec::new()),
-        syn::ReturnType::Type(_, ty) => param_type(ty, errors),
+        syn::ReturnType::Type(_, ty) => match param_type(ty, errors) {
+            ParamType::Function(..) => wrong(ty, errors),
+            ty => ty,
+        },
     };
-    let body = structure::function(parse::function(&item.block, errors), errors);
-    DeviceFn { name, types: generics.types, consts: generics.consts, generics: order, params, output, body, home }
+    let (body, requests) = parse::function(item, errors);
+    let body = structure::function(body, errors);
+    let is_broken = errors.len() > before;
+    DeviceFn { name, types: generics.types, consts: generics.consts, generics: order, params, output, body, home, requests, is_broken }
 }
 
 fn parameter(input: &FnArg, index: usize, errors: &mut Errors) -> Param {
@@ -237,13 +249,17 @@ fn parameter(input: &FnArg, index: usize, errors: &mut Errors) -> Param {
     Param { name, mutable, ty: param_type(&typed.ty, errors), option }
 }
 
-const KINDS: &str = "a device function takes and gives `Value<T>` (a scalar or a tile), scalars such as `f32` and `usize`, `Ptr<T>`, `PtrMut<T>` and tuples of them";
+const KINDS: &str = "a device function takes and gives `Value<T>` (a scalar or a tile), scalars such as `f32` and `usize`, `Ptr<T>`, `PtrMut<T>`, tuples of them, and takes closures, `impl Fn(Value<T>) -> Value<T>`";
 
 fn param_type(ty: &syn::Type, errors: &mut Errors) -> ParamType {
     let place = Place::of(ty);
     match ty {
         syn::Type::Group(group) => param_type(&group.elem, errors),
         syn::Type::Paren(paren) => param_type(&paren.elem, errors),
+        syn::Type::ImplTrait(bounds) => match bounds.bounds.first() {
+            Some(syn::TypeParamBound::Trait(bound)) if bounds.bounds.len() == 1 => function_type(ty, &bound.path, errors),
+            _ => wrong(ty, errors),
+        },
         syn::Type::Tuple(tuple) => ParamType::Tuple(tuple.elems.iter().map(|elem| param_type(elem, errors)).collect()),
         syn::Type::Path(path) if path.qself.is_none() => {
             let Some(last) = path.path.segments.last() else { return ParamType::Wrong };
@@ -268,6 +284,21 @@ fn param_type(ty: &syn::Type, errors: &mut Errors) -> ParamType {
                     None => wrong(ty, errors),
                 },
             }
+        }
+        _ => wrong(ty, errors),
+    }
+}
+
+/// `Fn(A, B) -> C`
+fn function_type(ty: &syn::Type, path: &syn::Path, errors: &mut Errors) -> ParamType {
+    match path.segments.last().map(|last| (plain(&last.ident), &last.arguments)) {
+        Some((name, syn::PathArguments::Parenthesized(arguments))) if name == "Fn" => {
+            let inputs = arguments.inputs.iter().map(|input| param_type(&input.ty, errors)).collect();
+            let output = match &arguments.output {
+                syn::ReturnType::Default => ParamType::Tuple(Vec::new()),
+                syn::ReturnType::Type(_, ty) => param_type(ty, errors),
+            };
+            ParamType::Function(inputs, Box::new(output))
         }
         _ => wrong(ty, errors),
     }

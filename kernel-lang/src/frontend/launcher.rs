@@ -25,6 +25,42 @@ pub(crate) struct Launcher<'a> {
 impl Launcher<'_> {
     /// The launcher of a kernel that compiled.
     pub(crate) fn tokens(&self, ir: &str, variants: &[Variant]) -> TokenStream {
+        self.launching(&self.kernel(ir, variants))
+    }
+
+    /// The compiled kernel, where the launcher has been written already.
+    pub(crate) fn value(&self, ir: &str, variants: &[Variant], functions: &[syn::Path]) -> TokenStream {
+        let (shadow, kernel) = (self.shadow(functions), self.kernel(ir, variants));
+        quote!({ #shadow #kernel })
+    }
+
+    /// What stands for the compiled kernel if there is none: its errors.
+    pub(crate) fn errors(&self, errors: Errors, functions: &[syn::Path]) -> TokenStream {
+        let (errors, value) = (errors.into_tokens(), self.value("", &[], functions));
+        quote!({ #errors #value })
+    }
+
+    /// The launcher of a kernel that other macros compile.
+    ///
+    /// The first function that is not found ends the search; `others` are looked for beside it, so that all are reported.
+    pub(crate) fn deferred(&self, kernel: &TokenStream, others: &[&syn::Path], errors: Errors) -> TokenStream {
+        let kernel = &quote!({ #(#others! {})* #kernel });
+        if errors.is_empty() {
+            return self.launching(kernel);
+        }
+        let private = self.private();
+        let names = self.signature.params.iter().map(|param| &param.ident);
+        let errors = errors.into_tokens();
+        let function = self.function(quote! {
+            static GALATEA_KERNEL: #private::Kernel = #kernel;
+            let _ = &GALATEA_KERNEL;
+            #(let _ = #names;)*
+            ::core::unreachable!()
+        });
+        quote!(#errors #function)
+    }
+
+    fn kernel(&self, ir: &str, variants: &[Variant]) -> TokenStream {
         let private = self.private();
         let name = &self.signature.name.text;
         let num_warps = self.attributes.num_warps;
@@ -47,6 +83,11 @@ impl Launcher<'_> {
                 entry: #entry, shared_bytes: #shared_bytes, ptx: #ptx
             })
         });
+        quote!(#private::Kernel::new(#name, #ir, #num_warps, &[#(#params),*], &[#(#variants),*]))
+    }
+
+    fn launching(&self, kernel: &TokenStream) -> TokenStream {
+        let private = self.private();
         // Local names of their own, so that a parameter may have any name.
         let args = syn::Ident::new("args", Span::mixed_site());
         let pushes = self.signature.params.iter().zip(self.inputs()).map(|(param, input)| {
@@ -73,9 +114,9 @@ impl Launcher<'_> {
                 }
             }
         };
-        let shadow = self.shadow();
+        let shadow = self.shadow(&[]);
         self.function(quote! {
-            static GALATEA_KERNEL: #private::Kernel = #private::Kernel::new(#name, #ir, #num_warps, &[#(#params),*], &[#(#variants),*]);
+            static GALATEA_KERNEL: #private::Kernel = #kernel;
             #shadow
             let mut #args = #private::Args::new(&GALATEA_KERNEL);
             #(#pushes)*
@@ -86,7 +127,7 @@ impl Launcher<'_> {
     /// A launcher of the same signature for a kernel that did not compile, so that its callers do.
     pub(crate) fn stub(&self, errors: Errors) -> TokenStream {
         let errors = errors.into_tokens();
-        let shadow = self.shadow();
+        let shadow = self.shadow(&[]);
         let names = self.signature.params.iter().map(|param| &param.ident);
         let function = self.function(quote! {
             #shadow
@@ -197,15 +238,15 @@ impl Launcher<'_> {
         autotune.configs.iter().map(of_config).collect()
     }
 
-    /// A never-used import of each word at its place in the body: editors show its documentation there.
-    fn shadow(&self) -> TokenStream {
+    /// A never-used import of each word at its place in the body, and of each function: editors show its documentation there.
+    fn shadow(&self, functions: &[syn::Path]) -> TokenStream {
         let taken = self.taken.map(|path| {
             quote! {
                 #[allow(unused_imports, reason = "the attribute at this path has been applied")]
                 use #path as _;
             }
         });
-        if self.words.is_empty() {
+        if self.words.is_empty() && functions.is_empty() {
             return quote!({ #taken });
         }
         let krate = &self.attributes.krate;
@@ -218,6 +259,10 @@ impl Launcher<'_> {
                 #taken
                 #[allow(unused_imports, reason = "for editors: hovering over a word of the body shows what it does")]
                 use #krate::dsl::{#(#words),*};
+                #(
+                    #[allow(unused_imports, reason = "for editors: hovering over a call of a device function shows what it does")]
+                    use #functions as _;
+                )*
             }
         }
     }

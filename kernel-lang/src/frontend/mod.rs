@@ -9,22 +9,26 @@ mod ast;
 mod attributes;
 mod autotune;
 mod device;
+mod device_item;
 mod elaborate;
 mod launcher;
 mod library;
 mod parse;
 mod place;
 mod signature;
+mod sources;
 mod structure;
 mod variants;
 mod words;
 
 use proc_macro2::TokenStream;
+use quote::quote;
 
 use crate::diagnostic::Diagnostics;
 use crate::ir::Function;
 
 use device::Devices;
+pub use device_item::{device, device_bundle};
 use place::{Errors, Place};
 pub use variants::Variant;
 
@@ -116,34 +120,112 @@ impl Given {
 }
 
 fn attribute(mut given: Given, tokens: TokenStream) -> Expansion {
-    let failed = |tokens| Expansion { tokens, name: String::new(), variants: Vec::new() };
-    let mut item = match syn::parse2::<syn::ItemFn>(tokens.clone()) {
+    let mut item = match function(&tokens, "a kernel", "write `#[kernel] fn name(x: Ptr<f32>, ..) { .. }`") {
         Ok(item) => item,
-        Err(error) => {
-            // Something else than a function is returned as it is; a function that is not Rust is rustc's to explain.
-            let is_function = syn::parse2::<syn::Item>(tokens.clone()).is_err();
-            let tokens = match is_function {
-                true => error.to_compile_error(),
-                false => launcher::foreign(&tokens, "a kernel is a function", "write `#[kernel] fn name(x: Ptr<f32>, ..) { .. }`"),
-            };
-            return failed(tokens);
-        }
+        Err(tokens) => return Expansion { tokens, name: String::new(), variants: Vec::new() },
     };
+    let original = item.clone();
     given.take_from(&mut item);
+    let requests = parse::body(&item, &mut Errors::default()).1;
+    if !requests.is_empty() {
+        return deferred(&given, &item, &original, &requests);
+    }
     let file = item.sig.ident.span().file();
     let mut errors = Errors::default();
-    let Expanded { func, signature, attributes, autotune, words, variants } =
-        expand(&given, &item, &Devices::default(), &file, &mut errors);
+    let expanded = expand(&given, &item, &Devices::default(), &file, &mut errors);
+    let launcher = expanded.launcher(&item, &given);
+    let tokens = if errors.is_empty() { launcher.tokens(&expanded.func.to_string(), &expanded.variants) } else { launcher.stub(errors) };
+    Expansion { tokens, name: expanded.signature.name.text, variants: expanded.variants }
+}
+
+/// A function, or what to expand to where there is none.
+fn function(tokens: &TokenStream, what: &str, help: &str) -> Result<syn::ItemFn, TokenStream> {
+    syn::parse2::<syn::ItemFn>(tokens.clone()).map_err(|error| {
+        // Something else than a function is returned as it is; a function that is not Rust is rustc's to explain.
+        match syn::parse2::<syn::Item>(tokens.clone()).is_err() {
+            true => error.to_compile_error(),
+            false => launcher::foreign(tokens, &format!("{what} is a function"), help),
+        }
+    })
+}
+
+/// The launcher of a kernel that calls device functions; their sources are collected, and what they end in is compiled by [`kernel_bundle`].
+fn deferred(given: &Given, item: &syn::ItemFn, original: &syn::ItemFn, requests: &[parse::Request]) -> Expansion {
+    let mut errors = Errors::default();
+    let signature = signature::parse(item, &mut errors);
+    let attributes = attributes::parse(given.kernel.clone().unwrap_or_default(), &signature, &mut errors);
+    let autotune =
+        given.autotune.as_ref().map(|(tokens, place)| autotune::parse(tokens.clone(), *place, &signature, &attributes, &mut errors));
+    let krate = &attributes.krate;
+    let mut whole = item.clone();
+    // What the launcher is for others is said there; the compiled kernel needs only what it is made of.
+    whole.attrs.clone_from(&original.attrs);
+    whole.attrs.retain(|attribute| is_named(attribute, "kernel") || is_named(attribute, "autotune"));
+    if let Some(arguments) = &given.kernel
+        && !whole.attrs.iter().any(|attribute| is_named(attribute, "kernel"))
+    {
+        whole.attrs.push(syn::parse_quote!(#[kernel(#arguments)]));
+    }
+    if let Some((arguments, _)) = &given.autotune
+        && !whole.attrs.iter().any(|attribute| is_named(attribute, "autotune"))
+    {
+        whole.attrs.push(syn::parse_quote!(#[autotune(#arguments)]));
+    }
+    let paths: Vec<&syn::Path> = requests.iter().map(|request| &request.path).collect();
+    let texts = sources::texts(requests);
+    let kernel = sources::collect(requests, &quote!(#krate::__kernel), &quote!({ #texts } { #(#paths),* } #whole));
     let launcher = launcher::Launcher {
-        item: &item,
+        item,
         signature: &signature,
         attributes: &attributes,
         autotune: autotune.as_ref(),
         taken: given.taken.as_ref(),
-        words: &words,
+        words: &[],
     };
-    let tokens = if errors.is_empty() { launcher.tokens(&func.to_string(), &variants) } else { launcher.stub(errors) };
-    Expansion { tokens, name: signature.name.text, variants }
+    // What is wrong whatever the functions are is also reported where they are not found; rustc shows a mistake once.
+    let body = parse::body(item, &mut errors).0;
+    structure::run(body, &mut errors);
+    Expansion { tokens: launcher.deferred(&kernel, &paths[1..], errors), name: signature.name.text.clone(), variants: Vec::new() }
+}
+
+/// What the collected sources of a kernel's device functions end in: the compiled kernel, as an expression.
+///
+/// `krate` is the name of the crate that is being compiled.
+pub fn kernel_bundle(tokens: TokenStream, krate: &str) -> Expansion {
+    let read = || {
+        let (state, bundles) = sources::collected(tokens)?;
+        let (requests, paths, mut item) = syn::parse::Parser::parse2(state_of_kernel, state)?;
+        let mut given = Given { kernel: None, autotune: None, taken: None, twice: None };
+        given.take_from(&mut item);
+        let mut errors = Errors::default();
+        let devices = sources::devices(&requests, bundles, krate, &mut errors);
+        let file = item.sig.ident.span().file();
+        let expanded = expand(&given, &item, &devices, &file, &mut errors);
+        let launcher = expanded.launcher(&item, &given);
+        let tokens = if errors.is_empty() {
+            launcher.value(&expanded.func.to_string(), &expanded.variants, &paths)
+        } else {
+            launcher.errors(errors, &paths)
+        };
+        Ok(Expansion { tokens, name: expanded.signature.name.text, variants: expanded.variants })
+    };
+    read().unwrap_or_else(|error: syn::Error| Expansion { tokens: error.to_compile_error(), name: String::new(), variants: Vec::new() })
+}
+
+fn state_of_kernel(input: syn::parse::ParseStream<'_>) -> syn::Result<(Vec<String>, Vec<syn::Path>, syn::ItemFn)> {
+    let (texts, paths);
+    syn::braced!(texts in input);
+    let mut requests = Vec::new();
+    while !texts.is_empty() {
+        requests.push(texts.parse::<syn::LitStr>()?.value());
+    }
+    syn::braced!(paths in input);
+    let paths = syn::punctuated::Punctuated::<syn::Path, syn::Token![,]>::parse_terminated(&paths)?;
+    Ok((requests, paths.into_iter().collect(), input.parse()?))
+}
+
+fn is_named(attribute: &syn::Attribute, name: &str) -> bool {
+    attribute.path().segments.last().is_some_and(|segment| segment.ident == name)
 }
 
 struct Expanded {
@@ -153,6 +235,19 @@ struct Expanded {
     autotune: Option<autotune::Autotune>,
     words: Vec<(&'static str, proc_macro2::Span)>,
     variants: Vec<Variant>,
+}
+
+impl Expanded {
+    fn launcher<'a>(&'a self, item: &'a syn::ItemFn, given: &'a Given) -> launcher::Launcher<'a> {
+        launcher::Launcher {
+            item,
+            signature: &self.signature,
+            attributes: &self.attributes,
+            autotune: self.autotune.as_ref(),
+            taken: given.taken.as_ref(),
+            words: &self.words,
+        }
+    }
 }
 
 /// The steps from a function to its IR and its variants.
@@ -167,7 +262,7 @@ fn expand(given: &Given, item: &syn::ItemFn, devices: &Devices, file: &str, erro
     }
     let attributes = attributes::parse(given.kernel.clone().unwrap_or_default(), &signature, errors);
     let autotune = given.autotune.as_ref().map(|(tokens, place)| autotune::parse(tokens.clone(), *place, &signature, &attributes, errors));
-    let body = parse::body(&item.block, errors);
+    let (body, _) = parse::body(item, errors);
     let body = structure::run(body, errors);
     let lowered = elaborate::run(&signature, &body, devices, attributes.unchecked, file, errors);
     let mut variants = Vec::new();

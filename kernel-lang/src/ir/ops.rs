@@ -449,6 +449,11 @@ define_ops! {
     While = "while" { init: Vec<Value>, test: Region, body: Region },
     /// As `if`, decided when the kernel is specialised; the other region is dropped unseen.
     StaticIf = "static_if" { cond: ConstExpr, then_region: Region, else_region: Region },
+    /// In a checked launch: a mistake, with this message, where the scalar `cond` is false.
+    Assert = "assert" { cond: Value, message: String },
+    /// Repeats `body` for each constant from `start` up to but not including `end`, which it knows by the name `index`, when the kernel is
+    /// specialised. The body's parameters are the carried values; it yields the next; the results are the last ones.
+    StaticFor = "static_for" { index: String, start: ConstExpr, end: ConstExpr, step: ConstExpr, init: Vec<Value>, body: Region },
     /// A mistake, with this message, if `cond` is false when the kernel is specialised.
     StaticAssert = "static_assert" { cond: ConstExpr, message: String },
     /// Ends a region: its results.
@@ -471,11 +476,13 @@ impl Op {
             self,
             Op::Store { .. }
                 | Op::Report { .. }
+                | Op::Assert { .. }
                 | Op::Load { volatile: true, .. }
                 | Op::If { .. }
                 | Op::For { .. }
                 | Op::While { .. }
                 | Op::StaticIf { .. }
+                | Op::StaticFor { .. }
                 | Op::StaticAssert { .. }
         ) || self.is_terminator()
     }

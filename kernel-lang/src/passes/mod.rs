@@ -4,6 +4,7 @@ pub mod assign_layouts;
 pub mod canonicalize;
 pub mod cse;
 pub mod dce;
+pub mod drop_assertions;
 pub mod expand_math;
 pub mod guard_accesses;
 pub mod licm;
@@ -38,6 +39,11 @@ pub const SIMPLIFY: &[Pass] = pipeline![
     cse,
     licm, // after cse: an op that is computed once moves once
     dce,
+];
+
+/// What comes before [`SIMPLIFY`] unless a launch is checked; the CPU finds out when it runs.
+pub const UNCHECKED: &[Pass] = pipeline![
+    drop_assertions, // first: dce then drops what only they looked at
 ];
 
 /// What makes a kernel ready for a GPU, in order; layouts are assigned last.

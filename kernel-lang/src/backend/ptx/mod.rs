@@ -351,11 +351,12 @@ impl Emitter<'_> {
             Op::ReducePio2 { x } => self.reduce_pio2(*x, data.results[0], data.results[1]),
             Op::Load { .. } => self.load(&data.op, data.results[0]),
             Op::Store { .. } => self.store(&data.op),
+            Op::Assert { cond, message } => self.assertion(*cond, message, data.loc),
             Op::Report { base, offset, outside, is_store } => self.report(*base, *offset, *outside, *is_store, data.loc),
             Op::If { .. } | Op::For { .. } | Op::While { .. } => self.control(&data.op, &data.results),
             Op::Return {} => asm!(self, "ret"),
             Op::Yield { .. } | Op::Condition { .. } => {}
-            Op::StaticIf { .. } | Op::StaticAssert { .. } => unreachable!("a verified kernel is specialised"),
+            Op::StaticIf { .. } | Op::StaticFor { .. } | Op::StaticAssert { .. } => unreachable!("a verified kernel is specialised"),
         }
     }
 }

@@ -126,7 +126,7 @@ impl Elaborator<'_> {
                 let shape = offset.map_or_else(Vec::new, |offset| self.func.ty(offset).shape().to_vec());
                 Some((meaning, shape))
             }
-            Meaning::Tuple(_) => {
+            Meaning::Tuple(_) | Meaning::Function(_) => {
                 let found = self.describe(&meaning);
                 let help = "take the tuple apart: `let (a, b) = t;`";
                 self.errors.push_help(x.place, format!("`{name}` takes a scalar or a tile, not {found}"), help);
