@@ -315,7 +315,7 @@ fn upper_halves(lab: &mut Lab) {
         .grid(cdiv(n, 128))
         .launch()
         .unwrap();
-    check_ints(&a.read(), |i| i128::from(u[i]) * 0xcccc_cccd >> 32);
+    check_ints(&a.read(), |i| (i128::from(u[i]) * 0xcccc_cccd) >> 32);
     check_ints(&b.read(), |i| ((u128::from(v[i]) * u128::from(v[i].wrapping_add(i as u64))) >> 64) as i128);
-    check_ints(&c.read(), |i| i128::from(w[i]) * i128::from(w[i]) >> 8);
+    check_ints(&c.read(), |i| (i128::from(w[i]) * i128::from(w[i])) >> 8);
 }

@@ -155,6 +155,9 @@ fn approximations_kernel<T: Float, const B: usize>(x: Ptr<T>, y: PtrMut<T>, n: u
     store(y + 6 * n + at, fast_sigmoid(v), mask = mask);
 }
 
+/// A reference, and the absolute and the relative error allowed.
+type Approximation = (fn(f64) -> f64, f64, f64);
+
 /// To the bounds of the PTX ISA, of `f32` at least, and a rounding or two of the type.
 fn approximations<T: FloatValue>(lab: &mut Lab) {
     let n = 1001;
@@ -162,8 +165,7 @@ fn approximations<T: FloatValue>(lab: &mut Lab) {
     let (x, mut y) = (lab.input(&host), lab.output::<T>(7 * n));
     approximations_kernel::<T, 128>(x.slice(), &mut y.slice(), n).grid(cdiv(n, 128)).launch().unwrap();
     let got = y.read();
-    // The reference, and the absolute and the relative error.
-    let functions: [(fn(f64) -> f64, f64, f64); 7] = [
+    let functions: [Approximation; 7] = [
         (f64::exp, 0.0, 1e-6),
         (libm::exp10, 0.0, 1e-6),
         (|x| x.abs().ln(), 3e-7, 3e-7),

@@ -67,7 +67,7 @@ pub fn fast_div<T>(a: Value<T>, b: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// e to the power of `x`, as `fast_exp2(x * log2(e))`: the rounding of the product makes it less exact the larger |x| is, 2 + |x| ulp.
+/// e to the power of `x`, as `fast_exp2(x * log2(e))`: the rounding of the product makes it less exact the larger |x| is, 2 + 1.3 |x| ulp.
 ///
 /// ```ignore
 /// let r = fast_exp(v);
@@ -76,7 +76,7 @@ pub fn fast_exp<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// 10 to the power of `x`, as `fast_exp2(x * log2(10))`: within 2 + 2.4 |x| ulp.
+/// 10 to the power of `x`, as `fast_exp2(x * log2(10))`: within 2 + 2.6 |x| ulp.
 ///
 /// ```ignore
 /// let r = fast_exp10(v);

@@ -2,8 +2,8 @@
 //! offsets. So every lane takes an offset of its own, such as its index in the tensor, and a number can be made again: a dropout's backward
 //! pass needs no mask in memory.
 //!
-//! The generator is Philox (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011), in 10 rounds or the
-//! `n_rounds` that one asks for; 7 are enough for its authors' tests. Integers and uniform numbers are bit-equal to Triton's of the same seed and
+//! The generator is Philox (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3", 2011), in 10 rounds or a
+//! constant number of them: `n_rounds = 7` is enough for its authors' tests. Integers and uniform numbers are bit-equal to Triton's of the same seed and
 //! offset, on every device. A seed is a scalar or a tile of any integer type, taken as 64 bits.
 
 use super::{Value, only_in_a_kernel};

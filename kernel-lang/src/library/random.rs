@@ -80,7 +80,7 @@ fn philox_4x32(
     let shape = (c0 ^ c1 ^ c2 ^ c3 ^ key as u32) & 0;
     let (mut a, mut b, mut c, mut d) = (c0 | shape, c1 | shape, c2 | shape, c3 | shape);
     let (mut low, mut high) = (key as u32, (key >> 32) as u32);
-    for _ in 0..n_rounds {
+    for _ in static_range(0, n_rounds) {
         let (first, third) = (a, c);
         a = umulhi(third, 0xcd9e_8d57) ^ b ^ low;
         c = umulhi(first, 0xd251_1f53) ^ d ^ high;
@@ -104,7 +104,7 @@ fn philox_4x64(
     let shape = (c0 ^ c1 ^ c2 ^ c3 ^ key) & 0;
     let (mut a, mut b, mut c, mut d) = (c0 | shape, c1 | shape, c2 | shape, c3 | shape);
     let (mut low, mut high) = (key, key ^ key);
-    for _ in 0..n_rounds {
+    for _ in static_range(0, n_rounds) {
         let (first, third) = (a, c);
         a = umulhi(third, 0xca5a_8263_9512_1157) ^ b ^ low;
         c = umulhi(first, 0xd2e7_470e_e14c_6c93) ^ d ^ high;

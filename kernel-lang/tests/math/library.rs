@@ -40,7 +40,7 @@ const CASES: &[Case] = &[
     case("exp10", One(libm::exp10), &[38.53, -37.9, -45.0, 1.0, 10.0], [0.8, 0.7]),
     case("expm1", One(libm::expm1), &[0.346_573_6, -0.346_573_6, 88.72, -17.3], [1.4, 1.2]),
     case("log1p", One(libm::log1p), &[-1.0, 0.414_213_57, -0.292_893_2, 1.0, 3.4e38], [1.8, 1.4]),
-    case("log10", One(libm::log10), &[1.0, 10.0, 1000.0, 0.707_106_8], [0.6, 0.6]),
+    case("log10", One(libm::log10), &[1.0, 10.0, 1000.0, 0.75], [0.6, 0.6]),
     case("cbrt", One(libm::cbrt), &[1.0, 8.0, 27.0, 1.1e-38], [0.8, 0.6]),
     case("asin", One(libm::asin), &[0.5, 1.0], [2.0, 1.9]),
     case("acos", One(libm::acos), &[0.5, 1.0], [1.2, 1.2]),
@@ -74,7 +74,7 @@ fn library(name: &str, arity: usize, dtype: Dtype) -> Function {
 
 /// The root of erf(y) = x, by Newton's method on what is small there.
 fn erfinv(x: f64) -> f64 {
-    if !(x.abs() < 1.0) {
+    if x.is_nan() || x.abs() >= 1.0 {
         return if x.abs() == 1.0 { f64::INFINITY.copysign(x) } else { f64::NAN };
     }
     if x.abs() < 1e-9 {
