@@ -60,11 +60,12 @@ fn silu<const BLOCK_SIZE: usize>(x: Ptr<bf16>, y: PtrMut<bf16>, n: usize) {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut words = std::env::args().skip(1).filter(|word| word != "--bench");
-    let mut out = None;
+    let (mut out, mut only) = (None, String::new());
     while let Some(word) = words.next() {
         match word.as_str() {
             "--out" => out = Some(PathBuf::from(words.next().ok_or("`--out` needs a file")?)),
-            _ => return Err(format!("unknown argument `{word}`\nhelp: the only one is `--out FILE`").into()),
+            "--only" => only = words.next().ok_or("`--only` needs a part of a work's name")?,
+            _ => return Err(format!("unknown argument `{word}`\nhelp: there are `--out FILE` and `--only WORK`").into()),
         }
     }
     if Device::cuda_count() == 0 {
@@ -77,10 +78,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let text = |name: &str| versions[name].as_str().unwrap_or("unknown").to_string();
 
     let mut rows = Vec::new();
-    for (shape, len) in [("2^27", 1 << 27), ("2^27+3", (1 << 27) + 3)] {
-        rows.push(vector_add_row(&device, &mut peers, shape, len)?);
+    for (work, row) in works() {
+        if work.contains(&only) {
+            rows.push(row(&device, &mut peers)?);
+        }
     }
-    rows.push(silu_row(&device, &mut peers, "2^28", 1 << 28)?);
 
     let run = json!({
         "date": today(),
@@ -102,7 +104,7 @@ fn vector_add_row(device: &Device, peers: &mut Peers, shape: &str, len: usize) -
     let mut out = device.empty::<f32>(len)?;
     let mut launch = || vector_add(&x, &y, &mut out, len).grid(|config| cdiv(len, config.BLOCK_SIZE)).launch();
     launch()?;
-    let row = measure(device, peers, ("vector_add f32", shape, len, 3 * size_of::<f32>() * len), &mut launch)?;
+    let row = measure(device, peers, ("vector_add f32", shape, &len.to_string(), 3 * size_of::<f32>() * len), &mut launch)?;
     print!("{}", vector_add(&x, &y, &mut out, len).grid(|config| cdiv(len, config.BLOCK_SIZE)).report()?);
     let wrong = out.to_vec()?.iter().zip(&data).position(|(got, x)| *got != x + x);
     wrong.map_or(Ok(row), |index| Err(format!("vector_add is wrong at {index}").into()))
@@ -114,7 +116,7 @@ fn silu_row(device: &Device, peers: &mut Peers, shape: &str, len: usize) -> Resu
     let mut y = device.empty_like(&x)?;
     let mut launch = || silu(&x, &mut y, len).grid(|config| cdiv(len, config.BLOCK_SIZE)).launch();
     launch()?;
-    let row = measure(device, peers, ("silu bf16", shape, len, 2 * size_of::<bf16>() * len), &mut launch)?;
+    let row = measure(device, peers, ("silu bf16", shape, &len.to_string(), 2 * size_of::<bf16>() * len), &mut launch)?;
     print!("{}", silu(&x, &mut y, len).grid(|config| cdiv(len, config.BLOCK_SIZE)).report()?);
     let is_wrong = |(got, x): (&bf16, &bf16)| {
         let (got, x) = (f64::from(*got), f64::from(*x));
@@ -125,14 +127,114 @@ fn silu_row(device: &Device, peers: &mut Peers, shape: &str, len: usize) -> Resu
     wrong.map_or(Ok(row), |index| Err(format!("silu is wrong at {index}").into()))
 }
 
+type Row = Box<dyn Fn(&Device, &mut Peers) -> Result<Value, Box<dyn Error>>>;
+
+/// What is timed, by name, in the order of the table.
+fn works() -> Vec<(&'static str, Row)> {
+    fn row(run: impl Fn(&Device, &mut Peers) -> Result<Value, Box<dyn Error>> + 'static) -> Row {
+        Box::new(run)
+    }
+    let mut works = vec![
+        ("vector_add f32", row(|device, peers| vector_add_row(device, peers, "2^27", 1 << 27))),
+        ("vector_add f32", row(|device, peers| vector_add_row(device, peers, "2^27+3", (1 << 27) + 3))),
+        ("silu bf16", row(|device, peers| silu_row(device, peers, "2^28", 1 << 28))),
+        ("softmax bf16", row(|device, peers| softmax_row(device, peers, bf16::from_f32, 8192, 4096))),
+    ];
+    for (rows, columns) in [(4096, 12_672), (8192, 781), (2048, 65_536), (512, 262_144)] {
+        works.push(("softmax f32", row(move |device, peers| softmax_row(device, peers, f32::from, rows, columns))));
+    }
+    for (rows, columns) in [(4096, 8192), (8192, 4096), (4096, 1024)] {
+        works.push(("layer_norm f16", row(move |device, peers| layer_norm_row(device, peers, rows, columns))));
+    }
+    for (rows, columns) in [(4096, 8192), (8192, 4096), (4096, 1024)] {
+        works.push(("rms_norm f16", row(move |device, peers| rms_norm_row(device, peers, rows, columns))));
+    }
+    works.push(("row_sum f32", row(|device, peers| row_sum_row(device, peers, 4096, 8192))));
+    works
+}
+
+/// What to do with a call.
+#[derive(Clone, Copy)]
+enum What {
+    Launch,
+    /// Print what tuning tried.
+    Report,
+}
+
+macro_rules! run {
+    ($what:ident, $call:expr) => {
+        match $what {
+            What::Launch => $call.launch(),
+            What::Report => $call.report().map(|report| print!("{report}")),
+        }
+    };
+}
+
+fn softmax_row<T: Float>(
+    device: &Device,
+    peers: &mut Peers,
+    from: fn(f32) -> T,
+    rows: usize,
+    columns: usize,
+) -> Result<Value, Box<dyn Error>> {
+    let x = device.tensor(&values(rows * columns).into_iter().map(from).collect::<Vec<_>>())?;
+    let mut y = device.empty_like(&x)?;
+    let mut launch = |what| match columns {
+        ..=32_768 => run!(what, kernel_library::softmax(&x, &mut y, columns).grid(|_| rows)),
+        _ => run!(what, kernel_library::softmax_wide(&x, &mut y, columns).grid(|_| rows)),
+    };
+    let work = format!("softmax {}", T::DTYPE);
+    matrix_row(device, peers, &work, (rows, columns), 2 * size_of::<T>() * rows * columns, &mut launch)
+}
+
+fn layer_norm_row(device: &Device, peers: &mut Peers, rows: usize, columns: usize) -> Result<Value, Box<dyn Error>> {
+    let halves = |len| values(len).into_iter().map(f16::from_f32).collect::<Vec<_>>();
+    let (x, weight, bias) = (device.tensor(&halves(rows * columns))?, device.tensor(&halves(columns))?, device.tensor(&halves(columns))?);
+    let (mut y, mut mean, mut rstd) = (device.empty_like(&x)?, device.empty::<f32>(rows)?, device.empty::<f32>(rows)?);
+    let mut launch =
+        |what| run!(what, kernel_library::layer_norm(&x, &weight, &bias, &mut y, &mut mean, &mut rstd, columns, 1e-5).grid(|_| rows));
+    matrix_row(device, peers, "layer_norm f16", (rows, columns), 2 * size_of::<f16>() * rows * columns, &mut launch)
+}
+
+fn rms_norm_row(device: &Device, peers: &mut Peers, rows: usize, columns: usize) -> Result<Value, Box<dyn Error>> {
+    let halves = |len| values(len).into_iter().map(f16::from_f32).collect::<Vec<_>>();
+    let (x, weight) = (device.tensor(&halves(rows * columns))?, device.tensor(&halves(columns))?);
+    let (mut y, mut rstd) = (device.empty_like(&x)?, device.empty::<f32>(rows)?);
+    let mut launch = |what| run!(what, kernel_library::rms_norm(&x, &weight, &mut y, &mut rstd, columns, 1e-5).grid(|_| rows));
+    matrix_row(device, peers, "rms_norm f16", (rows, columns), 2 * size_of::<f16>() * rows * columns, &mut launch)
+}
+
+fn row_sum_row(device: &Device, peers: &mut Peers, rows: usize, columns: usize) -> Result<Value, Box<dyn Error>> {
+    let x = device.tensor(&values(rows * columns))?;
+    let mut y = device.empty::<f32>(rows)?;
+    let mut launch = |what| run!(what, kernel_library::row_sum(&x, &mut y, columns).grid(|_| rows));
+    matrix_row(device, peers, "row_sum f32", (rows, columns), size_of::<f32>() * rows * (columns + 1), &mut launch)
+}
+
+/// Times a kernel of rows. Whether it is right the library's own tests say.
+fn matrix_row(
+    device: &Device,
+    peers: &mut Peers,
+    work: &str,
+    (rows, columns): (usize, usize),
+    bytes: usize,
+    launch: &mut dyn FnMut(What) -> galatea::Result<()>,
+) -> Result<Value, Box<dyn Error>> {
+    launch(What::Launch)?;
+    let row =
+        measure(device, peers, (work, &format!("{rows}x{columns}"), &format!("{rows} {columns}"), bytes), &mut || launch(What::Launch))?;
+    launch(What::Report)?;
+    Ok(row)
+}
+
 /// Times one work in rounds and prints its line.
 fn measure(
     device: &Device,
     peers: &mut Peers,
-    (work, shape, len, bytes): (&str, &str, usize, usize),
+    (work, shape, sizes, bytes): (&str, &str, &str, usize),
     launch: &mut dyn FnMut() -> galatea::Result<()>,
 ) -> Result<Value, Box<dyn Error>> {
-    let request = format!("time {work} {len}");
+    let request = format!("time {work} {sizes}");
     peers.ask(&request)?; // makes its data, checks itself, picks its best configuration
     let (mut ours, mut theirs) = (Vec::new(), BTreeMap::from([("torch", Vec::new()), ("triton", Vec::new())]));
     for _ in 0..ROUNDS {

@@ -7,6 +7,7 @@ on standard output; everything else goes to standard error.
     versions                            {"torch": .., "triton": .., "gpu": .., "driver": ..}
     works                               {"works": ["silu bf16", "vector_add f32", ..]}
     time vector_add f32 134217728       {"torch_us": .., "triton_us": .., "bytes": .., "triton_config": {..}}
+    time softmax bf16 8192 4096         the same for a matrix of 8192 rows
     quit
 
 A request that cannot be answered gives {"error": ".."} and the program goes on. The first request for a work and
@@ -46,7 +47,7 @@ class Work:
 
     bytes: int  # read and written, each byte counted once
     out: torch.Tensor
-    torch: Callable[[], object]  # fills `out`
+    torch: Callable[[], object]  # fills `out`, or gives the result
     triton: Callable[[dict], object]  # fills `out`, in a given configuration
     reference: Callable[[slice], torch.Tensor]  # the values `out[slice]` should have, in f64
     configs: list[dict] = field(default_factory=lambda: CONFIGS)  # what Triton's kernel is swept over
@@ -96,7 +97,166 @@ def silu(dtype, n):
     )
 
 
-WORKS = {"vector_add": (vector_add, ["f32"]), "silu": (silu, ["bf16", "f16", "f32"])}
+def block_configs(columns, **more):
+    """A row in one block: what the number of warps and rows in flight is swept over."""
+    block = triton.next_power_of_2(columns)
+    warps = [w for w in (1, 2, 4, 8, 16, 32) if 32 * w <= block and block // (32 * w) <= 128]
+    return [{"BLOCK_SIZE": block, "num_warps": w, **more} for w in warps]
+
+
+def reference_of(compute):
+    """The whole result, flattened, computed when it is first asked for."""
+    whole = functools.cache(lambda: compute().reshape(-1))
+    return lambda piece: whole()[piece]
+
+
+def matrix(dtype, rows, columns):
+    return torch.randn(rows, columns, device="cuda", dtype=dtype)
+
+
+@triton.jit
+def softmax_kernel(x_ptr, y_ptr, rows, columns, BLOCK_SIZE: tl.constexpr, STAGES: tl.constexpr):
+    # As the fused softmax of Triton's tutorials: a program takes one row after the other.
+    offsets = tl.arange(0, BLOCK_SIZE)
+    mask = offsets < columns
+    for row in tl.range(tl.program_id(0), rows, tl.num_programs(0), num_stages=STAGES):
+        start = row.to(tl.int64) * columns
+        x = tl.load(x_ptr + start + offsets, mask=mask, other=-float("inf")).to(tl.float32)
+        e = tl.exp(x - tl.max(x, axis=0))
+        tl.store(y_ptr + start + offsets, e / tl.sum(e, axis=0), mask=mask)
+
+
+@triton.jit
+def softmax_wide_kernel(x_ptr, y_ptr, columns, BLOCK_SIZE: tl.constexpr):
+    start = tl.program_id(0).to(tl.int64) * columns
+    offsets = tl.arange(0, BLOCK_SIZE)
+    largest = tl.full([BLOCK_SIZE], -float("inf"), tl.float32)
+    total = tl.zeros([BLOCK_SIZE], tl.float32)
+    for first in range(0, columns, BLOCK_SIZE):
+        mask = first + offsets < columns
+        x = tl.load(x_ptr + start + first + offsets, mask=mask, other=-float("inf")).to(tl.float32)
+        above = tl.maximum(largest, x)
+        base = tl.where(above == -float("inf"), 0.0, above)
+        total = total * tl.exp(largest - base) + tl.exp(x - base)
+        largest = above
+    row = tl.max(largest, axis=0)
+    scale = 1 / tl.sum(total * tl.exp(largest - row), axis=0)
+    for first in range(0, columns, BLOCK_SIZE):
+        mask = first + offsets < columns
+        x = tl.load(x_ptr + start + first + offsets, mask=mask).to(tl.float32)
+        tl.store(y_ptr + start + first + offsets, tl.exp(x - row) * scale, mask=mask)
+
+
+def softmax(dtype, rows, columns):
+    x = matrix(dtype, rows, columns)
+    out = torch.empty_like(x)
+    whole = [{**config, "STAGES": stages, "PROGRAMS": programs}
+             for config in (block_configs(columns) if columns <= 1 << 17 else [])
+             for stages, programs in ((1, rows), (2, 132 * 8), (4, 132 * 4))]
+    loops = [{"BLOCK_SIZE": block, "num_warps": warps} for block in (4096, 8192, 16384) for warps in (8, 16, 32)]
+
+    def run(config):
+        if "PROGRAMS" not in config:
+            return softmax_wide_kernel[(rows,)](x, out, columns, **config)
+        config = dict(config)
+        return softmax_kernel[(min(config.pop("PROGRAMS"), rows),)](x, out, rows, columns, **config)
+
+    return Work(
+        bytes=2 * x.numel() * x.element_size(),
+        out=out,
+        torch=lambda: torch.ops.aten._softmax.out(x, -1, False, out=out),
+        triton=run,
+        reference=reference_of(lambda: torch.softmax(x.double(), -1)),
+        configs=whole + (loops if columns > 1 << 15 else []),
+    )
+
+
+@triton.jit
+def layer_norm_kernel(x_ptr, w_ptr, b_ptr, y_ptr, mean_ptr, rstd_ptr, columns, eps, BLOCK_SIZE: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    offsets = tl.arange(0, BLOCK_SIZE)
+    mask = offsets < columns
+    x = tl.load(x_ptr + row * columns + offsets, mask=mask, other=0.0).to(tl.float32)
+    mean = tl.sum(x, axis=0) / columns
+    difference = tl.where(mask, x - mean, 0.0)
+    rstd = 1 / tl.sqrt(tl.sum(difference * difference, axis=0) / columns + eps)
+    tl.store(mean_ptr + row, mean)
+    tl.store(rstd_ptr + row, rstd)
+    w = tl.load(w_ptr + offsets, mask=mask).to(tl.float32)
+    b = tl.load(b_ptr + offsets, mask=mask).to(tl.float32)
+    tl.store(y_ptr + row * columns + offsets, difference * rstd * w + b, mask=mask)
+
+
+def layer_norm(dtype, rows, columns):
+    x, out = matrix(dtype, rows, columns), torch.empty(rows, columns, device="cuda", dtype=dtype)
+    w, b = torch.randn(columns, device="cuda", dtype=dtype), torch.randn(columns, device="cuda", dtype=dtype)
+    mean, rstd = torch.empty(rows, device="cuda"), torch.empty(rows, device="cuda")
+    whole = lambda: torch.nn.functional.layer_norm(x.double(), (columns,), w.double(), b.double(), 1e-5)
+    return Work(
+        bytes=2 * x.numel() * x.element_size(),
+        out=out,
+        torch=lambda: torch.nn.functional.layer_norm(x, (columns,), w, b, 1e-5),
+        triton=lambda config: layer_norm_kernel[(rows,)](x, w, b, out, mean, rstd, columns, 1e-5, **config),
+        reference=reference_of(whole),
+        configs=block_configs(columns),
+    )
+
+
+@triton.jit
+def rms_norm_kernel(x_ptr, w_ptr, y_ptr, rstd_ptr, columns, eps, BLOCK_SIZE: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    offsets = tl.arange(0, BLOCK_SIZE)
+    mask = offsets < columns
+    x = tl.load(x_ptr + row * columns + offsets, mask=mask, other=0.0).to(tl.float32)
+    rstd = 1 / tl.sqrt(tl.sum(x * x, axis=0) / columns + eps)
+    tl.store(rstd_ptr + row, rstd)
+    w = tl.load(w_ptr + offsets, mask=mask).to(tl.float32)
+    tl.store(y_ptr + row * columns + offsets, x * rstd * w, mask=mask)
+
+
+def rms_norm(dtype, rows, columns):
+    x, out = matrix(dtype, rows, columns), torch.empty(rows, columns, device="cuda", dtype=dtype)
+    w, rstd = torch.randn(columns, device="cuda", dtype=dtype), torch.empty(rows, device="cuda")
+    whole = lambda: torch.nn.functional.rms_norm(x.double(), (columns,), w.double(), 1e-5)
+    return Work(
+        bytes=2 * x.numel() * x.element_size(),
+        out=out,
+        torch=lambda: torch.nn.functional.rms_norm(x, (columns,), w, 1e-5),
+        triton=lambda config: rms_norm_kernel[(rows,)](x, w, out, rstd, columns, 1e-5, **config),
+        reference=reference_of(whole),
+        configs=block_configs(columns),
+    )
+
+
+@triton.jit
+def row_sum_kernel(x_ptr, y_ptr, columns, BLOCK_SIZE: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    offsets = tl.arange(0, BLOCK_SIZE)
+    x = tl.load(x_ptr + row * columns + offsets, mask=offsets < columns, other=0.0).to(tl.float32)
+    tl.store(y_ptr + row, tl.sum(x, axis=0))
+
+
+def row_sum(dtype, rows, columns):
+    x, out = matrix(dtype, rows, columns), torch.empty(rows, device="cuda", dtype=dtype)
+    return Work(
+        bytes=x.numel() * x.element_size() + out.numel() * out.element_size(),
+        out=out,
+        torch=lambda: torch.sum(x, dim=1, out=out),
+        triton=lambda config: row_sum_kernel[(rows,)](x, out, columns, **config),
+        reference=reference_of(lambda: x.double().sum(dim=1)),
+        configs=block_configs(columns),
+    )
+
+
+HALVES = ["f16", "bf16", "f32"]
+WORKS = {
+    "vector_add": (vector_add, ["f32"]),
+    "silu": (silu, HALVES),
+    "softmax": (softmax, HALVES),
+    "layer_norm": (layer_norm, HALVES),
+    "rms_norm": (rms_norm, HALVES),
+    "row_sum": (row_sum, HALVES),
+}
 
 
 def median_us(run, rep=100):
@@ -106,8 +266,8 @@ def median_us(run, rep=100):
 def check(work, peer, run):
     """Raises unless a peer's result is right: a fast wrong peer would make a meaningless ratio."""
     work.out.fill_(float("nan"))  # what a peer fails to write is not right by luck
-    run()
-    out = work.out.reshape(-1)
+    result = run()
+    out = (result if isinstance(result, torch.Tensor) else work.out).reshape(-1)
     for start in range(0, out.numel(), PIECE):
         piece = slice(start, min(start + PIECE, out.numel()))
         want, got = work.reference(piece), out[piece].double()
@@ -118,7 +278,12 @@ def check(work, peer, run):
 
 
 def best_config(work):
-    times = [(median_us(lambda: work.triton(config), rep=40), config) for config in work.configs]
+    times = []
+    for config in work.configs:
+        try:
+            times.append((median_us(lambda: work.triton(config), rep=40), config))
+        except triton.runtime.errors.OutOfResources as error:
+            print(f"  triton {config}: {error}", file=sys.stderr)
     for us, config in sorted(times, key=lambda pair: pair[0]):
         print(f"  triton {config}: {us:.1f} us", file=sys.stderr)
     return min(times, key=lambda pair: pair[0])[1]

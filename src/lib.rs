@@ -35,9 +35,9 @@ pub use kernel_macros::{__device, __kernel, autotune, device, kernel};
 #[doc(hidden)]
 pub use kernel_runtime::private as __private;
 pub use kernel_runtime::{
-    Device, Dtype, Element, Error, Event, Float, FreeBytes, Grid, GridDim, Int, IntoGrid, IntoShape, Launch, MAX_RANK, NoGrid, Number,
-    OutOfBounds, PtrArg, PtrMutArg, Result, Scalar, Shape, Stream, Target, Tensor, TensorView, TensorViewMut, ViewArg, ViewMutArg, bench,
-    bf16, cdiv, cudarc, f16, sim, tune,
+    AssertionFailed, Device, Dtype, Element, Error, Event, Float, FreeBytes, Grid, GridDim, Int, IntoGrid, IntoShape, Launch, MAX_RANK,
+    NoGrid, Number, OutOfBounds, PtrArg, PtrMutArg, Result, Scalar, Shape, Stream, Target, Tensor, TensorView, TensorViewMut, ViewArg,
+    ViewMutArg, bench, bf16, cdiv, cudarc, f16, sim, tune,
 };
 
 /// What most programs need: `use galatea::prelude::*`.

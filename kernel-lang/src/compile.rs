@@ -4,7 +4,7 @@ use crate::backend::{self, ptx::Site};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::{Function, Stage, Violation, verify};
 use crate::location::Loc;
-use crate::passes::{self, PIPELINE, SIMPLIFY, assign_layouts, specialize::Bindings};
+use crate::passes::{self, PIPELINE, SIMPLIFY, UNCHECKED, assign_layouts, specialize::Bindings};
 use crate::target::Target;
 
 /// What a compilation fixes.
@@ -77,7 +77,7 @@ pub fn compile(func: &Function, options: &Options) -> Result<Compiled, Diagnosti
 /// As [`compile`].
 pub fn compile_with(func: &Function, options: &Options, after: &mut dyn FnMut(&str, &Function, bool)) -> Result<Compiled, Diagnostics> {
     check_warps(options)?;
-    let mut func = simplified(func, &options.bindings, after)?;
+    let mut func = simplified(func, &options.bindings, options.checked, after)?;
     // A launch that looks for violations survives them, also in a kernel that is trusted otherwise.
     func.reports = options.checked;
     func.unchecked &= !options.checked;
@@ -94,14 +94,23 @@ pub fn compile_with(func: &Function, options: &Options, after: &mut dyn FnMut(&s
 /// # Errors
 /// As [`compile`].
 pub fn compile_cpu(func: &Function, bindings: &Bindings) -> Result<backend::cpu::Program, Diagnostics> {
-    let func = simplified(func, bindings, &mut |_, _, _| {})?;
+    // Whether a launch is checked is known when it runs.
+    let func = simplified(func, bindings, true, &mut |_, _, _| {})?;
     let verified = verify(&func, Stage::Tile).map_err(|violations| defect(&violations))?;
     Ok(backend::cpu::Program::compile(verified))
 }
 
-fn simplified(func: &Function, bindings: &Bindings, after: &mut dyn FnMut(&str, &Function, bool)) -> Result<Function, Diagnostics> {
+fn simplified(
+    func: &Function,
+    bindings: &Bindings,
+    asserts: bool,
+    after: &mut dyn FnMut(&str, &Function, bool),
+) -> Result<Function, Diagnostics> {
     let mut func = passes::specialize::run(func, bindings)?;
     after("specialize", &func, true);
+    if !asserts {
+        passes::run(&mut func, UNCHECKED, &mut |pass, func, changed| after(pass.name, func, changed));
+    }
     passes::run(&mut func, SIMPLIFY, &mut |pass, func, changed| after(pass.name, func, changed));
     Ok(func)
 }

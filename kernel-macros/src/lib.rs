@@ -30,6 +30,7 @@ use proc_macro::TokenStream;
 /// | `num_warps = 8` | warps that share one program: a power of two up to 32, 4 if not given |
 /// | `num_stages = 3` | how many iterations of a loop may be in flight; kept with the variant, without effect yet |
 /// | `unchecked` | no bounds checks: the launcher becomes an `unsafe fn` |
+/// | `contract` | on a GPU `a * b + c` and sums of products may be rounded once, as by `fma`: faster, and different in the last place from the CPU |
 /// | `crate = path` | where `galatea` is, if it was renamed |
 ///
 /// To read the PTX, build with the environment variable `GALATEA_PTX_DIR` naming a folder: each variant is written there as
@@ -49,6 +50,9 @@ pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// `key` names scalar parameters: each combination of their values is tuned once, as is each combination of element types. A launch
 /// that tunes runs the kernel many times; in later ones the choice is looked up. `.report()` in place of `.launch()` tells what was tried.
+///
+/// `prune = |config| config.BLOCK_SIZE < n` names the configurations that do not fit the arguments of a launch, which the closure sees by
+/// their names: they are neither timed nor run. If none is left, the launch is an error that lists them.
 ///
 /// Every configuration is compiled now. The constants that they name leave the launcher's generics; the grid is a function of the
 /// configuration: `add(&x, &y, &mut out, n).grid(|config| cdiv(n, config.BLOCK_SIZE)).launch()?`.
@@ -83,6 +87,7 @@ pub fn autotune(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `x: T`, `x: f32`, `n: usize` | one scalar; a constant of the call stays a constant in the body |
 /// | `x: Ptr<T>`, `y: PtrMut<T>` | a pointer of the kernel, with its offsets |
 /// | `(Value<T>, usize)` | several; tuples go in and come out |
+/// | `f: impl Fn(Value<T>) -> Value<T>` | a closure of the call, `|v| v * scale`, which sees the variables of the caller; it is called, `f(x)`, or given on |
 /// | `<T: Float>` | found from the arguments, or named: `gelu::<f32>(x)`; bounds are those of kernels |
 /// | `<const N: usize>` | named: `window::<64>(start)` |
 /// | `#[option(1.0)] by: f32` | given by its name or left out: `scaled(x, by = 2.0)`; options come last |
@@ -96,14 +101,14 @@ pub fn autotune(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// of functions that call each other. The argument `crate = path` says where `galatea` is, if it was renamed.
 #[proc_macro_attribute]
 pub fn device(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    frontend::device(arguments.into(), item.into()).into()
+    frontend::device(arguments.into(), item.into(), &crate_name()).into()
 }
 
 /// What the sources of a kernel's device functions end in.
 #[doc(hidden)]
 #[proc_macro]
 pub fn __kernel(collected: TokenStream) -> TokenStream {
-    finish(frontend::kernel_bundle(collected.into()))
+    finish(frontend::kernel_bundle(collected.into(), &crate_name()))
 }
 
 /// What the sources of a device function's callees end in.
@@ -111,6 +116,11 @@ pub fn __kernel(collected: TokenStream) -> TokenStream {
 #[proc_macro]
 pub fn __device(collected: TokenStream) -> TokenStream {
     frontend::device_bundle(collected.into()).into()
+}
+
+/// The crate that is being compiled: cargo says it, and without cargo there is only one.
+fn crate_name() -> String {
+    std::env::var("CARGO_CRATE_NAME").unwrap_or_default()
 }
 
 fn finish(expansion: Expansion) -> TokenStream {

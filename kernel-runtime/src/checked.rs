@@ -1,9 +1,9 @@
-//! Checked launches on a GPU, simulated or not: the kernel writes what left its tensor into a buffer that is read back.
+//! Checked launches on a GPU, simulated or not: the kernel writes what left its tensor, or did not hold, into a buffer that is read back.
 
 use kernel_lang::backend::ptx::REPORT_BYTES;
 
 use crate::args::Args;
-use crate::error::OutOfBounds;
+use crate::error::{AssertionFailed, OutOfBounds};
 use crate::gpu::Gpu;
 use crate::kernel::Checked;
 use crate::{Error, Result, Tensor};
@@ -25,28 +25,34 @@ pub(crate) fn run<G: Gpu, const N: usize>(gpu: G, args: &Args<'_, N>, key: &[u64
     // SAFETY: the function takes the arguments' words and the address of the report, which lives until it is read below.
     unsafe { gpu.start(args, checked.loaded.clone(), grid, &params)? };
     match read_report(kernel.name(), &checked, &report.to_vec()?) {
-        Some(violation) => Err(Error::OutOfBounds(Box::new(violation))),
+        Some(error) => Err(error),
         None => Ok(()),
     }
 }
 
 /// What the kernel wrote, if it wrote anything.
-fn read_report<L>(kernel: &'static str, checked: &Checked<L>, report: &[u64]) -> Option<OutOfBounds> {
+fn read_report<L>(kernel: &'static str, checked: &Checked<L>, report: &[u64]) -> Option<Error> {
     let half = |place: usize| (report[place / 8] >> (8 * (place % 8))) as u32;
     if half(0) == 0 {
         return None;
     }
     let site = checked.sites.get(half(4) as usize);
     let loc = site.map(|site| site.loc).unwrap_or_default();
-    Some(OutOfBounds {
+    let file = site.and_then(|site| site.file.as_deref()).unwrap_or_default().to_owned();
+    let program_id = [half(8), half(12), half(16)];
+    if let Some(message) = site.and_then(|site| site.assertion.as_deref()) {
+        let (message, line, column) = (message.to_owned(), loc.line, loc.column);
+        return Some(Error::AssertionFailed(Box::new(AssertionFailed { kernel, message, file, line, column, program_id })));
+    }
+    Some(Error::OutOfBounds(Box::new(OutOfBounds {
         kernel,
         op: if site.is_some_and(|site| site.is_store) { "store" } else { "load" },
-        file: site.and_then(|site| site.file.as_deref()).unwrap_or_default().to_owned(),
+        file,
         line: loc.line,
         column: loc.column,
-        program_id: [half(8), half(12), half(16)],
+        program_id,
         index: report[3].cast_signed(),
         length: report[4],
         parameter: site.map(|site| site.parameter.to_string()).unwrap_or_default(),
-    })
+    })))
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
-use crate::error::{Error, OutOfBounds, Result};
+use crate::error::{AssertionFailed, Error, OutOfBounds, Result};
 use kernel_lang::backend::cpu::{Program, Scratch, Violation};
 
 /// A grid is worth other threads if this thread alone would take longer: waking them costs some microseconds.
@@ -31,7 +31,7 @@ pub(crate) fn run(kernel: &'static str, program: &Program, words: &[u64], grid: 
     let work = Work { program, words, grid, checked };
 
     // Start alone; if that takes long, share what is left.
-    let done = work.run(0..programs, Some(Instant::now() + ALONE)).map_err(|violation| out_of_bounds(kernel, violation))?;
+    let done = work.run(0..programs, Some(Instant::now() + ALONE)).map_err(|violation| failure(kernel, violation))?;
     let left = programs - done;
     if left == 0 {
         return Ok(());
@@ -39,7 +39,7 @@ pub(crate) fn run(kernel: &'static str, program: &Program, words: &[u64], grid: 
     let tasks = (rayon::current_num_threads() as u64 * TASKS_PER_THREAD).min(left);
     let edge = |task: u64| done + (u128::from(left) * u128::from(task) / u128::from(tasks)) as u64;
     let violation = (0..tasks).into_par_iter().find_map_first(|task| work.run(edge(task)..edge(task + 1), None).err());
-    violation.map_or(Ok(()), |violation| Err(out_of_bounds(kernel, violation)))
+    violation.map_or(Ok(()), |violation| Err(failure(kernel, violation)))
 }
 
 struct Work<'a> {
@@ -79,9 +79,13 @@ fn coordinates(index: u64, [x, y, _]: [u32; 3]) -> [u32; 3] {
     [(index % x) as u32, (index / x % y) as u32, (index / x / y) as u32]
 }
 
-fn out_of_bounds(kernel: &'static str, violation: Violation) -> Error {
-    let Violation { op, file, line, column, program_id, index, length, parameter, .. } = violation;
+fn failure(kernel: &'static str, violation: Violation) -> Error {
+    let Violation { assertion, op, file, line, column, program_id, index, length, parameter, .. } = violation;
     let (file, parameter) = (file.to_string(), parameter.to_string());
+    if let Some(message) = assertion {
+        let message = message.to_string();
+        return Error::AssertionFailed(Box::new(AssertionFailed { kernel, message, file, line, column, program_id }));
+    }
     Error::OutOfBounds(Box::new(OutOfBounds { kernel, op, file, line, column, program_id, index, length, parameter }))
 }
 

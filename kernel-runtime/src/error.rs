@@ -270,6 +270,9 @@ pub enum Error {
     /// A `.checked()` launch met an access outside its tensor.
     #[error("{0}")]
     OutOfBounds(Box<OutOfBounds>),
+    /// In a `.checked()` launch a `device_assert!` did not hold.
+    #[error("{0}")]
+    AssertionFailed(Box<AssertionFailed>),
     /// A simulated GPU has seen a kernel make a mistake.
     #[cfg(feature = "sim")]
     #[error("{}", fault_text(.0))]
@@ -331,6 +334,28 @@ pub struct OutOfBounds {
     pub parameter: String,
 }
 
+/// A `device_assert!` that did not hold in a `.checked()` launch.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "in kernel `{kernel}`: {message}\n  \
+     --> {file}:{line}:{column}\n   \
+     = program id ({}, {}, {})", .program_id[0], .program_id[1], .program_id[2]
+)]
+pub struct AssertionFailed {
+    /// The kernel.
+    pub kernel: &'static str,
+    /// `assertion failed: ` and its message, or its condition.
+    pub message: String,
+    /// The source file of the assertion.
+    pub file: String,
+    /// The line of the assertion.
+    pub line: u32,
+    /// The column of its condition.
+    pub column: u32,
+    /// The program in which it did not hold: of several, the first to say so.
+    pub program_id: [u32; 3],
+}
+
 /// A number of free bytes, where the device could tell it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FreeBytes(pub Option<usize>);
@@ -355,14 +380,17 @@ fn found(count: usize) -> String {
 /// Where the mistake is, as the compiler's errors show it.
 #[cfg(feature = "sim")]
 fn fault_text(fault: &kernel_sim::Fault) -> String {
-    let kernel_sim::Fault { kind, kernel, file, line, column, ptx_line, instruction, cta, thread } = fault;
+    let kernel_sim::Fault { kind, kernel, file, line, column, callers, ptx_line, instruction, cta, thread } = fault;
     let place = match file {
         Some(file) if *line > 0 => format!("\n  --> {file}:{line}:{column}"),
         _ => String::new(),
     };
+    let callers: String = callers.iter().map(|caller| format!("\n   = called at {caller}")).collect();
     let three = |[x, y, z]: &[u32; 3]| format!("({x}, {y}, {z})");
     let (program, thread) = (three(cta), three(thread));
-    format!("kernel `{kernel}`: {kind}{place}\n   = program id {program}, thread {thread}\n   = PTX line {ptx_line}: `{instruction}`")
+    format!(
+        "kernel `{kernel}`: {kind}{place}{callers}\n   = program id {program}, thread {thread}\n   = PTX line {ptx_line}: `{instruction}`"
+    )
 }
 
 fn asked_by(variable: Option<&str>) -> String {

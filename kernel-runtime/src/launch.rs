@@ -53,11 +53,13 @@ impl<'a, const WORDS: usize, const KEY: usize, G> Launch<'a, WORDS, KEY, G> {
     }
 
     /// Reports an access outside its tensor as an [`Error::OutOfBounds`] that names the line, the program and the index: on the CPU
-    /// the first in the order of programs, on a GPU the first to happen. The launch is done when the call returns.
+    /// the first in the order of programs, on a GPU the first to happen. So does a `device_assert!` of the kernel that does not hold, as an
+    /// [`Error::AssertionFailed`]; other launches do not look at it. The launch is done when the call returns.
     ///
     /// Any launch is safe without it: lanes outside read 0 or `other`, and store nothing.
     ///
     /// [`Error::OutOfBounds`]: crate::Error::OutOfBounds
+    /// [`Error::AssertionFailed`]: crate::Error::AssertionFailed
     #[inline]
     pub fn checked(mut self) -> Self {
         self.checked = true;
@@ -70,7 +72,7 @@ impl<const WORDS: usize, const KEY: usize> Launch<'_, WORDS, KEY, Grid> {
     ///
     /// # Errors
     /// [`Error::DeviceMismatch`], [`Error::GridTooLarge`], [`Error::ScalarTooLarge`], [`Error::Compile`] for types and constants
-    /// that do not compile, [`Error::Jit`], [`Error::OutOfBounds`] of a `.checked()` launch, or what the driver says; on a simulated GPU
+    /// that do not compile, [`Error::Jit`], [`Error::OutOfBounds`] or [`Error::AssertionFailed`] of a `.checked()` launch, or what the driver says; on a simulated GPU
     /// every mistake that it sees, as an `Error::Fault`.
     ///
     /// [`Error::DeviceMismatch`]: crate::Error::DeviceMismatch
@@ -79,6 +81,7 @@ impl<const WORDS: usize, const KEY: usize> Launch<'_, WORDS, KEY, Grid> {
     /// [`Error::Compile`]: crate::Error::Compile
     /// [`Error::Jit`]: crate::Error::Jit
     /// [`Error::OutOfBounds`]: crate::Error::OutOfBounds
+    /// [`Error::AssertionFailed`]: crate::Error::AssertionFailed
     #[inline]
     pub fn launch(mut self) -> Result<()> {
         let place = Place::of(&mut self.args, self.stream)?;

@@ -38,7 +38,7 @@ pub use args::{PtrArg, PtrMutArg, ViewArg, ViewMutArg};
 pub use cudarc;
 pub use device::Device;
 pub use element::{Element, Float, Int, Number, Scalar, bf16, f16};
-pub use error::{Error, FreeBytes, OutOfBounds, Result};
+pub use error::{AssertionFailed, Error, FreeBytes, OutOfBounds, Result};
 pub use event::Event;
 pub use grid::{Grid, GridDim, IntoGrid, cdiv};
 /// The type of an element inside a kernel.

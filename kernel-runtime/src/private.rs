@@ -5,4 +5,4 @@ pub use crate::args::{Args, PtrArg, PtrMutArg, ViewArg, ViewMutArg};
 pub use crate::element::{Element, Float, Int, Number, Scalar};
 pub use crate::kernel::{Kernel, Param, ParamKind, Variant};
 pub use crate::launch::Launch;
-pub use crate::tune::{AutotunedLaunch, TuneConfig, Tuner};
+pub use crate::tune::{AutotunedLaunch, Kept, TuneConfig, Tuner};

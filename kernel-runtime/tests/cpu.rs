@@ -7,7 +7,7 @@ mod axpy;
 
 use axpy::{AXPY, axpy};
 use kernel_runtime::prelude::*;
-use kernel_runtime::private::{Args, AutotunedLaunch, Kernel, Launch, TuneConfig, Tuner};
+use kernel_runtime::private::{Args, AutotunedLaunch, Kept, Kernel, Launch, TuneConfig, Tuner};
 use kernel_runtime::tune::Outcome;
 
 fn cpu() -> Device {
@@ -147,7 +147,7 @@ fn tuned<'a>(x: &'a Tensor<f32>, y: &'a mut Tensor<f32>) -> AutotunedLaunch<'a, 
     args.pointer("x", x);
     args.pointer_mut("y", y);
     args.scalar(n);
-    AutotunedLaunch::new(args, [f32::CODE, 0], &TUNER)
+    AutotunedLaunch::new(args, [f32::CODE, 0], &TUNER, Kept::ALL)
 }
 
 #[test]

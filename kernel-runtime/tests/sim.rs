@@ -5,7 +5,7 @@ mod axpy;
 use axpy::{AXPY, axpy};
 use kernel_runtime::Target;
 use kernel_runtime::prelude::*;
-use kernel_runtime::private::{Args, AutotunedLaunch, Kernel, Launch, Param, ParamKind, TuneConfig, Tuner, Variant};
+use kernel_runtime::private::{Args, AutotunedLaunch, Kept, Kernel, Launch, Param, ParamKind, TuneConfig, Tuner, Variant};
 use kernel_runtime::sim::FaultKind;
 use kernel_runtime::tune::Outcome;
 
@@ -258,7 +258,7 @@ fn the_first_configuration_runs() {
         args.pointer("x", x);
         args.pointer_mut("y", y);
         args.scalar(n);
-        AutotunedLaunch::new(args, [f32::CODE, 0], &TUNER)
+        AutotunedLaunch::new(args, [f32::CODE, 0], &TUNER, Kept::ALL)
     }
     let device = Device::sim(Target::SM_90A).unwrap();
     let (x, mut y) = (device.full(1000, 3.0f32).unwrap(), device.zeros::<f32>(1000).unwrap());

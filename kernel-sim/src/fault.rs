@@ -18,6 +18,8 @@ pub struct Fault {
     pub line: u32,
     /// Column in that file; 0 without `.loc`.
     pub column: u32,
+    /// The lines that called the device function which the line is in, inlined or not; innermost first.
+    pub callers: Vec<Caller>,
     /// Line in the PTX.
     pub ptx_line: u32,
     /// The PTX instruction.
@@ -26,6 +28,23 @@ pub struct Fault {
     pub cta: [u32; 3],
     /// The thread, inside its CTA.
     pub thread: [u32; 3],
+}
+
+/// A line that calls a function.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Caller {
+    /// The source file, if its number has a name.
+    pub file: Option<String>,
+    /// The line.
+    pub line: u32,
+    /// The column.
+    pub column: u32,
+}
+
+impl fmt::Display for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file.as_deref().unwrap_or("?"), self.line, self.column)
+    }
 }
 
 /// The kinds of mistakes.
@@ -70,13 +89,13 @@ pub enum FaultKind {
         /// What it must be a multiple of.
         alignment: u32,
     },
-    /// A register was read before it was written.
+    /// A register was read before it was written, and something depends on what it held.
     #[error("register `{register}` is read before it is written")]
     UninitialisedRegister {
         /// Its name.
         register: String,
     },
-    /// Memory was read before it was written.
+    /// Memory was read before it was written, and, if it is shared or local, something depends on what it held.
     #[error("{space} memory at address {address:#x} is read before it is written")]
     UninitialisedMemory {
         /// Where.
@@ -134,12 +153,12 @@ pub enum FaultKind {
         /// What is wrong with it.
         reason: String,
     },
-    /// A lane reads a register of a lane that does not take part.
-    #[error("lane {lane} reads lane {source_lane}, which does not take part")]
+    /// A lane uses what a shuffle read from a lane that did not take part. The reading alone is no mistake.
+    #[error("lane {lane} uses what it read from lane {source_lane}, which did not take part in the shuffle")]
     InactiveSource {
-        /// The lane that reads.
+        /// The lane that read.
         lane: u32,
-        /// The lane that is read.
+        /// The lane that was read.
         source_lane: u32,
     },
     /// A barrier used in a way that the ISA forbids.
@@ -207,10 +226,13 @@ fn at_line(line: u32) -> String {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Fault { kind, kernel, file, line, column, ptx_line, instruction, cta, thread } = self;
+        let Fault { kind, kernel, file, line, column, callers, ptx_line, instruction, cta, thread } = self;
         writeln!(f, "kernel `{kernel}`: {kind}")?;
         if *line > 0 {
             writeln!(f, "  at {}:{line}:{column}", file.as_deref().unwrap_or("?"))?;
+        }
+        for caller in callers {
+            writeln!(f, "  called at {caller}")?;
         }
         writeln!(f, "  in program {cta:?}, thread {thread:?}")?;
         write!(f, "  PTX line {ptx_line}: {instruction}")
@@ -224,10 +246,17 @@ impl std::error::Error for Fault {}
 pub(crate) struct Trap {
     pub(crate) lane: usize,
     pub(crate) kind: Box<FaultKind>,
+    /// The step that made the mistake, if it is not the one that shows it.
+    pub(crate) step: Option<u32>,
 }
 
 impl Trap {
     pub(crate) fn new(lane: usize, kind: FaultKind) -> Trap {
-        Trap { lane, kind: Box::new(kind) }
+        Trap { lane, kind: Box::new(kind), step: None }
+    }
+
+    /// The mistake is at that step, unless the trap names one.
+    pub(crate) fn at(self, step: u32) -> Trap {
+        Trap { step: self.step.or(Some(step)), ..self }
     }
 }

@@ -16,7 +16,7 @@ pub mod ptx;
 pub mod tensor_map;
 
 pub use counters::{Class, Counters, LineCounters, SharedTraffic, Traffic};
-pub use fault::{Fault, FaultKind, LaneSet};
+pub use fault::{Caller, Fault, FaultKind, LaneSet};
 pub use machine::{Gpu, Kernel, Launch, LaunchError, Machine, Module, Options};
 pub use memory::MemoryError;
 pub use tensor_map::TensorMap;

@@ -190,16 +190,16 @@ fn lanes_on_both_sides_of_a_branch_meet_in_a_shuffle() {
 
 #[test]
 fn shared_memory_that_nobody_wrote() {
-    let found = fault("mov.u32 %r2, tile;\nld.shared.u32 %r5, [%r2+4];");
+    let found = fault("mov.u32 %r2, tile;\nld.shared.u32 %r5, [%r2+4];\nadd.u32 %r5, %r5, 1;\nst.global.u32 [%rd2], %r5;");
     assert!(matches!(found.kind, FaultKind::UninitialisedMemory { .. }), "{found}");
     assert_eq!(found.line, 2);
-    let body = "mov.u32 %r2, tile;\nld.shared.u32 %r5, [%r2+4];";
+    let body = "mov.u32 %r2, tile;\nld.shared.u32 %r5, [%r2+4];\nst.global.u32 [%rd2], %r5;";
     assert!(run_with(body, Options { allow_uninitialised: true, ..Options::default() }).is_ok());
 }
 
 #[test]
 fn register_that_nobody_wrote() {
-    let found = fault("add.u32 %r1, %r0, 1;\nadd.u32 %r1, %r1, %r9;");
+    let found = fault("add.u32 %r1, %r0, 1;\nadd.u32 %r1, %r1, %r9;\nst.global.u32 [%rd2], %r1;");
     assert_eq!(found.kind, FaultKind::UninitialisedRegister { register: "%r9".to_owned() });
     assert_eq!(found.line, 2);
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use kernel_sim::ptx::{AddressBase, Init, Linkage, Module, Operand, Space, Statement, Type, parse};
+use kernel_sim::ptx::{AddressBase, Init, Linkage, Module, Operand, SourceLine, Space, Statement, Type, parse};
 use proptest::prelude::*;
 
 /// Every PTX file of the project: what nvcc wrote, and what our compiler does.
@@ -49,7 +49,7 @@ fn terminated(module: &Module) -> usize {
     fn inside(statements: &[Statement]) -> usize {
         let ends = |statement: &Statement| match statement {
             Statement::Block(inner) => inside(inner),
-            Statement::Label(..) | Statement::Location(..) => 0,
+            Statement::Label(..) | Statement::Location { .. } => 0,
             _ => 1,
         };
         statements.iter().map(ends).sum()
@@ -131,7 +131,7 @@ fn statements_of_every_kind() {
         shape: .callprototype (.param .b32 _) _ (.param .b64 _, .param .align 8 .b8 _[16]) .noreturn;
         A: B:";
     let module = parse(&kernel(body)).unwrap();
-    let Some([Statement::Block(block), Statement::Location(line), rest @ ..]) = module.functions[0].body.as_deref() else {
+    let Some([Statement::Block(block), Statement::Location { line, inlined_at }, rest @ ..]) = module.functions[0].body.as_deref() else {
         panic!("{module:?}")
     };
     let [Statement::Registers { .. }, Statement::Registers { ty, names, .. }, Statement::Variable(tile)] = block.as_slice() else {
@@ -140,6 +140,7 @@ fn statements_of_every_kind() {
     assert_eq!((*ty, names.as_slice()), (Type::B32, [("%r".to_owned(), Some(5)), ("q".to_owned(), None)].as_slice()));
     assert_eq!((tile.space, tile.align, tile.extents.as_slice()), (Space::Shared, Some(16), [Some(4), Some(8)].as_slice()));
     assert_eq!((line.file, line.line, line.column), (1, 20, 3));
+    assert_eq!(*inlined_at, Some(SourceLine { file: 1, line: 9, column: 2 }));
     let [
         Statement::BranchTargets { name, targets, .. },
         Statement::CallPrototype(shape, _),

@@ -16,6 +16,7 @@ tests![
     what_was_right_was_done,
     on_a_grid_of_three_axes,
     constants_compiled_here,
+    assertions,
     a_kernel_without_mistakes<u8, f16, f32, i64>,
 ];
 
@@ -202,4 +203,42 @@ fn a_kernel_without_mistakes<T: crate::value::Value>(lab: &mut Lab) {
     let mut y = lab.output::<T>(1000);
     copy::<T, 128>(x.slice(), &mut y.slice()).grid(3).checked().launch().unwrap();
     check_bits(&y.read(), |i| host[i]);
+}
+
+#[kernel(N = [64])]
+fn assertions_kernel<const N: usize>(x: Ptr<i32>, y: PtrMut<i32>, n: usize, limit: i32) {
+    let offsets = program_id(0) * N + arange(0, N);
+    let v = load(x + offsets, mask = offsets < n);
+    device_assert!(v <= limit, "an element is too large"); // planted tile
+    if program_id(0) == 1 {
+        device_assert!(n > 7); // planted scalar
+    }
+    store(y + offsets, v + 1, mask = offsets < n);
+}
+
+fn assertions(lab: &mut Lab) {
+    let mut host = vec![5i32; 200];
+    host[150] = 9;
+    let x = lab.input(&host);
+    let mut y = lab.output::<i32>(200);
+    let mut launch = |n: usize, limit: i32, checked: bool| {
+        let mut out = y.slice();
+        let launch = assertions_kernel::<64>(x.slice(), &mut out, n, limit).grid(4);
+        if checked { launch.checked().launch() } else { launch.launch() }
+    };
+    let failed = |result: galatea::Result<()>| match result {
+        Err(Error::AssertionFailed(found)) => *found,
+        other => panic!("the assertion was not looked at: {other:?}"),
+    };
+    launch(200, 9, true).unwrap();
+    let tile = failed(launch(200, 8, true));
+    assert_eq!((tile.message.as_str(), tile.program_id), ("assertion failed: an element is too large", [2, 0, 0]));
+    assert_eq!((tile.line, tile.column), planted("tile", "v <= limit"));
+    assert!(tile.file.ends_with("tests/run/checked.rs") && tile.kernel == "assertions_kernel", "{tile}");
+    let scalar = failed(launch(3, 8, true));
+    assert_eq!((scalar.message.as_str(), scalar.program_id), ("assertion failed: `n > 7`", [1, 0, 0]));
+    assert_eq!((scalar.line, scalar.column), planted("scalar", "n > 7"));
+    // Nobody asked.
+    launch(200, 8, false).unwrap();
+    assert_eq!(y.read(), host.iter().map(|v| v + 1).collect::<Vec<_>>());
 }

@@ -7,7 +7,7 @@ use crate::tests;
 use crate::tolerance::{Class, check, check_bits};
 use crate::value::FloatValue;
 
-tests![programs_in_groups, tiles_in_groups, activations<f16, bf16, f32, f64>, across_crates<f16, bf16, f32, f64>];
+tests![programs_in_groups, tiles_in_groups, activations<f16, bf16, f32, f64>, across_crates<f16, bf16, f32, f64>, closures<f16, bf16, f32>];
 
 mod activation {
     use galatea::prelude::*;
@@ -134,5 +134,50 @@ fn tiles_in_groups(lab: &mut Lab) {
         tiles_in_groups_kernel::<64>(&mut y.slice(), rows, columns, group).grid(1).launch().unwrap();
         let got: Vec<(i64, i64)> = y.read().chunks(2).map(|pair| (i64::from(pair[0]), i64::from(pair[1]))).collect();
         assert_eq!(got, grouped(rows as usize, columns as usize, group as usize), "{rows} x {columns} in groups of {group}");
+    }
+}
+
+/// A loop over a row that knows nothing of what it combines, nor how.
+#[device]
+fn along_row<T: Float, const N: usize>(
+    x: Ptr<T>,
+    n: usize,
+    start: f32,
+    f: impl Fn(Value<f32>) -> Value<f32>,
+    combine: impl Fn(f32, f32) -> f32,
+) -> f32 {
+    let mut row = full::<f32>([N], start);
+    for first in range(0, n, N) {
+        let offsets = first + arange(0, N);
+        let v = f(load(x + offsets, mask = offsets < n) as f32);
+        row = select(offsets < n, row + v, row);
+    }
+    reduce(row, 0, combine)
+}
+
+#[kernel]
+fn closures_kernel<T: Float, const N: usize>(x: Ptr<T>, y: PtrMut<f32>, n: usize, shift: f32) {
+    let row = x + program_id(0) * n;
+    let squares = along_row::<T, N>(row, n, 0.0, |v| (v + shift) * (v + shift), |a, b| a + b);
+    let largest = along_row::<T, N>(row, min(n, N), 0.0, |v| v, |a, b| max(a, b));
+    store(y + 2 * program_id(0), squares);
+    store(y + 2 * program_id(0) + 1, largest);
+}
+
+fn closures<T: FloatValue>(lab: &mut Lab) {
+    for n in [1, 31, 32, 100] {
+        // Small integers: every sum is exact.
+        let host: Vec<T> = lab.numbers::<T>(3 * n, -20.0, 20.0).into_iter().map(|v| T::near(v.wide().round())).collect();
+        let x = lab.input(&host);
+        let mut y = lab.output::<f32>(6);
+        closures_kernel::<T, 32>(x.slice(), &mut y.slice(), n, 2.0).grid(3).launch().unwrap();
+        let got = y.read();
+        for (row, got) in host.chunks(n).zip(got.chunks(2)) {
+            let squares: f64 = row.iter().map(|v| (v.wide() + 2.0).powi(2)).sum();
+            // Lanes beyond the row hold 0.
+            let floor = if n < 32 { 0.0 } else { f64::NEG_INFINITY };
+            let largest = row.iter().take(32).map(|v| v.wide()).fold(floor, f64::max);
+            assert_eq!((f64::from(got[0]), f64::from(got[1])), (squares, largest), "{row:?}");
+        }
     }
 }

@@ -7,7 +7,8 @@ use crate::tests;
 use crate::tolerance::{Class, check, check_bits};
 use crate::value::{FloatValue, Value};
 
-tests![columns_add_up<f16, bf16, f32, f64>, pointers_walk, ranges, ends_of_types, breaks_and_continues, whiles, early_returns, finds_and_returns, branches, a_loop_over_tiles_in_place];
+tests![
+    written_out_loops,columns_add_up<f16, bf16, f32, f64>, pointers_walk, ranges, ends_of_types, breaks_and_continues, whiles, early_returns, finds_and_returns, branches, a_loop_over_tiles_in_place];
 
 /// Each lane adds up a column, in f32.
 #[kernel(B = [32, 512])]
@@ -348,5 +349,56 @@ fn a_loop_over_tiles_in_place(lab: &mut Lab) {
         let mut x = lab.in_place(&host);
         again::<128>(&mut x.slice(), turns, n).grid(cdiv(n, 128)).launch().unwrap();
         check_bits(&x.read(), |i| (0..turns).fold(host[i], |v, turn| v * 2.0 - turn as f32));
+    }
+}
+
+/// Bounds that are literals, and bounds that the launch decides; the index in shapes, in conditions and in an assertion.
+#[kernel]
+fn written_out_kernel<const N: usize, const STEP: usize>(x: Ptr<i32>, y: PtrMut<i64>, n: usize) {
+    let mut sum = 0i64;
+    for i in static_range(0, N, STEP) {
+        static_assert!(i < N);
+        if i == STEP {
+            sum += 1000;
+        }
+        if n == i {
+            continue;
+        }
+        for j in static_range(i, N) {
+            sum += load(x + j) as i64 * (i + 1);
+        }
+    }
+    store(y, sum);
+    let mut width = 1;
+    for _ in static_range(0, 4) {
+        store(y + width + arange(0, width), full::<i64>([width], width));
+        width *= 2;
+    }
+}
+
+fn written_out_loops(lab: &mut Lab) {
+    let host = lab.numbers::<i32>(9, -100.0, 100.0);
+    let x = lab.input(&host);
+    for (len, step) in [(9usize, 1usize), (9, 4), (5, 3), (1, 2), (0, 1)] {
+        for n in [0, 3, 100] {
+            let mut y = lab.output::<i64>(16);
+            match (len, step) {
+                (9, 1) => written_out_kernel::<9, 1>(x.slice(), &mut y.slice(), n).grid(1).launch().unwrap(),
+                (9, 4) => written_out_kernel::<9, 4>(x.slice(), &mut y.slice(), n).grid(1).launch().unwrap(),
+                (5, 3) => written_out_kernel::<5, 3>(x.slice(), &mut y.slice(), n).grid(1).launch().unwrap(),
+                (1, 2) => written_out_kernel::<1, 2>(x.slice(), &mut y.slice(), n).grid(1).launch().unwrap(),
+                _ => written_out_kernel::<0, 1>(x.slice(), &mut y.slice(), n).grid(1).launch().unwrap(),
+            };
+            let mut sum = 0;
+            for i in (0..len).step_by(step) {
+                sum += if i == step { 1000 } else { 0 };
+                if i != n {
+                    sum += (i..len).map(|j| i64::from(host[j]) * (i as i64 + 1)).sum::<i64>();
+                }
+            }
+            let got = y.read();
+            assert_eq!(got[0], sum, "{len} by {step}, without {n}");
+            assert_eq!(got[1..], [1, 2, 2, 4, 4, 4, 4, 8, 8, 8, 8, 8, 8, 8, 8]);
+        }
     }
 }

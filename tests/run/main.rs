@@ -20,6 +20,7 @@ mod masks;
 mod odd_extents;
 mod pieces;
 mod reductions;
+mod rows;
 mod scalars;
 mod scans;
 mod schedules;
@@ -71,6 +72,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         odd_extents,
         pieces,
         reductions,
+        rows,
         scalars,
         scans,
         schedules,

@@ -8,7 +8,7 @@ use crate::tests;
 use crate::tolerance::{Class, check, check_bits};
 use crate::value::FloatValue;
 
-tests![right_from_the_first_launch<f16, f32>, keys_are_tuned_apart, a_broken_configuration_is_a_record, nothing_works, on_streams_and_checked];
+tests![right_from_the_first_launch<f16, f32>, keys_are_tuned_apart, a_broken_configuration_is_a_record, nothing_works, what_does_not_fit_is_pruned, on_streams_and_checked];
 
 #[autotune(
     configs = [
@@ -48,7 +48,7 @@ fn right_from_the_first_launch<T: FloatValue>(lab: &mut Lab) {
             match trial.outcome {
                 Outcome::Measured { median_us, samples } => assert!(on_gpu && median_us > 0.0 && samples > 0, "{report}"),
                 Outcome::Untimed => assert!(!on_gpu, "{report}"),
-                Outcome::Failed(_) => panic!("{report}"),
+                Outcome::Failed(_) | Outcome::Pruned => panic!("{report}"),
             }
         }
         let chosen = report.chosen().expect("one is chosen");
@@ -119,6 +119,40 @@ fn nothing_works(lab: &mut Lab) {
         assert!(matches!(&error, Error::NoConfig { kernel: "half_broken", failures, .. } if failures.len() == 2), "{error}");
     }
     check_bits(&y.read(), |i| y.before()[i]);
+}
+
+/// A row that must fit the tile; wrong where it does not.
+#[autotune(
+    configs = [Config { B: 16, num_warps: 1 }, Config { B: 64, num_warps: 2 }, Config { B: 64, num_warps: 4 }, Config { B: 256 }],
+    key = [],
+    prune = |config| config.B < columns || config.B > 8 * columns,
+)]
+#[kernel]
+fn total<const B: usize>(x: Ptr<f32>, y: PtrMut<f32>, used: PtrMut<i64>, columns: usize) {
+    let column = arange(0, B);
+    let v = load(x + program_id(0) * columns + column, mask = column < columns);
+    store(y + program_id(0), sum(v));
+    store(used, B);
+}
+
+fn what_does_not_fit_is_pruned(lab: &mut Lab) {
+    let host: Vec<f32> = (0..3 * 256).map(|_| lab.below(9) as f32).collect();
+    let x = lab.input(&host);
+    for (columns, fitting) in [(3, vec![16]), (16, vec![16, 64]), (17, vec![64]), (60, vec![64, 256]), (256, vec![256])] {
+        let (mut y, mut used) = (lab.output::<f32>(3), lab.output::<i64>(1));
+        total(x.slice(), &mut y.slice(), &mut used.slice(), columns).grid(|_| 3).launch().unwrap();
+        check_bits(&y.read(), |row| host[row * columns..][..columns].iter().sum());
+        assert!(fitting.contains(&(used.read()[0] as usize)), "{columns}: {:?}", used.read());
+        let report = total(x.slice(), &mut y.slice(), &mut used.slice(), columns).grid(|_| 3).report().unwrap();
+        for trial in &report.trials {
+            assert_eq!(trial.outcome != Outcome::Pruned, fitting.contains(&trial.config.B), "{report}");
+        }
+        assert!(fitting.contains(&report.chosen().expect("one fits").config.B));
+    }
+    let (mut y, mut used) = (lab.output::<f32>(3), lab.output::<i64>(1));
+    let error = total(x.slice(), &mut y.slice(), &mut used.slice(), 257).grid(|_| 3).launch().unwrap_err();
+    assert!(matches!(&error, Error::NoConfig { kernel: "total", failures, .. } if failures.len() == 4), "{error}");
+    assert!(error.to_string().contains("pruned"), "{error}");
 }
 
 fn on_streams_and_checked(lab: &mut Lab) {

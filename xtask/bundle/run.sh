@@ -11,6 +11,7 @@
 # Whole outputs are kept in logs/. TIMEOUT (seconds, 600 by default) limits each executable.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 2
+[ -e gpu-tests.txt ] || tar -xzf programs.tar.gz || exit 2
 mkdir -p logs
 passed=0 failed=0 skipped=0
 

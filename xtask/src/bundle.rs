@@ -1,7 +1,7 @@
 //! `cargo xtask bundle`: a folder of stripped test, example and bench executables with a runner script.
 //!
 //! A machine with a GPU needs nothing but an NVIDIA driver and bash to run it: `./run.sh`.
-//! The folder mirrors the workspace, so a program finds `benches/peers.py` or `tests/data` where it does at home.
+//! Everything but the script is packed, and unpacked by it: the programs have much in common. The folder then mirrors the workspace, so a program finds `benches/peers.py` or `tests/data` where it does at home.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,9 @@ use crate::process;
 
 const RUNNER: &str = include_str!("../bundle/run.sh");
 /// What is carried to a GPU machine must stay light.
-const LIMIT_MIB: f64 = 52.0;
+const LIMIT_MIB: f64 = 40.0;
+/// What holds everything but the script.
+const ARCHIVE: &str = "programs.tar.gz";
 
 /// Test targets that only make sense beside the sources: `(package, target)`.
 const LEFT_OUT: &[(&str, &str)] = &[
@@ -23,7 +25,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("kernel-runtime", "sim"),
 ];
 /// Packages whose tests launch kernels. Those of the others ask for no GPU; `run.sh sanitize` runs the integration tests of these.
-const ON_THE_GPU: &[&str] = &["galatea", "kernel-runtime"];
+const ON_THE_GPU: &[&str] = &["galatea", "kernel-library", "kernel-runtime"];
 /// Folders and files that go along as they are, if they exist.
 const DATA: &[&str] = &["tests/data", "kernel-runtime/tests/data", "benches/peers.py"];
 
@@ -62,20 +64,36 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     for path in DATA.iter().map(Path::new) {
         copy(&process::root().join(path), &out.join(path))?;
     }
+    report(&out, &out)?;
+    pack(&out)?;
     let runner = out.join("run.sh");
     std::fs::write(&runner, RUNNER)?;
     process::run(process::command("chmod +x").arg(&runner))?;
 
-    let mib = report(&out, &out)? as f64 / (1024.0 * 1024.0);
+    let mib = std::fs::metadata(out.join(ARCHIVE))?.len() as f64 / (1024.0 * 1024.0);
     println!("{mib:.1} MiB in {}; run it with ./run.sh there", args.out.display());
     ensure!(mib <= LIMIT_MIB, "the bundle is {mib:.1} MiB, over the limit of {LIMIT_MIB} MiB");
+    Ok(())
+}
+
+/// Packs what the folder holds, the same bytes for the same files, and removes the originals.
+fn pack(out: &Path) -> Result<()> {
+    let mut names = out.read_dir()?.map(|entry| Ok(entry?.file_name())).collect::<std::io::Result<Vec<_>>>()?;
+    names.sort();
+    let mut tar = process::command("tar --create --gzip --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner");
+    tar.arg("--directory").arg(out).arg("--file").arg(out.join(ARCHIVE)).args(&names);
+    process::run(&mut tar)?;
+    for name in names {
+        let path = out.join(name);
+        if path.is_dir() { std::fs::remove_dir_all(path)? } else { std::fs::remove_file(path)? }
+    }
     Ok(())
 }
 
 /// Empties the folder, but only one that an earlier bundle made: `--out` may be mistyped.
 fn clear(out: &Path) -> Result<()> {
     if out.exists() && out.read_dir()?.next().is_some() {
-        ensure!(out.join("gpu-tests.txt").exists(), "{} is not empty and not a bundle; remove it or name another folder", out.display());
+        ensure!(out.join(ARCHIVE).exists(), "{} is not empty and not a bundle; remove it or name another folder", out.display());
         std::fs::remove_dir_all(out)?;
     }
     for folder in ["tests", "examples", "benches"] {

@@ -1,4 +1,3 @@
 //! FACTS about a kernel, computed on demand and never stored in it.
 
 pub mod affine;
-pub mod constancy;

@@ -36,11 +36,21 @@
 //! axes; along each, the extents are equal or one of them is 1 and repeats: `rows[(.., None)] * stride + columns[(None, ..)]`. So do masks,
 //! `other` and stored values with offsets.
 //!
+//! # Functions
+//!
+//! A function that is marked `#[device]` is called by its name or path, from kernels and from other device functions, in any module or crate. It is
+//! written in the same language, and becomes a part of its caller: a parameter `x: Value<T>` takes a scalar or a tile of any shape, `n: usize`
+//! one scalar, and what is constant in a call stays constant in the body. `T == f32` and `T != f32` compare types, and are constants.
+//!
 //! # Control flow
 //!
 //! `if`/`else` on a scalar `bool`; on a constant only the branch that is taken exists. `for i in a..b`, `(a..b).step_by(s)`,
 //! [`range`], `while`, `break`, `continue`, early `return`. A variable keeps its type: what a loop adds up to must be a tile from
-//! the start, `let mut sum = zeros::<f32>([N]);`. `static_assert!(N >= 64, "N is too small")` checks constants.
+//! the start, `let mut sum = zeros::<f32>([N]);`.
+//!
+//! `static_assert!(N >= 64, "N is too small")` checks constants when the kernel is compiled. `device_assert!(index < n, "index too large")` checks
+//! values, of a tile every element, in launches that are `.checked()`: these then fail with the message, the line and the program. Other
+//! launches do not compute it on a GPU.
 
 #![allow(unused_variables, reason = "the functions are documentation: nothing runs")]
 

@@ -80,3 +80,19 @@ pub fn swizzle2d<I>(i: Value<I>, j: Value<I>, rows: Value<I>, columns: Value<I>,
 pub fn range(start: i64, end: i64, step: i64) -> std::ops::Range<i64> {
     only_in_a_kernel()
 }
+
+/// The indices of a loop that is written out: its body stands in the kernel once for each index, which is a constant in it.
+///
+/// The bounds are constants; `step` is positive, 1 if it is left out. A body is repeated at most 4096 times, and neither `break` nor `return` leaves
+/// it. Where the bounds name constant parameters, a variable that the body assigns to keeps its type, as in any loop.
+///
+/// ```ignore
+/// let mut power = v;
+/// for i in static_range(0, 3) {
+///     store(y + i * N + arange(0, N), power);
+///     power *= v;
+/// }
+/// ```
+pub fn static_range(start: i64, end: i64, step: i64) -> std::ops::Range<i64> {
+    only_in_a_kernel()
+}

@@ -189,6 +189,8 @@ pub(crate) enum StmtKind {
     Continue,
     /// `static_assert!(c, "..")`
     StaticAssert(Expr, String),
+    /// `device_assert!(c, "..")`
+    DeviceAssert(Expr, String),
     /// What can never run: checked, then dropped.
     Dead(Block),
 }
@@ -200,8 +202,10 @@ pub(crate) struct For {
     pub(crate) lower: Expr,
     pub(crate) upper: Expr,
     pub(crate) step: Option<Expr>,
-    /// The word `range`, if the bounds are written with it.
+    /// The word `range` or `static_range`, if the bounds are written with it.
     pub(crate) word: Option<Place>,
+    /// Is it `static_range`, which repeats the body at compile time?
+    pub(crate) is_static: bool,
     pub(crate) body: Block,
     /// The variable that says whether the loop goes on, if something in it may leave it.
     pub(crate) going: Option<String>,

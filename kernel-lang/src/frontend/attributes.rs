@@ -27,6 +27,7 @@ pub(crate) struct Attributes {
     pub(crate) num_warps: u32,
     pub(crate) num_stages: u32,
     pub(crate) unchecked: bool,
+    pub(crate) contract: bool,
     /// The path of the facade.
     pub(crate) krate: TokenStream,
 }
@@ -47,6 +48,7 @@ pub(crate) fn parse(tokens: TokenStream, signature: &Signature, errors: &mut Err
         num_warps: NUM_WARPS,
         num_stages: NUM_STAGES,
         unchecked: false,
+        contract: false,
         krate: quote::quote!(::galatea),
     };
     let mut seen: Vec<String> = Vec::new();
@@ -114,11 +116,11 @@ fn apply(entry: &Entry, signature: &Signature, attributes: &mut Attributes, erro
     let name = entry.name.text.as_str();
     let values = entry.values.as_deref();
     match name {
-        "unchecked" => {
+        "unchecked" | "contract" => {
             if values.is_some() {
-                errors.push_help(entry.name.place, "`unchecked` has no value", "write `#[kernel(unchecked)]`");
+                errors.push_help(entry.name.place, format!("`{name}` has no value"), format!("write `#[kernel({name})]`"));
             }
-            attributes.unchecked = true;
+            *(if name == "contract" { &mut attributes.contract } else { &mut attributes.unchecked }) = true;
         }
         "num_warps" => {
             let value = one(entry, errors).and_then(|value| warps(value, errors));
@@ -146,7 +148,8 @@ fn apply(entry: &Entry, signature: &Signature, attributes: &mut Attributes, erro
 
 fn unknown(name: &Name, signature: &Signature, errors: &mut Errors) {
     let generics = signature.types.iter().map(|generic| &generic.name).chain(signature.consts.iter().map(|generic| &generic.name));
-    let names: Vec<&str> = generics.map(|name| name.text.as_str()).chain(["num_warps", "num_stages", "unchecked", "crate"]).collect();
+    let names: Vec<&str> =
+        generics.map(|name| name.text.as_str()).chain(["num_warps", "num_stages", "unchecked", "contract", "crate"]).collect();
     let help = match did_you_mean(&name.text, names.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         None if name.text.chars().all(|c| c.is_uppercase() || c == '_' || c.is_ascii_digit()) => {

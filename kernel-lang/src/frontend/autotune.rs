@@ -1,6 +1,7 @@
-//! `#[autotune(configs = [Config { BLOCK_SIZE: 1024, num_warps: 4 }, ..], key = [n])]`
+//! `#[autotune(configs = [Config { BLOCK_SIZE: 1024, num_warps: 4 }, ..], key = [n], prune = |config| config.BLOCK_SIZE < n)]`
 
 use proc_macro2::TokenStream;
+use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
 
@@ -19,6 +20,8 @@ pub(crate) struct Autotune {
     pub(crate) configs: Vec<Config>,
     /// The parameters whose values choose the configuration, by their index.
     pub(crate) key: Vec<usize>,
+    /// A closure that says of a configuration whether it does not fit the arguments.
+    pub(crate) prune: Option<TokenStream>,
 }
 
 /// `Config { BLOCK_SIZE: 1024, num_warps: 4 }`
@@ -30,12 +33,15 @@ pub(crate) struct Config {
     pub(crate) num_stages: u32,
 }
 
+/// The runtime has a bit for each configuration that may be pruned.
+const MOST_PRUNED: usize = 128;
+
 const FORM: &str = "write `#[autotune(configs = [Config { BLOCK_SIZE: 1024, num_warps: 4 }, ..], key = [n])]`";
-const LATER: [&str; 6] = ["heuristics", "prune", "reset_to_zero", "restore_value", "product", "prune_configs_by"];
+const LATER: [&str; 5] = ["heuristics", "reset_to_zero", "restore_value", "product", "prune_configs_by"];
 
 /// Reads the attribute's arguments.
 pub(crate) fn parse(tokens: TokenStream, place: Place, signature: &Signature, attributes: &Attributes, errors: &mut Errors) -> Autotune {
-    let mut autotune = Autotune { tuned: Vec::new(), configs: Vec::new(), key: Vec::new() };
+    let mut autotune = Autotune { tuned: Vec::new(), configs: Vec::new(), key: Vec::new(), prune: None };
     let (mut configs, before) = (None, errors.len());
     let result = (|input: ParseStream<'_>| {
         while !input.is_empty() {
@@ -46,12 +52,13 @@ pub(crate) fn parse(tokens: TokenStream, place: Place, signature: &Signature, at
             match name.as_str() {
                 "configs" => configs = Some((ident, value)),
                 "key" => key(&value, signature, &mut autotune, errors),
+                "prune" => prune(value, &mut autotune, errors),
                 _ if LATER.contains(&name.as_str()) => {
                     errors.push_help(Place::from(&ident), format!("`{name}` is not available yet"), FORM);
                 }
                 _ => {
-                    let help =
-                        did_you_mean(&name, ["configs", "key"]).map_or_else(|| FORM.to_string(), |near| format!("did you mean `{near}`?"));
+                    let help = did_you_mean(&name, ["configs", "key", "prune"])
+                        .map_or_else(|| FORM.to_string(), |near| format!("did you mean `{near}`?"));
                     errors.push_help(Place::from(&ident), format!("`#[autotune]` has no option `{name}`"), help);
                 }
             }
@@ -75,6 +82,10 @@ pub(crate) fn parse(tokens: TokenStream, place: Place, signature: &Signature, at
                 errors.push_help(Place::from(&ident), "the list of configurations is empty", FORM);
             }
             list(&array, signature, attributes, &mut autotune, errors);
+            if autotune.prune.is_some() && autotune.configs.len() > MOST_PRUNED {
+                let message = format!("`prune` chooses among at most {MOST_PRUNED} configurations, here are {}", autotune.configs.len());
+                errors.push_help(Place::from(&ident), message, "list fewer, or make two kernels of it");
+            }
         }
         Some((_, other)) => {
             let message = match &other {
@@ -119,6 +130,14 @@ fn key(value: &syn::Expr, signature: &Signature, autotune: &mut Autotune, errors
         } else {
             autotune.key.push(index);
         }
+    }
+}
+
+fn prune(value: syn::Expr, autotune: &mut Autotune, errors: &mut Errors) {
+    let help = "say which configurations do not fit the arguments: `prune = |config| config.BLOCK_SIZE < n`";
+    match value {
+        syn::Expr::Closure(closure) if closure.inputs.len() == 1 => autotune.prune = Some(closure.to_token_stream()),
+        other => errors.push_help(Place::of(&other), "`prune` is a closure of one configuration", help),
     }
 }
 

@@ -52,8 +52,8 @@ pub(crate) enum GenericKind {
 pub(crate) enum Home {
     /// A file of the library: its functions see each other.
     Library(&'static str),
-    /// The user's source: its key in [`Devices`], and the file that it stands in.
-    User { key: String, file: String },
+    /// The user's source: its key in [`Devices`], the file that it stands in, and its crate, if that is another one.
+    User { key: String, file: String, foreign: Option<String> },
 }
 
 /// A parameter of a device function.
@@ -86,6 +86,8 @@ pub(crate) enum ParamType {
     Pointer(TypeName, bool),
     /// `(Value<T>, usize)`; nothing is the empty tuple.
     Tuple(Vec<ParamType>),
+    /// `impl Fn(Value<T>) -> Value<T>`: what a closure takes, and gives.
+    Function(Vec<ParamType>, Box<ParamType>),
 }
 
 /// The user's device functions that a kernel can reach.
@@ -146,7 +148,7 @@ impl Devices {
             match item {
                 syn::Item::Fn(item) if item.attrs.iter().any(|attribute| attribute.path().is_ident("device")) => {
                     let key = format!("{}::{}", module.join("::"), item.sig.ident);
-                    let home = Home::User { key: key.clone(), file: file.to_string() };
+                    let home = Home::User { key: key.clone(), file: file.to_string(), foreign: None };
                     self.functions.insert(key.clone(), Rc::new(parse(item, home, errors)));
                     modules.push((key, module.clone()));
                 }
@@ -198,9 +200,12 @@ pub(crate) fn parse(item: &syn::ItemFn, home: Home, errors: &mut Errors) -> Devi
     signature::unique(&generics, errors);
     let output = match &sig.output {
         syn::ReturnType::Default => ParamType::Tuple(Vec::new()),
-        syn::ReturnType::Type(_, ty) => param_type(ty, errors),
+        syn::ReturnType::Type(_, ty) => match param_type(ty, errors) {
+            ParamType::Function(..) => wrong(ty, errors),
+            ty => ty,
+        },
     };
-    let (body, requests) = parse::function(&item.block, errors);
+    let (body, requests) = parse::function(item, errors);
     let body = structure::function(body, errors);
     let is_broken = errors.len() > before;
     DeviceFn { name, types: generics.types, consts: generics.consts, generics: order, params, output, body, home, requests, is_broken }
@@ -244,13 +249,17 @@ fn parameter(input: &FnArg, index: usize, errors: &mut Errors) -> Param {
     Param { name, mutable, ty: param_type(&typed.ty, errors), option }
 }
 
-const KINDS: &str = "a device function takes and gives `Value<T>` (a scalar or a tile), scalars such as `f32` and `usize`, `Ptr<T>`, `PtrMut<T>` and tuples of them";
+const KINDS: &str = "a device function takes and gives `Value<T>` (a scalar or a tile), scalars such as `f32` and `usize`, `Ptr<T>`, `PtrMut<T>`, tuples of them, and takes closures, `impl Fn(Value<T>) -> Value<T>`";
 
 fn param_type(ty: &syn::Type, errors: &mut Errors) -> ParamType {
     let place = Place::of(ty);
     match ty {
         syn::Type::Group(group) => param_type(&group.elem, errors),
         syn::Type::Paren(paren) => param_type(&paren.elem, errors),
+        syn::Type::ImplTrait(bounds) => match bounds.bounds.first() {
+            Some(syn::TypeParamBound::Trait(bound)) if bounds.bounds.len() == 1 => function_type(ty, &bound.path, errors),
+            _ => wrong(ty, errors),
+        },
         syn::Type::Tuple(tuple) => ParamType::Tuple(tuple.elems.iter().map(|elem| param_type(elem, errors)).collect()),
         syn::Type::Path(path) if path.qself.is_none() => {
             let Some(last) = path.path.segments.last() else { return ParamType::Wrong };
@@ -275,6 +284,21 @@ fn param_type(ty: &syn::Type, errors: &mut Errors) -> ParamType {
                     None => wrong(ty, errors),
                 },
             }
+        }
+        _ => wrong(ty, errors),
+    }
+}
+
+/// `Fn(A, B) -> C`
+fn function_type(ty: &syn::Type, path: &syn::Path, errors: &mut Errors) -> ParamType {
+    match path.segments.last().map(|last| (plain(&last.ident), &last.arguments)) {
+        Some((name, syn::PathArguments::Parenthesized(arguments))) if name == "Fn" => {
+            let inputs = arguments.inputs.iter().map(|input| param_type(&input.ty, errors)).collect();
+            let output = match &arguments.output {
+                syn::ReturnType::Default => ParamType::Tuple(Vec::new()),
+                syn::ReturnType::Type(_, ty) => param_type(ty, errors),
+            };
+            ParamType::Function(inputs, Box::new(output))
         }
         _ => wrong(ty, errors),
     }

@@ -11,15 +11,17 @@ use crate::frontend::sources::{self, Source};
 use crate::frontend::{attributes, words};
 
 /// `#[device]` on an item.
-pub fn device(arguments: TokenStream, item: TokenStream) -> TokenStream {
+///
+/// `crate_name` is the name of the crate that is being compiled.
+pub fn device(arguments: TokenStream, item: TokenStream, crate_name: &str) -> TokenStream {
     let item = match super::function(&item, "a device function", "write `#[device] fn name(x: Value<f32>) -> Value<f32> { .. }`") {
         Ok(item) => item,
         Err(tokens) => return tokens,
     };
     let mut errors = Errors::default();
     let krate = attributes::device(arguments, &mut errors);
-    let source = Source::of(&item);
-    let home = Home::User { key: source.key.to_string(), file: source.file.clone() };
+    let mut source = Source::of(&item, crate_name);
+    let home = Home::User { key: source.key.to_string(), file: source.file.clone(), foreign: None };
     let func = device::parse(&item, home, &mut errors);
     let name = &func.name;
     if words::find(&name.text).is_some() {
@@ -39,6 +41,7 @@ pub fn device(arguments: TokenStream, item: TokenStream) -> TokenStream {
         );
     }
     let requests: Vec<_> = func.requests.iter().filter(|request| !selfs.contains(&request.text)).cloned().collect();
+    source.is_broken = !errors.is_empty();
     let (function, errors) = (rust_function(&item, &func, &krate), errors.into_tokens());
     let (vis, ident, cfgs) = (&item.vis, &item.sig.ident, cfgs(&item));
     let carrier = if requests.is_empty() {
@@ -158,6 +161,20 @@ fn rust_type(written: &syn::Type, ty: &device::ParamType, krate: &TokenStream) -
             Some(last) => quote_spanned!(last.ident.span()=> #krate::dsl::#last),
             None => written.to_token_stream(),
         },
+        (syn::Type::ImplTrait(bounds), device::ParamType::Function(inputs, output)) => match bounds.bounds.first() {
+            Some(syn::TypeParamBound::Trait(bound)) => rust_closure(&bound.path, inputs, output, krate),
+            _ => written.to_token_stream(),
+        },
         _ => written.to_token_stream(),
     }
+}
+
+fn rust_closure(path: &syn::Path, inputs: &[device::ParamType], output: &device::ParamType, krate: &TokenStream) -> TokenStream {
+    let Some(syn::PathArguments::Parenthesized(written)) = path.segments.last().map(|last| &last.arguments) else { return quote!(()) };
+    let inputs = written.inputs.iter().zip(inputs).map(|(written, ty)| rust_type(&written.ty, ty, krate));
+    let output = match &written.output {
+        syn::ReturnType::Default => quote!(()),
+        syn::ReturnType::Type(_, ty) => rust_type(ty, output, krate),
+    };
+    quote!(impl ::core::ops::Fn(#(#inputs),*) -> #output)
 }

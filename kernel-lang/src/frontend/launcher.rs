@@ -41,18 +41,23 @@ impl Launcher<'_> {
     }
 
     /// The launcher of a kernel that other macros compile.
-    pub(crate) fn deferred(&self, kernel: &TokenStream, is_sound: bool) -> TokenStream {
-        if is_sound {
+    ///
+    /// The first function that is not found ends the search; `others` are looked for beside it, so that all are reported.
+    pub(crate) fn deferred(&self, kernel: &TokenStream, others: &[&syn::Path], errors: Errors) -> TokenStream {
+        let kernel = &quote!({ #(#others! {})* #kernel });
+        if errors.is_empty() {
             return self.launching(kernel);
         }
         let private = self.private();
         let names = self.signature.params.iter().map(|param| &param.ident);
-        self.function(quote! {
+        let errors = errors.into_tokens();
+        let function = self.function(quote! {
             static GALATEA_KERNEL: #private::Kernel = #kernel;
             let _ = &GALATEA_KERNEL;
             #(let _ = #names;)*
             ::core::unreachable!()
-        })
+        });
+        quote!(#errors #function)
     }
 
     fn kernel(&self, ir: &str, variants: &[Variant]) -> TokenStream {
@@ -106,9 +111,13 @@ impl Launcher<'_> {
                 let configs = self.configs(autotune);
                 let words = autotune.key.iter().map(|index| self.word_of(*index));
                 let module = &self.signature.name_ident(self.item);
+                let kept = match &autotune.prune {
+                    Some(prune) => quote!(GALATEA_TUNER.kept(#prune)),
+                    None => quote!(#private::Kept::ALL),
+                };
                 quote! {
                     static GALATEA_TUNER: #private::Tuner<#module::Config> = #private::Tuner::new(&[#(#configs),*], &[#(#words),*]);
-                    #private::AutotunedLaunch::new(#args, #key, &GALATEA_TUNER)
+                    #private::AutotunedLaunch::new(#args, #key, &GALATEA_TUNER, #kept)
                 }
             }
         };

@@ -126,7 +126,7 @@ fn attribute(mut given: Given, tokens: TokenStream) -> Expansion {
     };
     let original = item.clone();
     given.take_from(&mut item);
-    let requests = parse::body(&item.block, &mut Errors::default()).1;
+    let requests = parse::body(&item, &mut Errors::default()).1;
     if !requests.is_empty() {
         return deferred(&given, &item, &original, &requests);
     }
@@ -171,7 +171,7 @@ fn deferred(given: &Given, item: &syn::ItemFn, original: &syn::ItemFn, requests:
     {
         whole.attrs.push(syn::parse_quote!(#[autotune(#arguments)]));
     }
-    let paths = requests.iter().map(|request| &request.path);
+    let paths: Vec<&syn::Path> = requests.iter().map(|request| &request.path).collect();
     let texts = sources::texts(requests);
     let kernel = sources::collect(requests, &quote!(#krate::__kernel), &quote!({ #texts } { #(#paths),* } #whole));
     let launcher = launcher::Launcher {
@@ -182,19 +182,23 @@ fn deferred(given: &Given, item: &syn::ItemFn, original: &syn::ItemFn, requests:
         taken: given.taken.as_ref(),
         words: &[],
     };
-    // Every mistake is found again when the sources are there, together with those in the body.
-    Expansion { tokens: launcher.deferred(&kernel, errors.is_empty()), name: signature.name.text.clone(), variants: Vec::new() }
+    // What is wrong whatever the functions are is also reported where they are not found; rustc shows a mistake once.
+    let body = parse::body(item, &mut errors).0;
+    structure::run(body, &mut errors);
+    Expansion { tokens: launcher.deferred(&kernel, &paths[1..], errors), name: signature.name.text.clone(), variants: Vec::new() }
 }
 
 /// What the collected sources of a kernel's device functions end in: the compiled kernel, as an expression.
-pub fn kernel_bundle(tokens: TokenStream) -> Expansion {
+///
+/// `krate` is the name of the crate that is being compiled.
+pub fn kernel_bundle(tokens: TokenStream, krate: &str) -> Expansion {
     let read = || {
         let (state, bundles) = sources::collected(tokens)?;
         let (requests, paths, mut item) = syn::parse::Parser::parse2(state_of_kernel, state)?;
         let mut given = Given { kernel: None, autotune: None, taken: None, twice: None };
         given.take_from(&mut item);
         let mut errors = Errors::default();
-        let devices = sources::devices(&requests, bundles, &mut errors);
+        let devices = sources::devices(&requests, bundles, krate, &mut errors);
         let file = item.sig.ident.span().file();
         let expanded = expand(&given, &item, &devices, &file, &mut errors);
         let launcher = expanded.launcher(&item, &given);
@@ -258,9 +262,9 @@ fn expand(given: &Given, item: &syn::ItemFn, devices: &Devices, file: &str, erro
     }
     let attributes = attributes::parse(given.kernel.clone().unwrap_or_default(), &signature, errors);
     let autotune = given.autotune.as_ref().map(|(tokens, place)| autotune::parse(tokens.clone(), *place, &signature, &attributes, errors));
-    let (body, _) = parse::body(&item.block, errors);
+    let (body, _) = parse::body(item, errors);
     let body = structure::run(body, errors);
-    let lowered = elaborate::run(&signature, &body, devices, attributes.unchecked, file, errors);
+    let lowered = elaborate::run(&signature, &body, devices, &attributes, file, errors);
     let mut variants = Vec::new();
     if errors.is_empty() {
         let instances = variants::instances(&signature, &attributes, autotune.as_ref());

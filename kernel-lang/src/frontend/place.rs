@@ -56,13 +56,28 @@ pub(crate) struct Errors {
     inside: Vec<Inside>,
 }
 
+/// What the user is shown of a function with a mistake in its body.
+pub(crate) enum Shown {
+    /// The place in the body, which stands in that file of the kernel.
+    Body(u16),
+    /// The call alone: the body is the library's.
+    Call,
+    /// The call, and with these words the line in the body: it stands in another crate.
+    CallAnd(String),
+}
+
+/// The functions that have been left for the time that a closure takes.
+pub(crate) struct Outside(Vec<Inside>);
+
 /// A function whose body is being walked at a call of it.
 #[derive(Clone, Debug)]
 struct Inside {
-    /// What stands for every place of the body: of the library's functions the user sees only the call.
+    /// What stands for every place of the body, if the user does not see it.
     instead: Option<Place>,
     /// The file of the body, as an index into the kernel's files.
     file: u16,
+    /// What to say of a place in a body that is not shown.
+    within: Option<String>,
     /// Where the call is, and what to say there.
     call: (Loc, String),
 }
@@ -79,15 +94,29 @@ impl Errors {
     }
 
     /// From here on, places are those of a function that is called at `call`.
-    pub(crate) fn enter(&mut self, call: Place, remark: String, instead: bool, file: u16) {
+    pub(crate) fn enter(&mut self, call: Place, remark: String, shown: Shown) {
         let (call, loc) = self.seen(call);
-        let file = if instead { loc.file } else { file };
-        self.inside.push(Inside { instead: instead.then_some(call), file, call: (loc, remark) });
+        let (instead, file, within) = match shown {
+            Shown::Body(file) => (None, file, None),
+            Shown::Call => (Some(call), loc.file, None),
+            Shown::CallAnd(within) => (Some(call), loc.file, Some(within)),
+        };
+        self.inside.push(Inside { instead, file, within, call: (loc, remark) });
     }
 
     /// Back where the last function was called.
     pub(crate) fn leave(&mut self) {
         self.inside.pop();
+    }
+
+    /// Forgets all but the first `depth` functions for a while: a closure is that of one of them.
+    pub(crate) fn step_out(&mut self, depth: usize) -> Outside {
+        Outside(self.inside.split_off(depth))
+    }
+
+    /// Back inside.
+    pub(crate) fn step_in(&mut self, outside: Outside) {
+        self.inside.extend(outside.0);
     }
 
     /// What the user sees of a place: it, or the call that leads there.
@@ -99,9 +128,11 @@ impl Errors {
 
     /// Adds a mistake that is already put in words; the same words at the same place are kept once.
     pub(crate) fn add(&mut self, place: Place, mut diagnostic: Diagnostic) {
+        let hidden = place.loc();
         let (place, loc) = self.seen(place);
-        if !self.inside.is_empty() {
+        if let Some(inside) = self.inside.last() {
             diagnostic.loc = loc;
+            diagnostic.labels.extend(inside.within.clone().map(|within| (hidden, within)));
             diagnostic.labels.extend(self.inside.iter().rev().map(|inside| inside.call.clone()));
         }
         if !self.list.iter().any(|(_, known)| *known == diagnostic) {

@@ -13,7 +13,7 @@
 //! same way, once, where it is defined: names mean there what they mean to its author, and its own bundle is complete. rustc resolves
 //! every path and reports those that lead nowhere, on the user's token.
 //!
-//! A bundle is a list of `{ key "file" { path = key, .. } fn .. }`, the function itself first.
+//! A bundle is a list of `{ key "crate" "file" false { path = key, .. } fn .. }`, the function itself first; the `bool` says whether it is broken.
 
 use std::rc::Rc;
 
@@ -30,7 +30,11 @@ use crate::frontend::place::Errors;
 #[derive(Clone)]
 pub(crate) struct Source {
     pub(crate) key: Ident,
+    /// The crate that it is defined in.
+    pub(crate) krate: String,
     pub(crate) file: String,
+    /// Has a mistake in it been reported where it is defined? Kernels then say nothing of it.
+    pub(crate) is_broken: bool,
     /// The function that each path in the body means.
     pub(crate) names: Vec<(String, Ident)>,
     pub(crate) item: syn::ItemFn,
@@ -70,7 +74,9 @@ impl Parse for Bundle {
 impl Parse for Source {
     fn parse(input: ParseStream<'_>) -> syn::Result<Source> {
         let key = input.parse()?;
+        let krate = input.parse::<syn::LitStr>()?.value();
         let file = input.parse::<syn::LitStr>()?.value();
+        let is_broken = input.parse::<syn::LitBool>()?.value;
         let inner;
         syn::braced!(inner in input);
         let name = |input: ParseStream<'_>| {
@@ -79,30 +85,30 @@ impl Parse for Source {
             Ok((path, input.parse()?))
         };
         let names = Punctuated::<_, syn::Token![,]>::parse_terminated_with(&inner, name)?.into_iter().collect();
-        Ok(Source { key, file, names, item: input.parse()? })
+        Ok(Source { key, krate, file, is_broken, names, item: input.parse()? })
     }
 }
 
 impl ToTokens for Source {
     fn to_tokens(&self, tokens: &mut TokenStream) {
-        let Source { key, file, names, item } = self;
+        let Source { key, krate, file, is_broken, names, item } = self;
         let names = names.iter().map(|(path, key)| quote!(#path = #key));
-        tokens.extend(quote!({ #key #file { #(#names),* } #item }));
+        tokens.extend(quote!({ #key #krate #file #is_broken { #(#names),* } #item }));
     }
 }
 
 impl Source {
     /// The source of a function as it stands in the user's file: without what only rustc reads.
-    pub(crate) fn of(item: &syn::ItemFn) -> Source {
+    pub(crate) fn of(item: &syn::ItemFn, krate: &str) -> Source {
         let mut item = item.clone();
         item.attrs.clear();
         item.vis = syn::Visibility::Inherited;
         let span = item.sig.ident.span();
         let (file, start) = (span.file(), span.start());
         // Unique in a crate: two functions at one place come from one macro, and differ in their text or are in no one's way.
-        let text = format!("{file}:{}:{}:{}", start.line, start.column, item.to_token_stream());
+        let text = format!("{krate}:{file}:{}:{}:{}", start.line, start.column, item.to_token_stream());
         let key = format_ident!("{}_{:016x}", plain(&item.sig.ident), hash(&text), span = Span::call_site());
-        Source { key, file, names: Vec::new(), item }
+        Source { key, krate: krate.to_string(), file, is_broken: false, names: Vec::new(), item }
     }
 
     /// The macro that hands a bundle on, and its name.
@@ -127,6 +133,7 @@ impl Source {
             #[allow(unused_macros, reason = "used by kernels, if at all")]
             #export
             macro_rules! #name {
+                () => {};
                 ({ (#next) #rest } #state) => { #then! { { #others } #so_far #bundle } };
             }
         };
@@ -147,14 +154,14 @@ pub(crate) fn bundle(mut source: Source, requests: &[String], bundles: Vec<Vec<S
 }
 
 /// The functions that a kernel can reach, from the bundles that its paths led to.
-pub(crate) fn devices(requests: &[String], bundles: Vec<Vec<Source>>, errors: &mut Errors) -> Devices {
+pub(crate) fn devices(requests: &[String], bundles: Vec<Vec<Source>>, here: &str, errors: &mut Errors) -> Devices {
     let mut devices = Devices::default();
     for (path, bundle) in requests.iter().zip(&bundles) {
         if let Some(first) = bundle.first() {
             devices.names.insert((None, path.clone()), first.key.to_string());
         }
     }
-    for Source { key, file, names, item } in bundles.into_iter().flatten() {
+    for Source { key, krate, file, is_broken, names, item } in bundles.into_iter().flatten() {
         let key = key.to_string();
         if devices.functions.contains_key(&key) {
             continue;
@@ -164,10 +171,11 @@ pub(crate) fn devices(requests: &[String], bundles: Vec<Vec<Source>>, errors: &m
         }
         // What is wrong with the function alone has been reported where it is defined.
         let before = errors.len();
-        let func = device::parse(&item, Home::User { key: key.clone(), file }, errors);
-        if errors.len() == before {
-            devices.functions.insert(key, Rc::new(func));
-        }
+        let foreign = (krate != here).then_some(krate);
+        let mut func = device::parse(&item, Home::User { key: key.clone(), file, foreign }, errors);
+        errors.truncate(before);
+        func.is_broken |= is_broken;
+        devices.functions.insert(key, Rc::new(func));
     }
     devices
 }

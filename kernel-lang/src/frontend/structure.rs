@@ -199,6 +199,7 @@ impl Structurer<'_> {
             StmtKind::Assign(pattern, value) => StmtKind::Assign(pattern, self.expr(value)),
             StmtKind::Update(name, operator, value) => StmtKind::Update(name, operator, self.expr(value)),
             StmtKind::Expr(value) => StmtKind::Expr(self.expr(value)),
+            StmtKind::DeviceAssert(value, message) => StmtKind::DeviceAssert(self.expr(value), message),
             StmtKind::StaticAssert(value, message) => StmtKind::StaticAssert(self.expr(value), message),
             kind @ (StmtKind::Return(_) | StmtKind::Break | StmtKind::Continue) => kind,
         };

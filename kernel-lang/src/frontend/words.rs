@@ -144,6 +144,7 @@ pub(crate) const WORDS: &[Row] = &[
     row("associative_scan", Word::Scan, "associative_scan(x, axis, |a, b| a + b)", 3, true),
     row("swizzle2d", Word::Library("indexing"), "swizzle2d(i, j, rows, columns, group)", 5, false),
     row("range", Word::Range, "for i in range(a, b, step)", 2, false),
+    row("static_range", Word::Range, "for i in static_range(a, b, step)", 2, false),
 ];
 
 /// Words of the block-level model that this version does not have.
@@ -154,7 +155,6 @@ const LATER: &[&str] = &[
     "topk",
     "histogram",
     "gather",
-    "static_range",
     "atomic_add",
     "atomic_max",
     "atomic_min",
@@ -297,8 +297,8 @@ pub(crate) fn find(name: &str) -> Option<&'static Row> {
 /// about a name that it cannot find.
 pub(crate) fn is_reserved(name: &str) -> bool {
     let is_misspelt = || {
-        let plain = name.len() >= 5 && !name.contains(|c: char| c.is_ascii_digit());
-        plain && WORDS.iter().any(|row| row.name.len() >= 5 && is_one_slip(name, row.name))
+        let plain = !name.contains(|c: char| c.is_ascii_digit());
+        plain && WORDS.iter().any(|row| is_one_slip(name, row.name))
     };
     !name.contains("::")
         && (find(name).is_some() || LATER.contains(&name) || ELSEWHERE.iter().any(|(word, _)| *word == name) || is_misspelt())
@@ -311,18 +311,20 @@ fn is_one_slip(name: &str, word: &str) -> bool {
     let back = a[front..].iter().rev().zip(b[front..].iter().rev()).take_while(|(x, y)| x == y).count();
     let (a, b) = (&a[front..a.len() - back], &b[front..b.len() - back]);
     match (a, b) {
-        ([x, y], [z, w]) => x == w && y == z,
-        _ => a.len() <= 1 && b.len() <= 1,
+        ([x, y], [z, w]) => name.len() >= 4 && x == w && y == z,
+        // `gelu` and `ceil` are too short to be taken for each other.
+        _ => name.len() >= 5 && word.len() >= 5 && a.len() <= 1 && b.len() <= 1,
     }
 }
 
 /// What to say of a word that is not in the table: message and help.
 pub(crate) fn unknown(name: &str, is_method: bool) -> (String, String) {
     if LATER.contains(&name) {
-        return (format!("`{name}` is not available yet"), "`galatea::dsl` documents the words of this version".to_string());
+        let help = "`galatea::dsl` documents the words of this version";
+        return (format!("`{name}` is not available yet"), format!("{help}{}", by_path(name, is_method)));
     }
     if let Some((_, instead)) = ELSEWHERE.iter().find(|(word, _)| *word == name) {
-        return (format!("there is no word `{name}`"), format!("write `{instead}`"));
+        return (format!("there is no word `{name}`"), format!("write `{instead}`{}", by_path(name, is_method)));
     }
     if ["len", "shape", "size", "stride", "strides", "dim"].contains(&name) {
         let help = "pass sizes as parameters, `n: usize`; of a tile it is `extent(x, axis)`, `rank(x)`, `numel(x)`";
@@ -340,6 +342,14 @@ pub(crate) fn unknown(name: &str, is_method: bool) -> (String, String) {
             format!("there is no {what} `{name}`"),
             "a kernel calls the words of `galatea::dsl`, and functions that are marked `#[device]`".to_string(),
         ),
+    }
+}
+
+/// How to call a function whose name is reserved.
+fn by_path(name: &str, is_method: bool) -> String {
+    match is_method || name.contains("where") {
+        true => String::new(),
+        false => format!("; a device function of this name is called by its path, `self::{name}(..)`"),
     }
 }
 
@@ -376,9 +386,16 @@ mod tests {
     }
 
     #[test]
+    fn a_name_near_a_word_is_not_looked_for() {
+        assert!(["laod", "arrange", "sigmod", "progam_id", "max", "maximum", "rand"].into_iter().all(is_reserved));
+        assert!(!["gelu", "silu", "norm", "exp3", "argmax2", "self::add", "helpers::arrange"].into_iter().any(is_reserved));
+    }
+
+    #[test]
     fn every_unknown_word_has_a_help() {
         assert_eq!(unknown("arrange", false).1, "did you mean `arange`?");
-        assert_eq!(unknown("maximum", false).1, "write `max(a, b)`");
+        assert_eq!(unknown("maximum", true).1, "write `max(a, b)`");
+        assert!(unknown("maximum", false).1.ends_with("`self::maximum(..)`"));
         assert_eq!(unknown("dot", false).0, "`dot` is not available yet");
         assert!(unknown("frobnicate", false).1.contains("#[device]"));
     }

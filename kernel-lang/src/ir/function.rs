@@ -87,6 +87,8 @@ pub struct Function {
     pub files: Vec<Name>,
     /// May a lane touch memory outside its tensor? Otherwise every access is guarded.
     pub unchecked: bool,
+    /// May a GPU round a product and the sum that takes it up once?
+    pub contract: bool,
     /// Are lanes outside their tensor reported? Set for a `.checked()` launch; not part of the text.
     pub reports: bool,
     /// The body; its parameters are the kernel's.
@@ -110,6 +112,7 @@ impl Function {
             params: Vec::new(),
             files: Vec::new(),
             unchecked: false,
+            contract: false,
             reports: false,
             body,
             layouts: SideTable::new(),

@@ -407,8 +407,8 @@ define_ops! {
     /// the second, an `i32`, is that multiple modulo 4.
     ReducePio2 = "reduce_pio2" { x: Value },
     /// Elements at `base + offset` (offsets count elements). Lanes whose `mask` is false and lanes outside the tensor read `other`, or 0.
-    /// `align` is 0, or the bytes that the address of the first element of each contiguous run is known to be divisible by;
-    /// `in_bounds` says that no lane can be outside.
+    /// `align` is 0, or the bytes that may move at once: each run of so many along the axis that memory runs along starts at an address that
+    /// they divide, and is masked as one. `in_bounds` says that no lane outside is unmasked.
     Load = "load" {
         base: Value, offset: Value, mask: Option<Value>, other: Option<Value>,
         cache: Cache, evict: Evict, volatile: bool, in_bounds: bool, align: u32,
@@ -433,6 +433,11 @@ define_ops! {
     While = "while" { init: Vec<Value>, test: Region, body: Region },
     /// As `if`, decided when the kernel is specialised; the other region is dropped unseen.
     StaticIf = "static_if" { cond: ConstExpr, then_region: Region, else_region: Region },
+    /// In a checked launch: a mistake, with this message, where the scalar `cond` is false.
+    Assert = "assert" { cond: Value, message: String },
+    /// Repeats `body` for each constant from `start` up to but not including `end`, which it knows by the name `index`, when the kernel is
+    /// specialised. The body's parameters are the carried values; it yields the next; the results are the last ones.
+    StaticFor = "static_for" { index: String, start: ConstExpr, end: ConstExpr, step: ConstExpr, init: Vec<Value>, body: Region },
     /// A mistake, with this message, if `cond` is false when the kernel is specialised.
     StaticAssert = "static_assert" { cond: ConstExpr, message: String },
     /// Ends a region: its results.
@@ -455,11 +460,13 @@ impl Op {
             self,
             Op::Store { .. }
                 | Op::Report { .. }
+                | Op::Assert { .. }
                 | Op::Load { volatile: true, .. }
                 | Op::If { .. }
                 | Op::For { .. }
                 | Op::While { .. }
                 | Op::StaticIf { .. }
+                | Op::StaticFor { .. }
                 | Op::StaticAssert { .. }
         ) || self.is_terminator()
     }

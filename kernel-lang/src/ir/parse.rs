@@ -18,7 +18,7 @@ use crate::location::{Loc, Name};
 /// # Errors
 /// The first place that is not well formed.
 pub fn parse(text: &str) -> Result<Function, ParseError> {
-    let mut parser = Parser { tokens: lexer::tokens(text)?, at: 0, func: Function::new(""), values: HashMap::new() };
+    let mut parser = Parser { tokens: lexer::tokens(text)?, at: 0, func: Function::new(""), values: HashMap::new(), indices: Vec::new() };
     parser.function()?;
     parser.expect_end()?;
     Ok(parser.func)
@@ -29,6 +29,8 @@ struct Parser {
     at: usize,
     func: Function,
     values: HashMap<String, Value>,
+    /// The indices of `static_for`s so far: constants in their bodies.
+    indices: Vec<String>,
 }
 
 type Parsed<T> = Result<T, ParseError>;
@@ -108,6 +110,7 @@ impl Parser {
             self.func.files.push(file.into());
         }
         self.func.unchecked = self.accept_word("unchecked");
+        self.func.contract = self.accept_word("contract");
         self.expect("{")?;
         let body = self.func.body;
         self.insts(body)
@@ -215,7 +218,10 @@ impl Parser {
             Token::Word(word) => match self.func.consts.iter().find(|param| *param.name == *word) {
                 Some(param) => Ok(ConstExpr::Param(param.name.clone())),
                 // `(T == f32)` compares types.
-                None if word.parse::<Dtype>().is_ok() || self.func.types.iter().any(|param| *param.name == *word) => {
+                None if word.parse::<Dtype>().is_ok()
+                    || self.indices.contains(&word)
+                    || self.func.types.iter().any(|param| *param.name == *word) =>
+                {
                     Ok(ConstExpr::Param(word.as_str().into()))
                 }
                 None => self.error(format!("`{word}` is not a constant parameter")),
@@ -339,6 +345,9 @@ impl Parser {
         self.expect("=")?;
         if let Token::Text(text) = self.peek().clone() {
             self.at += 1;
+            if name == "index" {
+                self.indices.push(text.clone());
+            }
             parts.attributes.push((name, AttributeValue::Text(text)));
         } else if matches!(self.peek(), Token::Value(_)) {
             let value = self.operand()?;

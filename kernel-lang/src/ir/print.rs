@@ -45,6 +45,9 @@ impl Printer<'_> {
         if func.unchecked {
             text.push_str(" unchecked");
         }
+        if func.contract {
+            text.push_str(" contract");
+        }
         text.push_str(" {\n");
         self.insts(func.body, 1, &mut text);
         text.push_str("}\n");

@@ -171,10 +171,14 @@ pub fn result_types(func: &Function, op: &Op, given: &[Type]) -> Result<Vec<Type
             check_domain(func, "for", Domain::Int, *lower)?;
             Ok(init.iter().map(|value| ty(*value).clone()).collect())
         }
-        Op::While { init, .. } => Ok(init.iter().map(|value| ty(*value).clone()).collect()),
+        Op::While { init, .. } | Op::StaticFor { init, .. } => Ok(init.iter().map(|value| ty(*value).clone()).collect()),
         Op::StaticIf { .. } => Ok(given.to_vec()),
         Op::Condition { cond, .. } => {
             expect_scalar(func, "the condition of a `while`", *cond, Dtype::Bool)?;
+            Ok(Vec::new())
+        }
+        Op::Assert { cond, .. } => {
+            expect_scalar(func, "the condition of an `assert`", *cond, Dtype::Bool)?;
             Ok(Vec::new())
         }
         Op::StaticAssert { .. } | Op::Yield { .. } | Op::Return {} => Ok(Vec::new()),

@@ -153,7 +153,7 @@ impl Verifier<'_> {
             Ok(_) => {}
         }
         given.iter().for_each(|ty| self.check_ty(ty, data.loc, data.op.name()));
-        if self.stage != Stage::Generic && matches!(data.op, Op::StaticIf { .. } | Op::StaticAssert { .. }) {
+        if self.stage != Stage::Generic && matches!(data.op, Op::StaticIf { .. } | Op::StaticFor { .. } | Op::StaticAssert { .. }) {
             self.broken(inst, "stands only in generic kernels");
         }
         if self.stage == Stage::Gpu {
@@ -260,6 +260,16 @@ impl Verifier<'_> {
                     self.broken(inst, format!("yields {} for {}", list(&types(func.yielded(*body))), list(&carried)));
                 }
             }
+            Op::StaticFor { init, body, .. } => {
+                let carried = types(init);
+                if types(&func.region(*body).params) != carried {
+                    self.broken(inst, format!("has region parameters that are not {}", list(&carried)));
+                }
+                self.region(*body, Terminator::Yield);
+                if ended(body) && types(func.yielded(*body)) != carried {
+                    self.broken(inst, format!("yields {} for {}", list(&types(func.yielded(*body))), list(&carried)));
+                }
+            }
             Op::While { init, test, body } => {
                 let carried = types(init);
                 for (region, terminator) in [(test, Terminator::Condition), (body, Terminator::Yield)] {
@@ -296,7 +306,8 @@ impl Verifier<'_> {
             let data = func.inst(inst);
             let mut scalar = data.results.iter().all(|value| func.ty(*value).is_scalar());
             data.op.for_each_operand(&mut |value| scalar &= func.ty(value).is_scalar());
-            let allowed = data.op.is_pure() || matches!(data.op, Op::Yield { .. } | Op::StaticIf { .. } | Op::StaticAssert { .. });
+            let is_static = matches!(data.op, Op::StaticIf { .. } | Op::StaticFor { .. } | Op::StaticAssert { .. });
+            let allowed = data.op.is_pure() || is_static || matches!(data.op, Op::Yield { .. });
             if !(scalar && allowed) {
                 self.broken(inst, "stands where two elements are combined: pure ops on scalars only");
             }

@@ -2,8 +2,10 @@
 
 pub mod assign_layouts;
 pub mod canonicalize;
+pub mod contract;
 pub mod cse;
 pub mod dce;
+pub mod drop_assertions;
 pub mod expand_math;
 pub mod guard_accesses;
 pub mod licm;
@@ -42,6 +44,12 @@ pub const SIMPLIFY: &[Pass] = pipeline![
     dce,
 ];
 
+/// What comes before [`SIMPLIFY`] unless a launch is checked; the CPU finds out when it runs.
+pub const UNCHECKED: &[Pass] = pipeline![
+    pad_tiles,       // as the first row of SIMPLIFY, which then finds nothing to do: the law between passes asks for it
+    drop_assertions, // before dce, which then drops what only they looked at
+];
+
 /// What makes a kernel ready for a GPU, in order; layouts are assigned last.
 pub const PIPELINE: &[Pass] = pipeline![
     split_carried_indices, // before split_full_tiles, which sees only sums of scalars and lanes
@@ -50,6 +58,7 @@ pub const PIPELINE: &[Pass] = pipeline![
     slice_guarded_tiles,   // after dce: what a slice need not compute is gone
     report_accesses,       // before guard_accesses: it speaks of accesses as the user wrote them
     guard_accesses,
+    contract,    // before expand_math, whose formulas count on every rounding
     expand_math, // after simplification: an expanded function is opaque to it
     canonicalize,
     cse,

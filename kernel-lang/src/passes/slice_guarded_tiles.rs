@@ -40,7 +40,9 @@
 //! the time that the driver takes to compile it at the first launch.
 //!
 //! Tiles of rank 2 and more stay whole: their slices would be of one axis, and what is broadcast along it or reduced along it is not made of
-//! slices. So does a tile that is reduced.
+//! slices. So does a tile that is reduced. What comes behind the last reduction is sliced where it loads more tiles, weights of a norm say: whole,
+//! they would double the registers of a thread, and halve how many programs the fast copy has on the GPU. What it takes of the tiles in front
+//! is then computed, and read, again.
 //!
 //! It changes the order of accesses: a slice loads after an earlier one has stored. So what is stored must be loaded, if at all, at the very
 //! elements where it is stored.
@@ -65,11 +67,13 @@ pub fn run(func: &mut Function) -> Changed {
         if let Op::If { then_region, else_region, .. } = data.op
             && data.results.is_empty()
             && is_full(func, then_region)
-            && let Some(extent) = sliceable(func, else_region, &mut facts)
         {
             let loc = data.loc;
-            slice(func, else_region, extent, loc);
-            changed = true;
+            let first = behind_reductions(func, else_region);
+            if let Some(extent) = sliceable(func, else_region, first, &mut facts) {
+                slice(func, else_region, first, extent, loc);
+                changed = true;
+            }
         }
     }
     changed
@@ -81,19 +85,33 @@ fn is_full(func: &Function, region: Region) -> bool {
     func.region(region).insts.iter().any(|inst| is_proved(&func.inst(*inst).op))
 }
 
-/// The one extent of the region's tiles, if it can be walked in slices.
-fn sliceable(func: &Function, region: Region, facts: &mut AffineFacts) -> Option<usize> {
+/// Where the ops behind the last reduction begin.
+fn behind_reductions(func: &Function, region: Region) -> usize {
     let insts = &func.region(region).insts;
+    insts.iter().rposition(|inst| matches!(func.inst(*inst).op, Op::Reduce { .. } | Op::Scan { .. })).map_or(0, |last| last + 1)
+}
+
+/// The one extent of the region's tiles from the op `first` on, if they can be walked in slices.
+fn sliceable(func: &Function, region: Region, first: usize, facts: &mut AffineFacts) -> Option<usize> {
+    let insts = &func.region(region).insts;
+    let behind = &insts[first..];
+    if first > 0 && !behind.iter().any(|inst| matches!(&func.inst(*inst).op, Op::Load { offset, .. } if func.ty(*offset).is_tile())) {
+        return None;
+    }
     let mut inside: SideTable<Value, bool> = SideTable::new();
     let mut extent = None;
     let mut accesses: Vec<(Value, Option<Affine>, bool)> = Vec::new();
-    for inst in &insts[..insts.len() - 1] {
+    let mut numbers: Vec<Value> = Vec::new();
+    for inst in &behind[..behind.len() - 1] {
         let data = func.inst(*inst);
         match &data.op {
             Op::Load { base, offset, volatile: false, .. } if func.ty(*offset).is_tile() => {
                 accesses.push((*base, facts.get(func, *offset), false))
             }
             Op::Store { base, offset, .. } if func.ty(*offset).is_tile() => accesses.push((*base, facts.get(func, *offset), true)),
+            // A number that is stored, or read where nothing is written, stays in front of the loop.
+            Op::Store { base, .. } => numbers.push(*base),
+            Op::Load { base, volatile: false, .. } if is_constant(func, *base) => {}
             // These look across a tile: a slice of the result is not made of a slice of the operand.
             Op::ExpandDims { .. } | Op::Reshape { .. } | Op::Permute { .. } | Op::Flip { .. } | Op::Reduce { .. } | Op::Scan { .. } => {
                 return None;
@@ -107,7 +125,8 @@ fn sliceable(func: &Function, region: Region, facts: &mut AffineFacts) -> Option
         data.op.for_each_operand(&mut |value| values.push(value));
         for value in values.into_iter().filter(|value| func.ty(*value).is_tile()) {
             let extents = func.ty(value).extents();
-            if extents.len() != 1 || *extent.get_or_insert(extents[0]) != extents[0] || !(inside[value] || is_rebuildable(func, value)) {
+            let is_there = inside[value] || is_rebuildable(func, value, &insts[..first]);
+            if extents.len() != 1 || *extent.get_or_insert(extents[0]) != extents[0] || !is_there {
                 return None;
             }
         }
@@ -116,34 +135,55 @@ fn sliceable(func: &Function, region: Region, facts: &mut AffineFacts) -> Option
         let is_one_to_one = at.as_ref().is_some_and(|at| at.lanes.iter().all(|lane| *lane != 0));
         is_one_to_one && accesses.iter().all(|(base, other, _)| base != stored || other == at)
     });
-    extent.filter(|extent| in_order && *extent >= 2 * SHORTEST)
+    let is_apart = numbers.iter().all(|number| accesses.iter().all(|(base, ..)| base != number));
+    extent.filter(|extent| in_order && is_apart && *extent >= 2 * SHORTEST)
 }
 
-/// Can a slice of the tile be made anew from scalars?
-fn is_rebuildable(func: &Function, value: Value) -> bool {
+fn is_constant(func: &Function, base: Value) -> bool {
+    matches!(func.ty(base), Type::Pointer { mutable: false, .. })
+}
+
+/// Can a slice of the tile be made anew from scalars, and from what the ops in front read where no program writes?
+fn is_rebuildable(func: &Function, value: Value, in_front: &[Inst]) -> bool {
     match func.def_op(value) {
         Some(Op::Const { .. } | Op::Arange { .. }) => true,
         Some(Op::Broadcast { x }) => func.ty(*x).is_scalar(),
-        Some(op @ (Op::Unary { .. } | Op::Binary { .. } | Op::Cast { .. } | Op::Bitcast { .. })) => {
-            let mut all = true;
-            op.for_each_operand(&mut |operand| all &= is_rebuildable(func, operand));
+        Some(
+            op @ (Op::Unary { .. }
+            | Op::Binary { .. }
+            | Op::Compare { .. }
+            | Op::Select { .. }
+            | Op::Fma { .. }
+            | Op::Cast { .. }
+            | Op::Bitcast { .. }
+            | Op::Load { volatile: false, .. }),
+        ) => {
+            let mut all = match op {
+                Op::Load { base, .. } => is_constant(func, *base) && in_front.iter().any(|inst| func.inst(*inst).results.contains(&value)),
+                _ => true,
+            };
+            op.for_each_operand(&mut |operand| all &= !func.ty(operand).is_tile() || is_rebuildable(func, operand, in_front));
             all
         }
         _ => false,
     }
 }
 
-fn slice(func: &mut Function, region: Region, extent: usize, loc: Loc) {
+fn slice(func: &mut Function, region: Region, first_op: usize, extent: usize, loc: Loc) {
     let length = SHORTEST.max(extent / MOST);
-    let insts = func.region(region).insts.clone();
+    let mut whole = func.region(region).insts.clone();
+    let insts = whole.split_off(first_op);
     let body = func.add_region();
     let first = func.add_region_param(body, Type::scalar(Dtype::I64));
     let mut cx = Slicer { body, first, length: ConstExpr::Int(length as i128), map: SideTable::new() };
     // Scalars are computed once, in front of the loop.
-    let mut out = Vec::new();
+    let mut out = whole;
     for inst in &insts[..insts.len() - 1] {
         let data = func.inst(*inst);
-        let is_scalar = !data.results.is_empty() && data.results.iter().all(|result| func.ty(*result).is_scalar());
+        let is_scalar = match &data.op {
+            Op::Store { offset, .. } => func.ty(*offset).is_scalar(),
+            _ => data.results.iter().all(|result| func.ty(*result).is_scalar()),
+        };
         if is_scalar {
             out.push(*inst);
         } else {

@@ -17,8 +17,8 @@
 //! }
 //! ```
 //!
-//! `static_if` keeps one region, `static_assert` is checked, and every type rule is checked again: here a mistake shows that only some
-//! values make, such as a tile that is too large.
+//! `static_if` keeps one region, `static_for` repeats its own with the index as a number, `static_assert` is checked, and every type rule is
+//! checked again: here a mistake shows that only some values make, such as a tile that is too large.
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::dtype::Dtype;
@@ -55,6 +55,9 @@ impl Bindings {
     }
 }
 
+/// How often `static_range` repeats its body at most: beyond, code would not fit anywhere.
+const MAX_TURNS: i128 = 1 << 12;
+
 /// The largest number of elements of a tile, as in Triton.
 const MAX_NUMEL: i128 = 1 << 20;
 
@@ -71,7 +74,9 @@ pub fn run(func: &Function, bindings: &Bindings) -> Result<Function, Diagnostics
     let mut out = Function::new(func.name.clone());
     out.files = func.files.clone();
     out.unchecked = func.unchecked;
-    let mut cx = Specializer { func, bindings, out, map: SideTable::new(), diagnostics, mistakes: 0, undecided: false };
+    out.contract = func.contract;
+    let mut cx =
+        Specializer { func, bindings, out, map: SideTable::new(), diagnostics, mistakes: 0, indices: Vec::new(), undecided: false };
     for param in &func.params {
         let ty = cx.ty(func.ty(param.value), Loc::NONE);
         let value = cx.out.add_param(param.name.clone(), ty);
@@ -117,6 +122,8 @@ struct Specializer<'a> {
     diagnostics: Diagnostics,
     /// How many were found, those included that are not said again.
     mistakes: usize,
+    /// The indices of the `static_for`s around, the innermost last.
+    indices: Vec<(String, i128)>,
     /// A `static_if` could not be decided: what follows would have no values.
     undecided: bool,
 }
@@ -141,6 +148,9 @@ impl Specializer<'_> {
 
     fn constant(&self, expr: &ConstExpr) -> Result<ConstExpr, String> {
         expr.evaluate(&|name| {
+            if let Some((_, index)) = self.indices.iter().rev().find(|(known, _)| known == name) {
+                return Some(ConstExpr::Int(*index));
+            }
             // `T == f32`: types are compared by their numbers.
             let elem = name.parse().map_or_else(|_| self.elem(&Elem::Param(name.into())), Elem::Dtype);
             if let Elem::Dtype(dtype) = elem {
@@ -203,6 +213,13 @@ impl Specializer<'_> {
                     Ok(other) => return self.give_up(data.loc, format!("the condition of this `if` is {other}, not `true` or `false`")),
                     Err(message) => return self.give_up(data.loc, message),
                 },
+                Op::StaticFor { index, start, end, step, init, body } => {
+                    let bounds = [start, end, step].map(|bound| self.constant(bound));
+                    let [Ok(ConstExpr::Int(start)), Ok(ConstExpr::Int(end)), Ok(ConstExpr::Int(step))] = bounds else {
+                        return self.give_up(data.loc, "the bounds of `static_range` have no values".to_string());
+                    };
+                    self.repeat((index, start, end, step), init, *body, to, &data.results, data.loc);
+                }
                 Op::StaticAssert { cond, message } => match self.constant(cond) {
                     Ok(ConstExpr::Bool(true)) => {}
                     Ok(_) => self.error(data.loc, if message.is_empty() { format!("`{cond}` does not hold") } else { message.clone() }),
@@ -223,6 +240,44 @@ impl Specializer<'_> {
         let Some(Op::Yield { values }) = last.map(|inst| self.out.inst(inst).op.clone()) else { return };
         for (result, value) in results.iter().zip(values) {
             self.map[*result] = Some(value);
+        }
+    }
+
+    /// Puts a copy of the body of a `static_for` in place for each index.
+    fn repeat(
+        &mut self,
+        (index, start, end, step): (&str, i128, i128, i128),
+        init: &[Value],
+        body: Region,
+        to: Region,
+        results: &[Value],
+        loc: Loc,
+    ) {
+        if step <= 0 {
+            return self.give_up(loc, format!("the step of `static_range` is positive, not {step}"));
+        }
+        let turns = if end > start { (end - start - 1) / step + 1 } else { 0 };
+        if turns > MAX_TURNS {
+            let message = format!("`static_range` repeats its body {turns} times, and {MAX_TURNS} is the most");
+            self.push(Diagnostic::new(loc, message).help("a loop that is not written out is `range`"));
+            self.undecided = true;
+            return;
+        }
+        let carried = |cx: &Self, values: &[Value]| values.iter().map(|value| cx.map[*value]).collect::<Vec<_>>();
+        let mut values = carried(self, init);
+        for turn in 0..turns {
+            for (param, value) in self.func.region(body).params.iter().zip(&values) {
+                self.map[*param] = *value;
+            }
+            self.indices.push((index.to_string(), start + turn * step));
+            self.region(body, to);
+            self.indices.pop();
+            let last = self.out.insts_mut(to).pop();
+            let Some(Op::Yield { values: next }) = last.map(|inst| self.out.inst(inst).op.clone()) else { return };
+            values = next.into_iter().map(Some).collect();
+        }
+        for (result, value) in results.iter().zip(values) {
+            self.map[*result] = value;
         }
     }
 

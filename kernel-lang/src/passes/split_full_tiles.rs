@@ -3,39 +3,49 @@
 //! ```text
 //! ; before
 //! ; then canonicalize, cse, dce
-//! kernel @k(%y: ptr_mut<f32>, %n: i64, %v: f32) {
+//! kernel @k(%y: ptr_mut<f32>, %start: i64, %n: i64, %v: f32) {
 //!     %0 = arange {start = 0, end = 64} : tile<i64, [64]>
-//!     %1 = broadcast %n : tile<i64, [64]>
-//!     %2 = lt %0, %1 : tile<bool, [64]>
-//!     %3 = broadcast %v : tile<f32, [64]>
-//!     store %y, %0, %3 {mask = %2}
+//!     %1 = broadcast %start : tile<i64, [64]>
+//!     %2 = add %1, %0 : tile<i64, [64]>
+//!     %3 = broadcast %n : tile<i64, [64]>
+//!     %4 = lt %2, %3 : tile<bool, [64]>
+//!     %5 = broadcast %v : tile<f32, [64]>
+//!     store %y, %2, %5 {mask = %4}
 //!     return
 //! }
 //! ; after
-//! kernel @k(%y: ptr_mut<f32>, %n: i64, %v: f32) {
+//! kernel @k(%y: ptr_mut<f32>, %start: i64, %n: i64, %v: f32) {
 //!     %0 = arange {start = 0, end = 64} : tile<i64, [64]>
-//!     %1 = broadcast %n : tile<i64, [64]>
-//!     %2 = lt %0, %1 : tile<bool, [64]>
-//!     %3 = broadcast %v : tile<f32, [64]>
-//!     %4 = const {value = 0} : i64
-//!     %5 = length %y : i64
-//!     %6 = const {value = 63} : i64
-//!     %7 = sub %5, %6 : i64
-//!     %8 = gt %7, %4 : bool
-//!     %9 = gt %n, %4 : bool
-//!     %10 = gt %n, %6 : bool
-//!     %11 = address %y : i64
-//!     %12 = const {value = 15} : i64
-//!     %13 = and %11, %12 : i64
-//!     %14 = eq %13, %4 : bool
-//!     %15 = and %8, %9 : bool
-//!     %16 = and %15, %10 : bool
-//!     %17 = and %16, %14 : bool
-//!     if %17 () {
-//!         store %y, %0, %3 {in_bounds = true, align = 16}
+//!     %1 = broadcast %start : tile<i64, [64]>
+//!     %2 = add %1, %0 : tile<i64, [64]>
+//!     %3 = broadcast %n : tile<i64, [64]>
+//!     %4 = lt %2, %3 : tile<bool, [64]>
+//!     %5 = broadcast %v : tile<f32, [64]>
+//!     %6 = const {value = 0} : i64
+//!     %7 = ge %start, %6 : bool
+//!     %8 = length %y : i64
+//!     %9 = const {value = 63} : i64
+//!     %10 = sub %8, %9 : i64
+//!     %11 = lt %start, %10 : bool
+//!     %12 = lt %start, %n : bool
+//!     %13 = sub %n, %start : i64
+//!     %14 = gt %13, %9 : bool
+//!     %15 = const {value = 4} : i64
+//!     %16 = mul %start, %15 : i64
+//!     %17 = address %y : i64
+//!     %18 = add %17, %16 : i64
+//!     %19 = const {value = 15} : i64
+//!     %20 = and %18, %19 : i64
+//!     %21 = eq %20, %6 : bool
+//!     %22 = and %7, %11 : bool
+//!     %23 = and %22, %12 : bool
+//!     %24 = and %23, %14 : bool
+//!     %25 = and %24, %21 : bool
+//!     if %25 () {
+//!         store %y, %2, %5 {in_bounds = true, align = 16}
 //!         yield
 //!     } () {
-//!         store %y, %0, %3 {mask = %2}
+//!         store %y, %2, %5 {mask = %4}
 //!         yield
 //!     }
 //!     return
@@ -44,6 +54,9 @@
 //!
 //! Most tiles are full: they run without masks, with wide accesses; the last one of a tensor, tiles of unaligned slices and tiles that
 //! would leave their tensor take the other branch, where [`super::guard_accesses`] guards every lane.
+//!
+//! A mask that is the same for every program, `columns < n` of a row's kernel, would make no tile full, or all: it stays, and the condition asks
+//! that `n` is a whole number of wide accesses, so that each of them is masked as one.
 //!
 //! The condition never says "full" wrongly, whatever the numbers are: each part compares without overflow, or overflows to false.
 
@@ -105,20 +118,34 @@ fn is_plain(op: &Op) -> bool {
 /// What makes a stretch full.
 #[derive(Default)]
 struct Plan {
-    /// Accesses whose lanes are then all in bounds, by base, offset and lane maximum.
-    bounds: Vec<(Value, Affine, i64)>,
+    /// Accesses whose lanes are then all in bounds, or masked off.
+    bounds: Vec<Bound>,
     /// Accesses whose address must be divisible by [`WIDEST`], by base, offset, and bytes of an element.
     aligned: Vec<(Value, Affine, i64)>,
     /// Comparisons that then hold for every lane.
     masks: Vec<(Value, Test)>,
-    /// Comparisons that then hold for the lanes in a box, by its extents.
-    boxed: Vec<(Value, Vec<usize>, Test)>,
+    /// Numbers that must be divisible by others, so that masks end where wide accesses do.
+    divisible: Vec<(Affine, i64)>,
     /// The accesses: whether each may be wide.
     accesses: HashMap<Inst, bool>,
-    /// Accesses whose mask then is only that their lanes are in the box: the comparisons that say so.
-    bounded: HashMap<Inst, Vec<Value>>,
     /// Pure ops that can be computed in front of the branch.
     before: Vec<Inst>,
+}
+
+/// An access that must be in bounds: of `index`'s lanes, those below each end.
+#[derive(PartialEq)]
+struct Bound {
+    base: Value,
+    index: Affine,
+    extents: Vec<usize>,
+    ends: Vec<End>,
+}
+
+/// A mask that keeps the lanes from 0 up to a number along an axis, for every program alike: the columns of a row.
+#[derive(Clone, PartialEq)]
+struct End {
+    axis: usize,
+    end: Affine,
 }
 
 /// A comparison of a tile of indices with a number.
@@ -129,6 +156,15 @@ enum Test {
     Above { op: CompareOp, index: Affine, maximum: i64, limit: Affine },
     /// A truth value that is the same for every lane.
     Uniform(Value),
+}
+
+/// What a mask is the conjunction of, as far as it can be tested for a whole tile.
+#[derive(Default)]
+struct Parts {
+    tests: Vec<(Value, Test)>,
+    ends: Vec<End>,
+    /// Is there a part of another kind?
+    is_partial: bool,
 }
 
 fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts) -> Option<Plan> {
@@ -158,132 +194,117 @@ fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts) -> Option<Pl
         };
         let ty = func.ty(offset);
         let Some(affine) = facts.get(func, offset).filter(|affine| ty.is_tile() && is_early(affine)) else { continue };
-        let whole = ty.extents();
-        let (mut extents, mut limits) = (whole.clone(), Vec::new());
-        mask.into_iter().for_each(|mask| limit_lanes(func, mask, facts, &mut extents, &mut limits));
-        let Some(maximum) = affine.lane_maximum(&extents) else { continue };
+        let extents = ty.extents();
+        if affine.lane_maximum(&extents).is_none() {
+            continue;
+        }
+        let mut parts = Parts::default();
+        if let Some(mask) = mask {
+            let axes: Vec<usize> = (0..extents.len()).collect();
+            Masks { func, facts, is_early: &is_early, is_early_value: &|value| !late[value] }.parts(mask, Some(&axes), &mut parts);
+        }
         let bytes = func.ty(base).dtype().bytes() as i64;
-        let is_wide = is_wide(&affine, &extents, bytes);
-        plan.accesses.insert(*inst, is_wide);
-        let (bound, alignment) = ((base, affine.clone(), maximum), (base, affine, bytes));
+        let run = run_axis(&affine, &extents, bytes).filter(|_| !parts.is_partial);
+        plan.accesses.insert(*inst, run.is_some());
+        for end in parts.ends.iter().filter(|end| Some(end.axis) == run) {
+            plan.divisible.push((end.end.clone(), WIDEST / bytes));
+        }
+        let bound = Bound { base, index: affine.clone(), extents, ends: parts.ends };
         if !func.unchecked && !plan.bounds.contains(&bound) {
             plan.bounds.push(bound);
         }
-        if is_wide && !plan.aligned.contains(&alignment) {
+        let alignment = (base, affine, bytes);
+        if run.is_some() && !plan.aligned.contains(&alignment) {
             plan.aligned.push(alignment);
         }
-        let Some(mask) = mask else { continue };
-        let mut found = Vec::new();
-        let known = tests(func, mask, facts, &extents, &mut found, &is_early, &|value| !late[value]);
-        if extents == whole {
-            found.retain(|(mask, ..)| !plan.masks.iter().any(|(known, _)| known == mask));
-            plan.masks.extend(found.into_iter().map(|(mask, _, test)| (mask, test)));
-        } else if known {
-            found.retain(|(mask, within, _)| {
-                !limits.contains(mask) && !plan.boxed.iter().any(|(known, of, _)| known == mask && of == within)
-            });
-            plan.boxed.extend(found);
-            plan.bounded.insert(*inst, limits);
+        for (mask, test) in parts.tests {
+            if plan.masks.iter().all(|(known, _)| *known != mask) {
+                plan.masks.push((mask, test));
+            }
         }
     }
     (!plan.accesses.is_empty()).then_some(plan)
 }
 
-/// Do the lanes run along one axis, each run a whole number of wide accesses from the first one?
-fn is_wide(affine: &Affine, extents: &[usize], bytes: i64) -> bool {
+/// The axis that the lanes run along, if each run is a whole number of wide accesses from the first one.
+fn run_axis(affine: &Affine, extents: &[usize], bytes: i64) -> Option<usize> {
     let runs = |axis: &usize| affine.lanes[*axis] == 1 && extents[*axis] as i64 * bytes >= WIDEST;
-    let Some(fastest) = (0..extents.len()).rev().find(runs) else { return false };
+    let fastest = (0..extents.len()).rev().find(runs)?;
     let keeps_alignment = |axis: usize| axis == fastest || extents[axis] == 1 || affine.lanes[axis].wrapping_mul(bytes) % WIDEST == 0;
-    (0..extents.len()).all(keeps_alignment)
+    (0..extents.len()).all(keeps_alignment).then_some(fastest)
 }
 
-/// Takes from a mask what is known of its lanes whatever the numbers are: that along an axis only the first ones are meant, as where an extent
-/// is no power of two. Such a tile is full where it is full there.
-fn limit_lanes(func: &Function, mask: Value, facts: &mut AffineFacts, extents: &mut [usize], limits: &mut Vec<Value>) {
-    match func.def_op(mask) {
-        Some(Op::Binary { op: BinaryOp::And, lhs, rhs }) => {
-            let (lhs, rhs) = (*lhs, *rhs);
-            limit_lanes(func, lhs, facts, extents, limits);
-            limit_lanes(func, rhs, facts, extents, limits);
+/// Takes masks apart.
+struct Masks<'a> {
+    func: &'a Function,
+    facts: &'a mut AffineFacts,
+    is_early: &'a dyn Fn(&Affine) -> bool,
+    is_early_value: &'a dyn Fn(Value) -> bool,
+}
+
+impl Masks<'_> {
+    /// Adds the parts of a mask. `axes` are those of the access that the mask's axes are, if each is one.
+    fn parts(&mut self, mask: Value, axes: Option<&[usize]>, out: &mut Parts) {
+        let func = self.func;
+        if out.tests.iter().any(|(known, _)| *known == mask) {
+            return;
         }
-        Some(Op::Compare { op: CompareOp::Lt, lhs, rhs }) => {
-            let (Some(index), Some(limit)) = (facts.get(func, *lhs), facts.get(func, *rhs).and_then(|limit| limit.as_constant())) else {
-                return;
-            };
-            let mut axes = (0..extents.len()).filter(|axis| index.lanes[*axis] != 0);
-            let (Some(axis), None) = (axes.next(), axes.next()) else { return };
-            let is_position = index.lanes[axis] == 1 && index.constant == 0 && index.uniform.is_empty();
-            if is_position && limit >= 1 && limit < extents[axis] as i64 {
-                extents[axis] = limit as usize;
-                limits.push(mask);
+        match func.def_op(mask) {
+            Some(Op::Binary { op: BinaryOp::And, lhs, rhs }) => {
+                self.parts(*lhs, axes, out);
+                self.parts(*rhs, axes, out);
             }
+            Some(Op::Broadcast { x }) if func.ty(*x).is_scalar() && (self.is_early_value)(*x) => out.tests.push((mask, Test::Uniform(*x))),
+            // Whatever the shape, a tile of truths is full where this one is.
+            Some(Op::Broadcast { x }) if func.ty(*x).is_tile() => self.parts(*x, axes, out),
+            Some(Op::Reshape { x } | Op::Flip { x, .. }) => self.parts(*x, None, out),
+            Some(Op::ExpandDims { x, axis }) => {
+                let axes = axes.map(|axes| {
+                    let mut before = axes.to_vec();
+                    before.remove(*axis as usize);
+                    before
+                });
+                self.parts(*x, axes.as_deref(), out);
+            }
+            Some(Op::Permute { x, order }) => {
+                let axes = axes.map(|axes| {
+                    let mut before = vec![0; order.len()];
+                    order.iter().zip(axes).for_each(|(from, axis)| before[*from as usize] = *axis);
+                    before
+                });
+                self.parts(*x, axes.as_deref(), out);
+            }
+            Some(Op::Compare { op, lhs, rhs }) => match self.comparison(*op, *lhs, *rhs) {
+                Some(Test::Below { op: CompareOp::Lt, index, limit, .. }) if let Some((axis, axes)) = prefix(&index).zip(axes) => {
+                    out.ends.push(End { axis: axes[axis], end: limit });
+                }
+                Some(test) => out.tests.push((mask, test)),
+                None => out.is_partial = true,
+            },
+            _ => out.is_partial = true,
         }
-        _ => {}
+    }
+
+    fn comparison(&mut self, mut op: CompareOp, lhs: Value, rhs: Value) -> Option<Test> {
+        let mut left = self.facts.get(self.func, lhs).filter(self.is_early)?;
+        let mut right = self.facts.get(self.func, rhs).filter(self.is_early)?;
+        if left.is_uniform() {
+            (left, right, op) = (right, left, op.swapped());
+        }
+        let maximum = left.lane_maximum(&self.func.ty(lhs).extents()).filter(|_| right.is_uniform())?;
+        match op {
+            CompareOp::Lt | CompareOp::Le => Some(Test::Below { op, index: left, maximum, limit: right }),
+            CompareOp::Gt | CompareOp::Ge => Some(Test::Above { op, index: left, maximum, limit: right }),
+            CompareOp::Eq | CompareOp::Ne => None,
+        }
     }
 }
 
-/// The comparisons that a mask is the conjunction of, as far as they can be tested for all lanes within some extents; says whether all can.
-fn tests(
-    func: &Function,
-    mask: Value,
-    facts: &mut AffineFacts,
-    within: &[usize],
-    out: &mut Vec<(Value, Vec<usize>, Test)>,
-    is_early: &dyn Fn(&Affine) -> bool,
-    is_early_value: &dyn Fn(Value) -> bool,
-) -> bool {
-    if out.iter().any(|(known, of, _)| *known == mask && of == within) {
-        return true;
-    }
-    let mut of = |x: Value, within: &[usize]| tests(func, x, facts, within, out, is_early, is_early_value);
-    match func.def_op(mask) {
-        Some(Op::Binary { op: BinaryOp::And, lhs, rhs }) => {
-            let left = of(*lhs, within);
-            of(*rhs, within) && left
-        }
-        Some(Op::Broadcast { x }) if func.ty(*x).is_scalar() => {
-            let is_early = is_early_value(*x);
-            out.extend(is_early.then(|| (mask, within.to_vec(), Test::Uniform(*x))));
-            is_early
-        }
-        // Whatever the shape, a tile of truths is full where this one is.
-        Some(Op::Broadcast { x }) => {
-            let within: Vec<usize> = within.iter().zip(func.ty(*x).extents()).map(|(within, extent)| (*within).min(extent)).collect();
-            of(*x, &within)
-        }
-        Some(Op::ExpandDims { x, axis }) => {
-            let mut within = within.to_vec();
-            within.remove(*axis as usize);
-            of(*x, &within)
-        }
-        Some(Op::Permute { x, order }) => {
-            let mut from = within.to_vec();
-            order.iter().zip(within).for_each(|(axis, extent)| from[*axis as usize] = *extent);
-            of(*x, &from)
-        }
-        // Part of a tile is no such part of this one.
-        Some(Op::Reshape { x } | Op::Flip { x, .. }) if func.ty(*x).is_tile() && within == func.ty(mask).extents() => {
-            let within = func.ty(*x).extents();
-            of(*x, &within)
-        }
-        Some(Op::Compare { op, lhs, rhs }) => {
-            let Some(mut left) = facts.get(func, *lhs).filter(is_early) else { return false };
-            let Some(mut right) = facts.get(func, *rhs).filter(is_early) else { return false };
-            let mut op = *op;
-            if left.is_uniform() {
-                (left, right, op) = (right, left, op.swapped());
-            }
-            let Some(maximum) = left.lane_maximum(within).filter(|_| right.is_uniform()) else { return false };
-            let test = match op {
-                CompareOp::Lt | CompareOp::Le => Test::Below { op, index: left, maximum, limit: right },
-                CompareOp::Gt | CompareOp::Ge => Test::Above { op, index: left, maximum, limit: right },
-                CompareOp::Eq | CompareOp::Ne => return false,
-            };
-            out.push((mask, within.to_vec(), test));
-            true
-        }
-        _ => false,
-    }
+/// The axis whose position the index is.
+fn prefix(index: &Affine) -> Option<usize> {
+    let axis = index.lanes.iter().position(|lane| *lane == 1)?;
+    let is_alone = index.lanes.iter().enumerate().all(|(other, lane)| other == axis || *lane == 0);
+    (is_alone && index.uniform.is_empty() && index.constant == 0).then_some(axis)
 }
 
 /// The stretch as a condition and an `if` with both versions.
@@ -357,9 +378,6 @@ fn make_full(func: &mut Function, stretch: &[Inst], region: Region, plan: &Plan,
             *in_bounds = true;
             *align = if *is_wide { WIDEST as u32 } else { 0 };
         }
-        if let Some(limits) = plan.bounded.get(original) {
-            bound_lanes(func, region, *copy, limits, map);
-        }
     }
     // A comparison that holds everywhere becomes a constant in its place.
     for (mask, _) in &plan.masks {
@@ -384,35 +402,57 @@ fn make_full(func: &mut Function, stretch: &[Inst], region: Region, plan: &Plan,
     func.insts_mut(region).splice(0..0, constants);
 }
 
-/// Makes the limits of an access, which are left of its mask, all of it.
-fn bound_lanes(func: &mut Function, region: Region, access: Inst, limits: &[Value], map: &Substitution) {
-    let scratch = func.add_region();
-    let loc = func.inst(access).loc;
-    let b = &mut Builder::new(func, scratch, loc);
-    let all = limits.iter().map(|limit| map.get(*limit)).reduce(|all, one| b.binary(BinaryOp::And, all, one));
-    if let Op::Load { mask, .. } | Op::Store { mask, .. } = &mut func.inst_mut(access).op {
-        *mask = all;
+impl Bound {
+    /// What the last lane adds to the index, of those that no mask keeps off.
+    fn maximum(&self, b: &mut Builder<'_>) -> Value {
+        let is_whole = |axis: usize| self.ends.iter().all(|end| end.axis != axis);
+        let whole: i64 = (0..self.extents.len())
+            .filter(|axis| is_whole(*axis))
+            .map(|axis| self.index.lanes[axis] * (self.extents[axis] as i64 - 1))
+            .sum();
+        let mut sum = (whole != 0 || self.ends.is_empty()).then(|| b.index(whole.into()));
+        for axis in (0..self.extents.len()).filter(|axis| !is_whole(*axis)) {
+            // At least one lane: an empty row need not be fast.
+            let mut count = b.index(self.extents[axis] as i128);
+            for end in self.ends.iter().filter(|end| end.axis == axis) {
+                let end = end.end.uniform_value(b);
+                count = b.binary(BinaryOp::Min, end, count);
+            }
+            let one = b.index(1);
+            let count = b.binary(BinaryOp::Max, count, one);
+            let last = b.binary(BinaryOp::Sub, count, one);
+            let step = b.index(self.index.lanes[axis].into());
+            let last = b.binary(BinaryOp::Mul, last, step);
+            sum = Some(sum.map_or(last, |sum| b.binary(BinaryOp::Add, sum, last)));
+        }
+        sum.expect("an access has axes")
     }
-    let made = std::mem::take(func.insts_mut(scratch));
-    let place = func.region(region).insts.iter().position(|inst| *inst == access).unwrap_or(0);
-    func.insts_mut(region).splice(place..place, made);
 }
 
 fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
     let mut parts = Vec::new();
-    for (at, (base, index, maximum)) in plan.bounds.iter().enumerate() {
+    for (at, bound) in plan.bounds.iter().enumerate() {
         // 0 <= index and index < length - maximum: `length` is not negative and `maximum` fits 31 bits.
-        let start = index.uniform_value(b);
-        if !plan.bounds[..at].iter().any(|(_, known, _)| known == index) {
+        let start = bound.index.uniform_value(b);
+        if !plan.bounds[..at].iter().any(|known| known.index == bound.index) {
             let zero = b.index(0);
             parts.push(b.compare(CompareOp::Ge, start, zero));
         }
-        let length = b.op(Op::Length { base: *base }, &[]);
-        let maximum = b.index((*maximum).into());
+        let length = b.op(Op::Length { base: bound.base }, &[]);
+        let maximum = bound.maximum(b);
         let limit = b.binary(BinaryOp::Sub, length, maximum);
         parts.push(b.compare(CompareOp::Lt, start, limit));
     }
-    for test in plan.masks.iter().map(|(_, test)| test).chain(plan.boxed.iter().map(|(.., test)| test)) {
+    for (at, (number, divisor)) in plan.divisible.iter().enumerate() {
+        if !plan.divisible[..at].contains(&plan.divisible[at]) {
+            let number = number.uniform_value(b);
+            let low_bits = b.index((divisor - 1).into());
+            let rest = b.binary(BinaryOp::And, number, low_bits);
+            let zero = b.index(0);
+            parts.push(b.compare(CompareOp::Eq, rest, zero));
+        }
+    }
+    for (_, test) in &plan.masks {
         match test {
             Test::Below { op, index, maximum, limit } => {
                 // Where `start < limit`, the difference is positive: where it overflows, it shows as negative.

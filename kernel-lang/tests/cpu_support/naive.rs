@@ -206,7 +206,8 @@ impl Naive<'_, '_> {
                 }
             }
             Op::Yield { .. } | Op::Condition { .. } | Op::Return {} => Vec::new(),
-            Op::Report { .. } | Op::StaticIf { .. } | Op::StaticAssert { .. } => panic!("not specialised"),
+            Op::Assert { .. } => Vec::new(),
+            Op::Report { .. } | Op::StaticIf { .. } | Op::StaticFor { .. } | Op::StaticAssert { .. } => panic!("not specialised"),
         }
     }
 

@@ -12,7 +12,7 @@
 //! ```
 
 use kernel_lang::ir::{self, Function, Op, Stage};
-use kernel_lang::passes::{self, PIPELINE, Pass, SIMPLIFY, assign_layouts, specialize};
+use kernel_lang::passes::{self, PIPELINE, Pass, SIMPLIFY, UNCHECKED, assign_layouts, specialize};
 use kernel_lang::target::Target;
 use kernel_lang::{Bindings, Options, compile};
 
@@ -103,14 +103,14 @@ fn apply(name: &str, func: &Function, header: &Header) -> Result<String, String>
 }
 
 fn row(name: &str) -> Result<&'static Pass, String> {
-    SIMPLIFY.iter().chain(PIPELINE).find(|pass| pass.name == name).ok_or_else(|| format!("there is no pass `{name}`"))
+    UNCHECKED.iter().chain(SIMPLIFY).chain(PIPELINE).find(|pass| pass.name == name).ok_or_else(|| format!("there is no pass `{name}`"))
 }
 
 /// The example that opens a pass's file is what the pass does: `; before`, options and a kernel, `; after` and a kernel.
 #[test]
 fn examples() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/passes");
-    for name in SIMPLIFY.iter().chain(PIPELINE).map(|pass| pass.name).chain(["specialize", "assign_layouts"]) {
+    for name in UNCHECKED.iter().chain(SIMPLIFY).chain(PIPELINE).map(|pass| pass.name).chain(["specialize", "assign_layouts"]) {
         let Ok(source) = std::fs::read_to_string(folder.join(name).with_extension("rs")) else {
             // A pass in a folder has its example as a documentation test.
             assert!(folder.join(name).join("mod.rs").is_file(), "{name}");
@@ -133,7 +133,7 @@ fn examples() {
 #[test]
 fn every_pass_has_cases() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/filetests/passes");
-    for name in SIMPLIFY.iter().chain(PIPELINE).map(|pass| pass.name).chain(["specialize", "assign_layouts"]) {
+    for name in UNCHECKED.iter().chain(SIMPLIFY).chain(PIPELINE).map(|pass| pass.name).chain(["specialize", "assign_layouts"]) {
         assert!(folder.join(name).is_dir(), "tests/filetests/passes/{name} is missing");
     }
 }
@@ -203,7 +203,7 @@ fn a_second_run_changes_nothing() {
     for (func, options) in specialised() {
         let mut func = specialize::run(&func, &options.bindings).expect("it was specialised before");
         func.reports = options.checked;
-        for pass in SIMPLIFY.iter().chain(PIPELINE) {
+        for pass in UNCHECKED.iter().chain(SIMPLIFY).chain(PIPELINE) {
             let before = func.to_string();
             passes::run(&mut func, std::slice::from_ref(pass), &mut |pass, func, changed| {
                 assert_eq!(changed, func.to_string() != before, "`{}` says changed = {changed}\n{before}\n{func}", pass.name);

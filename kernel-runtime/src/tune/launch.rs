@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::race::{median, race, winner};
-use super::{Outcome, Report, Trial, TuneConfig, Tuner, alone, with_key};
+use super::{Kept, Outcome, Report, Trial, TuneConfig, Tuner, alone, with_key};
 use crate::args::Args;
 use crate::bench::Timer;
 use crate::gpu::{self, Gpu};
@@ -23,6 +23,7 @@ pub struct AutotunedLaunch<'a, const WORDS: usize, const KEY: usize, C: TuneConf
     /// The kernel's key; the places of tuned constants are free.
     key: [u64; KEY],
     tuner: &'static Tuner<C>,
+    kept: Kept,
     grid: G,
     stream: Option<&'a Stream>,
     checked: bool,
@@ -32,15 +33,15 @@ impl<'a, const WORDS: usize, const KEY: usize, C: TuneConfig> AutotunedLaunch<'a
     /// A call of the kernel with these arguments; the words of `key` that configurations write may be anything, always the same.
     #[doc(hidden)]
     #[inline]
-    pub fn new(args: Args<'a, WORDS>, key: [u64; KEY], tuner: &'static Tuner<C>) -> Self {
-        AutotunedLaunch { args, key, tuner, grid: NoGrid, stream: None, checked: false }
+    pub fn new(args: Args<'a, WORDS>, key: [u64; KEY], tuner: &'static Tuner<C>, kept: Kept) -> Self {
+        AutotunedLaunch { args, key, tuner, kept, grid: NoGrid, stream: None, checked: false }
     }
 
     /// How many programs run with a configuration, as in `.grid(|config| cdiv(n, config.BLOCK_SIZE))`.
     #[inline]
     pub fn grid<G: IntoGrid, F: Fn(C) -> G>(self, grid: F) -> AutotunedLaunch<'a, WORDS, KEY, C, F> {
-        let AutotunedLaunch { args, key, tuner, grid: NoGrid, stream, checked } = self;
-        AutotunedLaunch { args, key, tuner, grid, stream, checked }
+        let AutotunedLaunch { args, key, tuner, kept, grid: NoGrid, stream, checked } = self;
+        AutotunedLaunch { args, key, tuner, kept, grid, stream, checked }
     }
 }
 
@@ -81,7 +82,7 @@ where
             // How long a simulation takes says nothing about a GPU.
             Place::Sim(sim) => self.run_first(sim),
             // Looking for a mistake needs no tuning, and one configuration has no rivals.
-            Place::Cuda(cuda) if self.checked || self.tuner.configs().len() == 1 => self.run_first(cuda),
+            Place::Cuda(cuda) if self.checked || self.kept().nth(1).is_none() => self.run_first(cuda),
             Place::Cuda(cuda) => {
                 let first = self.first(cuda.device)?;
                 let report = self.with_tuning_key(cuda, |key| match self.tuner.find(key) {
@@ -103,7 +104,7 @@ where
     /// As [`AutotunedLaunch::launch`].
     pub fn report(mut self) -> Result<Arc<Report<C>>> {
         match Place::of(&mut self.args, self.stream)? {
-            Place::Cuda(cuda) if self.tuner.configs().len() > 1 => self.with_tuning_key(cuda, |key| match self.tuner.find(key) {
+            Place::Cuda(cuda) if self.kept().nth(1).is_some() => self.with_tuning_key(cuda, |key| match self.tuner.find(key) {
                 Some(report) => Ok(report),
                 None => self.tune(key, cuda),
             }),
@@ -113,16 +114,29 @@ where
         }
     }
 
-    /// The first configuration is chosen without a race.
+    /// The configurations that are left, in their order.
+    fn kept(&self) -> impl Iterator<Item = C> {
+        self.tuner.configs().iter().enumerate().filter(|(i, _)| self.kept.has(*i)).map(|(_, config)| *config)
+    }
+
+    /// The first configuration that is left is chosen without a race.
     fn untimed(&self, device: Device) -> Report<C> {
+        let first = (0..self.tuner.configs().len()).find(|i| self.kept.has(*i));
         let trials = self.tuner.configs().iter().enumerate();
-        let trials = trials.map(|(i, &config)| Trial { config, outcome: Outcome::Untimed, chosen: i == 0 });
+        let trials = trials.map(|(i, &config)| Trial {
+            config,
+            outcome: if self.kept.has(i) { Outcome::Untimed } else { Outcome::Pruned },
+            chosen: first == Some(i),
+        });
         Report { kernel: self.args.kernel().name(), device, trials: trials.collect() }
     }
 
     fn first(&self, device: Device) -> Result<C> {
-        let none = || Error::NoConfig { kernel: self.args.kernel().name(), device, failures: Vec::new() };
-        self.tuner.configs().first().copied().ok_or_else(none)
+        let none = || {
+            let failures = self.tuner.configs().iter().map(|config| format!("  {config:?}: pruned for these arguments"));
+            Error::NoConfig { kernel: self.args.kernel().name(), device, failures: failures.collect() }
+        };
+        self.kept().next().ok_or_else(none)
     }
 
     fn key_of(&self, config: C) -> [u64; KEY] {
@@ -149,7 +163,7 @@ where
         gpu::run(gpu, &self.args, &self.key_of(config), Some(schedule), grid, self.checked)
     }
 
-    /// The tuning key: the device, the key arguments, and the kernel's key without the tuned constants.
+    /// The tuning key: the device, the configurations that are left, the key arguments, and the kernel's key without the tuned constants.
     #[inline]
     fn with_tuning_key<R>(&self, gpu: CudaGpu<'_>, look: impl FnOnce(&[u64]) -> R) -> R {
         let mut words = [0; WORDS];
@@ -160,12 +174,12 @@ where
                 count += 1;
             }
         }
-        with_key(&[&[gpu.cuda.ordinal as u64], &words[..count], &self.key], look)
+        with_key(&[&[gpu.cuda.ordinal as u64], &self.kept.words(), &words[..count], &self.key], look)
     }
 
     #[cold]
     fn tune(&self, key: &[u64], gpu: CudaGpu<'_>) -> Result<Arc<Report<C>>> {
-        let configs = self.tuner.configs();
+        let configs: Vec<C> = self.kept().collect();
         let kernel = self.args.kernel().name();
         // The user's function is asked first: it may do anything, tuning another kernel included.
         let grids: Vec<_> = configs.iter().map(|&config| self.grid_of(config)).collect();
@@ -194,20 +208,25 @@ where
 
         let fastest = winner(&times).map(|candidate| able[candidate].0);
         let mut times = times.iter();
-        let trials = configs.iter().zip(outcomes).enumerate().map(|(i, (&config, outcome))| {
-            let outcome = match (outcome, &mut times) {
-                (Err(error), _) => Outcome::Failed(error.to_string()),
-                (Ok(_), times) => {
+        let mut raced = outcomes.into_iter().enumerate();
+        let trials = self.tuner.configs().iter().enumerate().map(|(place, &config)| {
+            let outcome = self.kept.has(place).then(|| raced.next()).flatten();
+            let chosen = outcome.as_ref().is_some_and(|(i, _)| fastest == Some(*i));
+            let outcome = match outcome {
+                None => Outcome::Pruned,
+                Some((_, Err(error))) => Outcome::Failed(error.to_string()),
+                Some((_, Ok(_))) => {
                     let times = times.next().map_or(&[][..], |times| times);
                     Outcome::Measured { median_us: median(times), samples: times.len() }
                 }
             };
-            Trial { config, outcome, chosen: fastest == Some(i) }
+            Trial { config, outcome, chosen }
         });
         let report = Report { kernel, device: gpu.device, trials: trials.collect() };
         if fastest.is_none() {
             let failures = report.trials.iter().map(|trial| match &trial.outcome {
                 Outcome::Failed(reason) => format!("  {:?}: {reason}", trial.config),
+                Outcome::Pruned => format!("  {:?}: pruned for these arguments", trial.config),
                 _ => format!("  {:?}: not timed", trial.config),
             });
             return Err(Error::NoConfig { kernel, device: gpu.device, failures: failures.collect() });

@@ -1,9 +1,9 @@
 //! Autotuning: the first launch of a key times every configuration, later ones use the fastest.
 //!
-//! A *key* is the device, the key arguments' values, and the types. While a key is tuned the kernel runs many times on the
+//! A *key* is the device, the key arguments' values, the types, and which configurations `prune` leaves. While a key is tuned the kernel runs many times on the
 //! launch's own arguments, so what it leaves in memory is right if it does not read what it writes (a kernel that adds
-//! to its output adds many times). A configuration that does not compile, load or launch is a record with its reason.
-//! On the CPU and on a simulated GPU the first configuration runs, untimed; so does one that has no rivals.
+//! to its output adds many times). A configuration that `prune` names for the launch's arguments never runs with them. One that does not compile, load or launch is a record with its reason.
+//! On the CPU and on a simulated GPU the first configuration that is left runs, untimed; so does one that has no rivals.
 
 mod launch;
 mod race;
@@ -39,7 +39,35 @@ pub struct Tuner<C: 'static> {
 
 type Tuned<C> = LazyLock<RwLock<HashMap<Box<[u64]>, Arc<Report<C>>>>>;
 
+/// Which configurations of a tuner a launch may use, a bit for each; those beyond the 128th always.
+#[doc(hidden)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Kept(u128);
+
+impl Kept {
+    /// All of them.
+    pub const ALL: Kept = Kept(u128::MAX);
+    /// How many can be pruned.
+    pub const MOST: usize = 128;
+
+    pub(crate) fn has(self, index: usize) -> bool {
+        index >= Kept::MOST || self.0 >> index & 1 == 1
+    }
+
+    fn words(self) -> [u64; 2] {
+        [self.0 as u64, (self.0 >> 64) as u64]
+    }
+}
+
 impl<C: TuneConfig> Tuner<C> {
+    /// The configurations that `prune` leaves.
+    #[doc(hidden)]
+    #[inline]
+    pub fn kept(&self, prune: impl Fn(C) -> bool) -> Kept {
+        let kept = self.configs.iter().take(Kept::MOST).enumerate().filter(|(_, config)| !prune(**config));
+        Kept(kept.fold(0, |bits, (index, _)| bits | 1 << index))
+    }
+
     /// A tuner over these configurations, whose key has these argument words (a pointer takes two words, a scalar one).
     pub const fn new(configs: &'static [C], key_words: &'static [usize]) -> Tuner<C> {
         Tuner { configs, key_words, tuned: LazyLock::new(RwLock::default) }

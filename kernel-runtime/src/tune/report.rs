@@ -39,6 +39,8 @@ pub enum Outcome {
     },
     /// It does not compile, load or launch.
     Failed(String),
+    /// The kernel's `prune` says that it does not fit these arguments.
+    Pruned,
     /// It was not timed: it has no rivals, or runs on the CPU or a simulated GPU, where the first configuration is taken.
     Untimed,
 }
@@ -63,6 +65,7 @@ impl<C: fmt::Debug> fmt::Display for Report<C> {
                     let reason = reason.lines().next().unwrap_or_default();
                     writeln!(f, "{mark} {:>10}               {config:?}: {reason}", "failed")?;
                 }
+                Outcome::Pruned => writeln!(f, "{mark} {:>10}               {config:?}", "pruned")?,
                 Outcome::Untimed => writeln!(f, "{mark} {:>10}               {config:?}", "untimed")?,
             }
         }

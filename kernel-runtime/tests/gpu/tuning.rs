@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kernel_runtime::prelude::*;
-use kernel_runtime::private::{Args, AutotunedLaunch, Kernel, TuneConfig, Tuner, Variant};
+use kernel_runtime::private::{Args, AutotunedLaunch, Kept, Kernel, TuneConfig, Tuner, Variant};
 use kernel_runtime::tune::Outcome;
 
 use crate::Test;
@@ -52,7 +52,7 @@ fn add<'a>(x: &'a Tensor<f32>, out: &'a mut Tensor<f32>, tuner: &'static Tuner<C
     args.pointer("y", x);
     args.pointer_mut("out", out);
     args.scalar(n);
-    AutotunedLaunch::new(args, [0], tuner)
+    AutotunedLaunch::new(args, [0], tuner, Kept::ALL)
 }
 
 fn grid(n: usize) -> impl Fn(Config) -> usize {

@@ -6,7 +6,7 @@ use crate::instructions::hints::{self, Allowed};
 use crate::instructions::ordering::{self, Semantics};
 use crate::instructions::{Address, Form, Instruction, Progress, Register, Unsupported, Value};
 use crate::lanes::WARP;
-use crate::machine::{Access, Cx};
+use crate::machine::{Access, Cx, Missing, Unknowns};
 use crate::ptx::{Operand, Space, Type};
 
 /// `ld`
@@ -185,7 +185,7 @@ impl Instruction for Load {
     fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
         let addresses = cx.addresses(self.address)?;
         read_policy(cx, self.policy)?;
-        let loaded = cx.load(self.access, &addresses)?;
+        let (loaded, missing) = cx.load_through(self.access, &addresses)?;
         ordering::observe(cx, self.semantics, self.access.space, &addresses);
         let bits = self.ty.bits();
         for (element, destination) in self.destinations.iter().enumerate() {
@@ -193,9 +193,12 @@ impl Instruction for Load {
             let mask = u64::MAX >> 64u32.saturating_sub(bits);
             let row = std::array::from_fn(|lane| extend((loaded[lane] >> shift) as u64 & mask, self.ty, destination.bits));
             cx.write(destination.register, &row);
+            let unknown = unknown(&missing, shift / 8, bits / 8);
+            cx.write_unknown(destination.register, &unknown);
             if destination.bits == 128 {
                 let high = std::array::from_fn(|lane| if bits == 128 { (loaded[lane] >> 64) as u64 } else { 0 });
                 cx.write(destination.register.map(Register::high), &high);
+                cx.write_unknown(destination.register.map(Register::high), &unknown);
             }
         }
         Ok(Progress::Done)
@@ -239,6 +242,12 @@ impl Instruction for Store {
     fn class(&self) -> Class {
         class(self.access.space)
     }
+}
+
+/// The lanes that miss any of these bytes.
+fn unknown(missing: &[Missing], first: u32, bytes: u32) -> Unknowns {
+    let mask = (u16::MAX >> (16 - bytes.min(16))) << first;
+    missing.iter().filter(|missing| missing.bytes & mask != 0).map(|missing| (missing.lane, missing.unknown.clone())).collect()
 }
 
 /// A policy is opaque, but its register must have been written.
@@ -347,8 +356,12 @@ mod tests {
         assert!(matches!(misaligned, Err(Failure::Trap(0, FaultKind::Misaligned { alignment: 16, .. }))), "{misaligned:?}");
         let outside = harness.run("ld.global.v4.b32 {%a, %b, %c, %d}, [%g+16];");
         assert!(matches!(outside, Err(Failure::Trap(31, FaultKind::OutOfBounds { bytes: 16, .. }))), "{outside:?}");
-        let unwritten = harness.run("ld.shared.b32 %a, [%s];");
-        assert!(matches!(unwritten, Err(Failure::Trap(0, FaultKind::UninitialisedMemory { address: 0, .. }))), "{unwritten:?}");
+        // Nobody wrote the second word, and the first can be used.
+        run(&mut harness, "st.shared.b32 [%s], 5;");
+        run(&mut harness, "ld.shared.v2.b32 {%a, %b}, [%s];");
+        run(&mut harness, "st.shared.b32 [%s], %a;");
+        let unwritten = harness.run("st.shared.b32 [%s], %b;");
+        assert!(matches!(unwritten, Err(Failure::Trap(0, FaultKind::UninitialisedMemory { address: 4, .. }))), "{unwritten:?}");
         // The policy's register is read like any other.
         harness.declare("%policy", Type::B64);
         let policy = harness.run("ld.global.L2::cache_hint.b32 %a, [%g], %policy;");

@@ -3,8 +3,10 @@
 use std::cmp::Ordering;
 
 use crate::counters::Class;
-use crate::instructions::lanewise::{Decoded, lanewise, mask, no_type, number, paired, sources, type_of};
-use crate::instructions::{Form, Unsupported, Value};
+use crate::fault::Trap;
+use crate::instructions::lanewise::{Decoded, absorbed, lanewise, mask, no_type, number, paired_absorbed, sources, type_of};
+use crate::instructions::{Form, Instruction, Progress, Register, Unsupported, Value};
+use crate::machine::{Cx, Unknowns};
 use crate::numerics::float::{Bf16, F16, F32, F64, Float};
 use crate::ptx::Type;
 
@@ -95,6 +97,15 @@ impl Combine {
             Combine::And => first & second,
             Combine::Or => first | second,
             Combine::Xor => first ^ second,
+        }
+    }
+
+    /// The predicate that decides the result whatever the comparison gives.
+    fn absorbing(self) -> Option<u64> {
+        match self {
+            Combine::And => Some(0),
+            Combine::Or => Some(1),
+            Combine::Xor => None,
         }
     }
 }
@@ -189,15 +200,16 @@ pub(super) fn setp(form: &mut Form<'_>) -> Decoded {
     let (combine, other) = other(form, combine)?;
     let relation = relation(ty, flushes);
     let class = if ty.is_float() { Class::Float } else { Class::Integer };
+    let absorbing = [None, None, combine.absorbing()];
     if halves(ty) {
-        return paired(class, destinations, [a, b, other], move |[a, b, other]| {
+        return paired_absorbed(class, destinations, [a, b, other], absorbing, move |[a, b, other]| {
             [0, 16].map(|shift| {
                 let holds = comparison.accepts(relation(a >> shift & 0xffff, b >> shift & 0xffff));
                 u64::from(combine.apply(holds, other != 0))
             })
         });
     }
-    paired(class, destinations, [a, b, other], move |[a, b, other]| {
+    paired_absorbed(class, destinations, [a, b, other], absorbing, move |[a, b, other]| {
         let holds = comparison.accepts(relation(a, b));
         [holds, !holds].map(|holds| u64::from(combine.apply(holds, other != 0)))
     })
@@ -226,13 +238,14 @@ pub(super) fn set(form: &mut Form<'_>) -> Decoded {
     let (combine, other) = other(form, combine)?;
     let relation = relation(ty, flushes);
     let class = if ty.is_float() { Class::Float } else { Class::Integer };
+    let absorbing = [None, None, combine.absorbing()];
     if halves(ty) {
         let truth = match result {
             Type::F16x2 => F16::ONE,
             Type::Bf16x2 => Bf16::ONE,
             _ => 0xffff,
         };
-        return lanewise(class, destination, [a, b, other], move |[a, b, other]| {
+        return absorbed(class, destination, [a, b, other], absorbing, move |[a, b, other]| {
             let half = |shift: u32| {
                 let holds = comparison.accepts(relation(a >> shift & 0xffff, b >> shift & 0xffff));
                 if combine.apply(holds, other != 0) { truth << shift } else { 0 }
@@ -246,14 +259,9 @@ pub(super) fn set(form: &mut Form<'_>) -> Decoded {
         Type::F32 => F32::ONE,
         _ => mask(result.bits()),
     };
-    lanewise(
-        class,
-        destination,
-        [a, b, other],
-        move |[a, b, other]| {
-            if combine.apply(comparison.accepts(relation(a, b)), other != 0) { truth } else { 0 }
-        },
-    )
+    absorbed(class, destination, [a, b, other], absorbing, move |[a, b, other]| {
+        if combine.apply(comparison.accepts(relation(a, b)), other != 0) { truth } else { 0 }
+    })
 }
 
 /// The types that can be selected.
@@ -264,8 +272,33 @@ const SELECTED: [Type; 11] =
 pub(super) fn selp(form: &mut Form<'_>) -> Decoded {
     let ty = type_of(form, &SELECTED)?;
     let destination = form.destination(ty)?;
-    let sources = sources(form, [ty, ty, Type::Pred])?;
-    lanewise(Class::Integer, destination, sources, |[a, b, predicate]| if predicate != 0 { a } else { b })
+    let [first, second, predicate] = sources(form, [ty, ty, Type::Pred])?;
+    Ok(Box::new(Select { destination, first, second, predicate }))
+}
+
+/// `selp`. Compilers make it of branches, so a lane needs only the operand that it takes: the other may hold nothing.
+struct Select {
+    destination: Option<Register>,
+    first: Value,
+    second: Value,
+    predicate: Value,
+}
+
+impl Instruction for Select {
+    fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
+        let mut unknown = Unknowns::new();
+        let predicate = cx.read_through(cx.lanes, self.predicate, &mut unknown)?;
+        let holds = cx.lanes.filter(|lane| predicate[lane] != 0);
+        let first = cx.read_through(holds, self.first, &mut unknown)?;
+        let second = cx.read_through(cx.lanes.without(holds), self.second, &mut unknown)?;
+        cx.write(self.destination, &std::array::from_fn(|lane| if predicate[lane] != 0 { first[lane] } else { second[lane] }));
+        cx.write_unknown(self.destination, &unknown);
+        Ok(Progress::Done)
+    }
+
+    fn class(&self) -> Class {
+        Class::Integer
+    }
 }
 
 /// `slct`: `a` if the third operand is at least zero, otherwise `b`; so is a NaN.

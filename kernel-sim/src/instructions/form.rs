@@ -37,6 +37,16 @@ pub(crate) enum Value {
     Special(Special),
 }
 
+impl Value {
+    /// The register that is read, if it is one.
+    pub(crate) fn register(self) -> Option<Register> {
+        match self {
+            Value::Register(register) | Value::Not(register) => Some(register),
+            Value::Bits(_) | Value::Special(_) => None,
+        }
+    }
+}
+
 /// The special registers; axes are 0 to 2.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Special {

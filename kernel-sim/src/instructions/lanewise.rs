@@ -2,12 +2,14 @@
 //!
 //! The computation is a closure over raw bits, and its type is part of the instruction's type: the loop over the lanes is compiled
 //! for it alone. It is run for all 32 lanes, also those that do not execute, so it must take any bits.
+//!
+//! If nobody knows the value of an operand, nobody knows the result, unless another operand decides it alone.
 
 use crate::counters::Class;
 use crate::fault::Trap;
 use crate::instructions::{Form, Instruction, Progress, Register, Unsupported, Value};
 use crate::lanes::{Lanes, Row};
-use crate::machine::Cx;
+use crate::machine::{Cx, Unknowns};
 use crate::ptx::Type;
 
 /// An instruction of `N` operands and one result.
@@ -15,14 +17,17 @@ struct Lanewise<const N: usize, F> {
     class: Class,
     destination: Option<Register>,
     sources: [Value; N],
+    /// For each operand, the value that decides the result whatever the others are.
+    absorbing: [Option<u64>; N],
     compute: F,
 }
 
 impl<const N: usize, F: Fn([u64; N]) -> u64 + Send + Sync> Instruction for Lanewise<N, F> {
     fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
-        let rows = read(cx, &self.sources)?;
+        let (rows, unknown) = read(cx, &self.sources, &self.absorbing)?;
         let result: Row = std::array::from_fn(|lane| (self.compute)(std::array::from_fn(|source| rows[source][lane])));
         cx.write(self.destination, &result);
+        cx.write_unknown(self.destination, &unknown);
         Ok(Progress::Done)
     }
 
@@ -36,15 +41,17 @@ struct Paired<const N: usize, F> {
     class: Class,
     destinations: [Option<Register>; 2],
     sources: [Value; N],
+    absorbing: [Option<u64>; N],
     compute: F,
 }
 
 impl<const N: usize, F: Fn([u64; N]) -> [u64; 2] + Send + Sync> Instruction for Paired<N, F> {
     fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
-        let rows = read(cx, &self.sources)?;
+        let (rows, unknown) = read(cx, &self.sources, &self.absorbing)?;
         let results: [[u64; 2]; 32] = std::array::from_fn(|lane| (self.compute)(std::array::from_fn(|source| rows[source][lane])));
         cx.write(self.destinations[0], &results.map(|[first, _]| first));
         cx.write(self.destinations[1], &results.map(|[_, second]| second));
+        self.destinations.into_iter().for_each(|destination| cx.write_unknown(destination, &unknown));
         Ok(Progress::Done)
     }
 
@@ -64,7 +71,10 @@ struct Carrying<const N: usize, F> {
 
 impl<const N: usize, F: Fn([u64; N], bool) -> (u64, bool) + Send + Sync> Instruction for Carrying<N, F> {
     fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
-        let rows = read(cx, &self.sources)?;
+        let mut rows = [[0; 32]; N];
+        for (row, source) in rows.iter_mut().zip(self.sources) {
+            *row = cx.read(source)?;
+        }
         let mut result: Row = [0; 32];
         let mut carry = cx.warp.carry;
         for lane in cx.lanes {
@@ -95,7 +105,18 @@ pub(crate) fn lanewise<const N: usize>(
     sources: [Value; N],
     compute: impl Fn([u64; N]) -> u64 + Send + Sync + 'static,
 ) -> Decoded {
-    Ok(Box::new(Lanewise { class, destination, sources, compute }))
+    absorbed(class, destination, sources, [None; N], compute)
+}
+
+/// The same, with the value of each operand that decides the result whatever the others are.
+pub(crate) fn absorbed<const N: usize>(
+    class: Class,
+    destination: Option<Register>,
+    sources: [Value; N],
+    absorbing: [Option<u64>; N],
+    compute: impl Fn([u64; N]) -> u64 + Send + Sync + 'static,
+) -> Decoded {
+    Ok(Box::new(Lanewise { class, destination, sources, absorbing, compute }))
 }
 
 /// An instruction with two results.
@@ -105,7 +126,18 @@ pub(crate) fn paired<const N: usize>(
     sources: [Value; N],
     compute: impl Fn([u64; N]) -> [u64; 2] + Send + Sync + 'static,
 ) -> Decoded {
-    Ok(Box::new(Paired { class, destinations, sources, compute }))
+    paired_absorbed(class, destinations, sources, [None; N], compute)
+}
+
+/// The same, with the value of each operand that decides both results whatever the others are.
+pub(crate) fn paired_absorbed<const N: usize>(
+    class: Class,
+    destinations: [Option<Register>; 2],
+    sources: [Value; N],
+    absorbing: [Option<u64>; N],
+    compute: impl Fn([u64; N]) -> [u64; 2] + Send + Sync + 'static,
+) -> Decoded {
+    Ok(Box::new(Paired { class, destinations, sources, absorbing, compute }))
 }
 
 /// Which sides of the carry flag an instruction uses.
@@ -188,10 +220,15 @@ pub(crate) fn number(value: u64, ty: Type) -> i128 {
     if ty.is_signed() { i128::from((low << (64 - bits)) as i64 >> (64 - bits)) } else { i128::from(low) }
 }
 
-fn read<const N: usize>(cx: &Cx<'_>, sources: &[Value; N]) -> Result<[Row; N], Trap> {
+fn read<const N: usize>(cx: &Cx<'_>, sources: &[Value; N], absorbing: &[Option<u64>; N]) -> Result<([Row; N], Unknowns), Trap> {
     let mut rows = [[0; 32]; N];
+    let mut unknown = Unknowns::new();
     for (row, source) in rows.iter_mut().zip(sources) {
-        *row = cx.read(*source)?;
+        *row = cx.read_through(cx.lanes, *source, &mut unknown)?;
     }
-    Ok(rows)
+    unknown.retain(|(lane, _)| {
+        let decides = |place: usize| absorbing[place] == Some(rows[place][*lane]) && cx.knows(*lane, sources[place]);
+        !(0..N).any(decides)
+    });
+    Ok((rows, unknown))
 }

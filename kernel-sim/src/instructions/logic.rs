@@ -1,7 +1,7 @@
 //! Logic, shifts and the permutation of bytes: PTX ISA, 9.7.8, "Logic and Shift Instructions", and `prmt` of 9.7.9.
 
 use crate::counters::Class;
-use crate::instructions::lanewise::{Decoded, binary, mask, number, paired, sources, ternary, type_of, unary};
+use crate::instructions::lanewise::{Decoded, absorbed, binary, mask, number, paired, sources, ternary, type_of, unary};
 use crate::instructions::{Form, Unsupported};
 use crate::ptx::Type;
 
@@ -10,13 +10,15 @@ const BITS: [Type; 4] = [Type::Pred, Type::B16, Type::B32, Type::B64];
 /// `and`
 pub(super) fn and(form: &mut Form<'_>) -> Decoded {
     let ty = type_of(form, &BITS)?;
-    binary(form, Class::Integer, [ty; 3], |a, b| a & b)
+    let destination = form.destination(ty)?;
+    absorbed(Class::Integer, destination, sources(form, [ty; 2])?, [Some(0); 2], |[a, b]| a & b)
 }
 
 /// `or`
 pub(super) fn or(form: &mut Form<'_>) -> Decoded {
     let ty = type_of(form, &BITS)?;
-    binary(form, Class::Integer, [ty; 3], |a, b| a | b)
+    let destination = form.destination(ty)?;
+    absorbed(Class::Integer, destination, sources(form, [ty; 2])?, [Some(mask(ty.bits())); 2], |[a, b]| a | b)
 }
 
 /// `xor`

@@ -40,6 +40,7 @@ mod pause;
 mod set_registers;
 mod shuffle;
 mod store_async;
+mod video;
 mod wgmma;
 
 pub(crate) use async_copy::Copies;
@@ -145,6 +146,8 @@ const TABLE: &[(&str, Decode)] = &[
     ("bmsk", bits::bmsk),
     ("dp4a", bits::dp4a),
     ("dp2a", bits::dp2a),
+    ("vabsdiff2", video::vabsdiff2),
+    ("vabsdiff4", video::vabsdiff4),
     ("and", logic::and),
     ("or", logic::or),
     ("xor", logic::xor),

@@ -5,7 +5,7 @@ use crate::fault::Trap;
 use crate::instructions::lanewise::{Decoded, lanewise, mask, type_of};
 use crate::instructions::{Form, Instruction, Progress, Register, Unsupported, Value};
 use crate::lanes::{Row, WARP, WideRow};
-use crate::machine::Cx;
+use crate::machine::{Cx, Unknowns};
 use crate::ptx::{Operand, Type};
 
 const TYPES: [Type; 13] = [
@@ -90,10 +90,13 @@ struct Pack {
 
 impl Instruction for Pack {
     fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
-        let whole = gather(cx, &self.sources, self.bits)?;
+        let (whole, unknown) = gather(cx, &self.sources, self.bits)?;
         cx.write(self.destination, &whole.map(|bits| bits as u64));
+        cx.write_unknown(self.destination, &unknown);
         if self.is_wide {
-            cx.write(self.destination.map(Register::high), &whole.map(|bits| (bits >> 64) as u64));
+            let high = self.destination.map(Register::high);
+            cx.write(high, &whole.map(|bits| (bits >> 64) as u64));
+            cx.write_unknown(high, &unknown);
         }
         Ok(Progress::Done)
     }
@@ -113,10 +116,11 @@ struct Unpack {
 
 impl Instruction for Unpack {
     fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
-        let whole = gather(cx, &self.sources, 64)?;
+        let (whole, unknown) = gather(cx, &self.sources, 64)?;
         for (place, destination) in self.destinations.iter().enumerate() {
             let row: Row = whole.map(|bits| (bits >> (place as u32 * self.bits)) as u64 & mask(self.bits));
             cx.write(*destination, &row);
+            cx.write_unknown(*destination, &unknown);
         }
         Ok(Progress::Done)
     }
@@ -126,15 +130,16 @@ impl Instruction for Unpack {
     }
 }
 
-fn gather(cx: &Cx<'_>, sources: &[Value], bits: u32) -> Result<WideRow, Trap> {
+fn gather(cx: &Cx<'_>, sources: &[Value], bits: u32) -> Result<(WideRow, Unknowns), Trap> {
     let mut whole: WideRow = [0; WARP];
+    let mut unknown = Unknowns::new();
     for (place, source) in sources.iter().enumerate() {
-        let row = cx.read(*source)?;
+        let row = cx.read_through(cx.lanes, *source, &mut unknown)?;
         for (bits_of_lane, part) in whole.iter_mut().zip(row) {
             *bits_of_lane |= u128::from(part & mask(bits)) << (place as u32 * bits);
         }
     }
-    Ok(whole)
+    Ok((whole, unknown))
 }
 
 #[cfg(test)]
@@ -190,12 +195,31 @@ mod tests {
     }
 
     #[test]
-    fn a_register_that_nobody_wrote_is_not_moved() {
+    fn what_nobody_knows_is_moved_but_not_used() {
         let mut harness = Harness::new();
-        harness.declare("%r1", Type::B32);
-        harness.declare("%r2", Type::B32);
-        let Err(Failure::Trap(0, kind)) = harness.run("mov.u32 %r1, %r2;") else { panic!("it was moved") };
+        for (name, ty) in [("%r1", Type::B32), ("%r2", Type::B32), ("%r3", Type::B32), ("%d1", Type::B64), ("%p1", Type::Pred)] {
+            harness.declare(name, ty);
+        }
+        harness.define("%zero", Type::B32, |_| 0);
+        for text in ["mov.u32 %r1, %r2;", "mov.b64 %d1, {%r1, %zero};", "mov.b64 {%r3, _}, %d1;", "add.u32 %r3, %r3, 1;"] {
+            harness.run(text).unwrap();
+        }
+        for text in [
+            "st.shared.u32 [0], %r3;",
+            "ld.shared.u32 %r1, [%r3];",
+            "vote.sync.ballot.b32 %r1, %p1, -1;",
+            "redux.sync.add.u32 %r1, %r3, -1;",
+        ] {
+            assert!(matches!(harness.run(text), Err(Failure::Trap(0, FaultKind::UninitialisedRegister { .. }))), "{text}");
+        }
+        let Err(Failure::Trap(0, kind)) = harness.run("st.shared.u32 [0], %r3;") else { panic!("it was stored") };
         assert_eq!(kind, FaultKind::UninitialisedRegister { register: "%r2".to_owned() });
+        // The other operand decides.
+        harness.run("and.b32 %r3, %r3, %zero;").unwrap();
+        harness.run("st.shared.u32 [0], %r3;").unwrap();
+        harness.run("setp.eq.and.u32 %p1, %r2, 5, 0;").unwrap();
+        harness.run("selp.u32 %r3, %r2, %zero, %p1;").unwrap();
+        harness.run("st.shared.u32 [0], %r3;").unwrap();
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::counters::Class;
 use crate::fault::{FaultKind, Trap};
 use crate::instructions::{Convergence, Form, Instruction, Progress, Register, Unsupported, Value};
 use crate::lanes::{Lanes, Row, WARP};
-use crate::machine::Cx;
+use crate::machine::{Cx, Unknowns};
 use crate::ptx::Type;
 
 /// An instruction of the lanes that a member mask names; it gives a value and perhaps a predicate.
@@ -164,15 +164,28 @@ pub(crate) fn decode_active_mask(form: &mut Form<'_>) -> Result<Box<dyn Instruct
 
 impl Instruction for Exchange {
     fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
-        let source = cx.read(self.source)?;
+        let mut unknown = Unknowns::new();
+        let source = match self.kind {
+            Kind::Shuffle { .. } => cx.read_through(cx.lanes, self.source, &mut unknown)?,
+            _ => cx.read(self.source)?,
+        };
         let (distances, bounds) = match self.kind {
             Kind::Shuffle { distance, bounds, .. } => (cx.read(distance)?, cx.read(bounds)?),
             _ => ([0; WARP], [0; WARP]),
         };
         for lanes in member_sets(cx, self.members)? {
-            let [values, flags] = self.exchange(lanes, &source, &distances, &bounds)?;
+            let [values, flags] = self.exchange(lanes, &source, &distances, &bounds);
             cx.write_lanes(self.destinations[0], lanes, &values);
             cx.write_lanes(self.destinations[1], lanes, &flags);
+            if let Kind::Shuffle { mode, .. } = self.kind {
+                cx.write_unknown(self.destinations[0], &passed(mode, lanes, &distances, &bounds, &unknown));
+                let absent = |(lane, source_lane)| {
+                    let kind = FaultKind::InactiveSource { lane: lane as u32, source_lane: source_lane as u32 };
+                    (lane, cx.unknown(kind))
+                };
+                let strays: Unknowns = strays(mode, lanes, &distances, &bounds).map(absent).collect();
+                cx.write_unknown(self.destinations[0], &strays);
+            }
         }
         Ok(Progress::Done)
     }
@@ -188,9 +201,9 @@ impl Instruction for Exchange {
 
 impl Exchange {
     /// What each of the lanes gets, all of the same member mask.
-    fn exchange(&self, lanes: Lanes, source: &Row, distances: &Row, bounds: &Row) -> Result<[Row; 2], Trap> {
-        Ok(match self.kind {
-            Kind::Shuffle { mode, .. } => shuffle(mode, lanes, source, distances, bounds)?,
+    fn exchange(&self, lanes: Lanes, source: &Row, distances: &Row, bounds: &Row) -> [Row; 2] {
+        match self.kind {
+            Kind::Shuffle { mode, .. } => shuffle(mode, lanes, source, distances, bounds),
             Kind::Vote(kind) => [[vote(kind, lanes, source); WARP], [0; WARP]],
             Kind::MatchAny => {
                 let same = |lane: usize| u64::from(lanes.filter(|other| source[other] == source[lane]).0);
@@ -207,7 +220,7 @@ impl Exchange {
                 let leader = lanes.lowest().unwrap_or(0);
                 [[leader as u64; WARP], std::array::from_fn(|lane| u64::from(lane == leader))]
             }
-        })
+        }
     }
 }
 
@@ -255,17 +268,32 @@ fn shuffle_source(mode: Mode, lane: usize, distance: u64, bounds: u64) -> (usize
     if is_in_range { (source as usize, true) } else { (lane as usize, false) }
 }
 
-fn shuffle(mode: Mode, lanes: Lanes, values: &Row, distances: &Row, bounds: &Row) -> Result<[Row; 2], Trap> {
+/// Lanes that read one that does not take part, and which: what they get is not defined.
+fn strays(mode: Mode, lanes: Lanes, distances: &Row, bounds: &Row) -> impl Iterator<Item = (usize, usize)> {
+    let with_sources = lanes.into_iter().map(move |lane| (lane, shuffle_source(mode, lane, distances[lane], bounds[lane]).0));
+    with_sources.filter(move |(_, source)| !lanes.has(*source))
+}
+
+/// What the lanes get that read one of those whose value nobody knows.
+fn passed(mode: Mode, lanes: Lanes, distances: &Row, bounds: &Row, unknown: &Unknowns) -> Unknowns {
+    if unknown.is_empty() {
+        return Unknowns::new();
+    }
+    let read = |lane: usize| {
+        let (source, _) = shuffle_source(mode, lane, distances[lane], bounds[lane]);
+        unknown.iter().find(|(unknown, _)| *unknown == source).map(|(_, unknown)| (lane, unknown.clone()))
+    };
+    lanes.into_iter().filter_map(read).collect()
+}
+
+fn shuffle(mode: Mode, lanes: Lanes, values: &Row, distances: &Row, bounds: &Row) -> [Row; 2] {
     let mut result = [[0; WARP]; 2];
     for lane in lanes {
         let (source, is_in_range) = shuffle_source(mode, lane, distances[lane], bounds[lane]);
-        if !lanes.has(source) {
-            return Err(Trap::new(lane, FaultKind::InactiveSource { lane: lane as u32, source_lane: source as u32 }));
-        }
         result[0][lane] = values[source];
         result[1][lane] = u64::from(is_in_range);
     }
-    Ok(result)
+    result
 }
 
 fn vote(kind: Vote, lanes: Lanes, predicates: &Row) -> u64 {
@@ -297,14 +325,14 @@ mod tests {
     use super::*;
 
     /// Each lane's value is its number plus 100.
-    fn shuffled(mode: Mode, lanes: Lanes, distance: u64, bounds: u64) -> Result<[Row; 2], Trap> {
+    fn shuffled(mode: Mode, lanes: Lanes, distance: u64, bounds: u64) -> [Row; 2] {
         let values = std::array::from_fn(|lane| 100 + lane as u64);
         shuffle(mode, lanes, &values, &[distance; WARP], &[bounds; WARP])
     }
 
     /// The sources that the whole warp reads.
     fn sources(mode: Mode, distance: u64, bounds: u64) -> Vec<(u64, bool)> {
-        let [values, flags] = shuffled(mode, Lanes::ALL, distance, bounds).expect("all lanes take part");
+        let [values, flags] = shuffled(mode, Lanes::ALL, distance, bounds);
         values.iter().zip(flags).map(|(value, flag)| (value - 100, flag == 1)).collect()
     }
 
@@ -350,10 +378,10 @@ mod tests {
 
     #[test]
     fn a_lane_that_is_absent_can_not_be_read() {
-        let trap = shuffled(Mode::Down, Lanes::first(16), 8, 31).expect_err("lane 8 reads lane 16");
-        assert_eq!((trap.lane, *trap.kind), (8, FaultKind::InactiveSource { lane: 8, source_lane: 16 }));
+        let found = |mode, bounds| strays(mode, Lanes::first(16), &[8; WARP], &[bounds; WARP]).collect::<Vec<_>>();
+        assert_eq!(found(Mode::Down, 31), (8..16).map(|lane| (lane, lane + 8)).collect::<Vec<_>>());
         // Out of range is no read.
-        assert!(shuffled(Mode::Up, Lanes::first(16), 8, 0).is_ok());
+        assert_eq!(found(Mode::Up, 0), []);
     }
 
     #[test]

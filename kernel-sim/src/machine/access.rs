@@ -3,7 +3,7 @@
 use crate::counters::LineCounters;
 use crate::fault::{FaultKind, Trap};
 use crate::lanes::{Lanes, Row, WARP, WideRow};
-use crate::machine::{Access, Cx, Grid, window};
+use crate::machine::{Access, Cx, Grid, Unknown, window};
 use crate::memory::{Agent, Allocation, Touch};
 use crate::ptx::Space;
 
@@ -21,6 +21,15 @@ pub(crate) enum Place {
     Local(u64),
     /// The kernel's parameters.
     Param(u64),
+}
+
+/// A lane that loaded bytes of shared or local memory that nobody wrote.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Missing {
+    pub(crate) lane: usize,
+    /// A bit for each such byte of the access.
+    pub(crate) bytes: u16,
+    pub(crate) unknown: Unknown,
 }
 
 /// The memories that an instruction may reach.
@@ -49,21 +58,26 @@ impl Cx<'_> {
 
     /// Loads: checks every access and counts it. Lanes that do not execute read 0.
     pub(crate) fn load(&mut self, access: Access, addresses: &Row) -> Result<WideRow, Trap> {
+        let (row, missing) = self.load_through(access, addresses)?;
+        missing.first().map_or(Ok(row), |missing| Err(missing.unknown.trap(missing.lane)))
+    }
+
+    /// The same, but lanes may load bytes of shared or local memory that nobody wrote, as long as nothing depends on them. In global
+    /// memory that is a fault: a thread has no reason to look at what it was not given.
+    pub(crate) fn load_through(&mut self, access: Access, addresses: &Row) -> Result<(WideRow, Vec<Missing>), Trap> {
         self.check_alignment(access, addresses)?;
         let mut row = [0; WARP];
+        let mut missing = Vec::new();
         self.in_each_window(access.space, addresses, |cx, window, lanes, addresses| match window {
             Window::Global => cx.load_global(access, lanes, addresses, &mut row),
-            Window::Shared => cx.load_shared(access, lanes, addresses, &mut row),
-            Window::Local => each_lane(lanes, |lane| {
-                row[lane] = cx.warp.local.load(lane, addresses[lane], access.bytes, cx.grid.allow_uninitialised)?;
-                Ok(())
-            }),
+            Window::Shared => cx.load_shared(access, lanes, addresses, (&mut row, &mut missing)),
+            Window::Local => cx.load_local(access, lanes, addresses, (&mut row, &mut missing)),
             Window::Param => each_lane(lanes, |lane| {
                 row[lane] = cx.grid.load_param(addresses[lane], access.bytes)?;
                 Ok(())
             }),
         })?;
-        Ok(row)
+        Ok((row, missing))
     }
 
     /// Stores the low `access.bytes` bytes of each value: checks every access and counts it.
@@ -193,13 +207,48 @@ impl Cx<'_> {
         })
     }
 
-    fn load_shared(&mut self, access: Access, lanes: Lanes, addresses: &Row, row: &mut WideRow) -> Result<(), Trap> {
+    fn load_shared(
+        &mut self,
+        access: Access,
+        lanes: Lanes,
+        addresses: &Row,
+        (row, missing): (&mut WideRow, &mut Vec<Missing>),
+    ) -> Result<(), Trap> {
         self.here().shared.record_load(lanes, addresses, access.bytes);
         let (warp, touch) = self.toucher(access);
         each_lane(lanes, |lane| {
             let (rank, offset) = self.shared_place(access.space, addresses[lane], access.bytes)?;
             let cluster = &mut *self.cluster;
-            row[lane] = cluster.ctas[rank].shared.load(Agent::Thread { warp, lane }, &cluster.clocks, offset, access.bytes, touch)?;
+            let shared = &mut cluster.ctas[rank].shared;
+            match shared.load(Agent::Thread { warp, lane }, &cluster.clocks, offset, access.bytes, touch) {
+                Err(kind @ FaultKind::UninitialisedMemory { .. }) => {
+                    row[lane] = shared.peek(offset, access.bytes)?;
+                    let bytes = shared.unwritten(offset, access.bytes)?;
+                    missing.push(Missing { lane, bytes, unknown: self.unknown(kind) });
+                }
+                loaded => row[lane] = loaded?,
+            }
+            Ok(())
+        })
+    }
+
+    fn load_local(
+        &mut self,
+        access: Access,
+        lanes: Lanes,
+        addresses: &Row,
+        (row, missing): (&mut WideRow, &mut Vec<Missing>),
+    ) -> Result<(), Trap> {
+        let local = &self.warp.local;
+        each_lane(lanes, |lane| {
+            let (offset, bytes) = (addresses[lane], access.bytes);
+            match local.load(lane, offset, bytes, self.grid.allow_uninitialised) {
+                Err(kind @ FaultKind::UninitialisedMemory { .. }) => {
+                    row[lane] = local.load(lane, offset, bytes, true)?;
+                    missing.push(Missing { lane, bytes: local.unwritten(lane, offset, bytes)?, unknown: self.unknown(kind) });
+                }
+                loaded => row[lane] = loaded?,
+            }
             Ok(())
         })
     }

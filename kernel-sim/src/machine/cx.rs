@@ -62,17 +62,24 @@ impl Cx<'_> {
 
     /// Reads an operand. Lanes that do not execute have any bits.
     pub(crate) fn read(&self, value: Value) -> Result<Row, Trap> {
+        self.read_lanes(self.lanes, value)
+    }
+
+    /// Reads an operand that only some of the executing lanes need. The others have any bits.
+    pub(crate) fn read_lanes(&self, lanes: Lanes, value: Value) -> Result<Row, Trap> {
+        if let Some(register) = value.register() {
+            self.check_defined(lanes, register)?;
+        }
+        Ok(self.bits(value))
+    }
+
+    /// The bits of an operand, also where nobody knows them.
+    pub(crate) fn bits(&self, value: Value) -> Row {
         match value {
-            Value::Register(register) => {
-                self.check_defined(register)?;
-                Ok(self.warp.registers[register.0 as usize])
-            }
-            Value::Not(register) => {
-                self.check_defined(register)?;
-                Ok(self.warp.registers[register.0 as usize].map(|bit| bit ^ 1))
-            }
-            Value::Bits(bits) => Ok([bits; WARP]),
-            Value::Special(special) => Ok(self.grid.special(special, self.cluster, self.rank, self.warp)),
+            Value::Register(register) => self.warp.registers[register.0 as usize],
+            Value::Not(register) => self.warp.registers[register.0 as usize].map(|bit| bit ^ 1),
+            Value::Bits(bits) => [bits; WARP],
+            Value::Special(special) => self.grid.special(special, self.cluster, self.rank, self.warp),
         }
     }
 
@@ -122,20 +129,6 @@ impl Cx<'_> {
     /// An [`FaultKind::Illegal`] of that lane.
     pub(crate) fn illegal(&self, lane: usize, reason: impl Into<String>) -> Trap {
         Trap::new(lane, FaultKind::Illegal { reason: reason.into() })
-    }
-
-    fn check_defined(&self, register: Register) -> Result<(), Trap> {
-        if !self.warp.pending.is_empty() {
-            let pending = self.warp.pending.get(&register).map_or(Lanes::NONE, |lanes| self.lanes.and(*lanes));
-            if let Some(lane) = pending.lowest() {
-                return Err(Trap::new(lane, FaultKind::PendingRegister { register: self.register_name(register) }));
-            }
-        }
-        let undefined = self.lanes.without(self.warp.defined[register.0 as usize]);
-        if let Some(lane) = undefined.lowest() {
-            return Err(Trap::new(lane, FaultKind::UninitialisedRegister { register: self.register_name(register) }));
-        }
-        Ok(())
     }
 
     /// What a message calls a register.

@@ -44,13 +44,13 @@ pub struct Options {
     pub seed: u64,
     /// Is it no fault to read memory that nobody wrote?
     pub allow_uninitialised: bool,
-    /// More instructions of one warp are a fault: the kernel probably never ends.
+    /// More instructions of one warp are a fault: the kernel probably never ends. By default 2^28, which take about a minute.
     pub max_instructions: u64,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { seed: 0, allow_uninitialised: false, max_instructions: 1 << 32 }
+        Options { seed: 0, allow_uninitialised: false, max_instructions: 1 << 28 }
     }
 }
 

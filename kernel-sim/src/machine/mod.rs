@@ -8,12 +8,14 @@ mod launch;
 mod run;
 mod state;
 mod step;
+mod unknown;
 mod variables;
 pub(crate) mod window;
 
 pub use gpu::{Gpu, Kernel, Machine, Module};
 pub use launch::{Launch, LaunchError, Options};
 
-pub(crate) use access::Place;
+pub(crate) use access::{Missing, Place};
 pub(crate) use cx::{Access, Cx};
 pub(crate) use state::{AsyncOperation, Cluster, Cta, Grid, InFlight, Issuer, Warp};
+pub(crate) use unknown::{Unknown, Unknowns};

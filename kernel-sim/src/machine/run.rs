@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 
 use crate::counters::Counters;
-use crate::fault::{Fault, FaultKind};
+use crate::fault::{Caller, Fault, FaultKind};
 use crate::instructions::waiting_mbarriers;
 use crate::lanes::{Lanes, WARP};
 use crate::machine::step::{Failure, Outcome, Running};
 use crate::machine::{Cluster, Cta, Grid, Issuer, Warp};
 use crate::program::Program;
+use crate::ptx::SourceLine;
 
 /// Steps of one warp before the next has its turn, when nothing else ends it: long, so that what depends on the order is seen to.
 const TURN: u64 = 4096;
@@ -173,14 +174,16 @@ impl ClusterRun {
 
     fn fault_of(&self, issuer: Issuer, (place, trap): Failure, job: &Job<'_>) -> Box<Fault> {
         let Job { program, grid, .. } = job;
-        let step = &program.steps[place as usize];
-        let file = program.files.iter().find(|(number, _)| *number == step.line.file).map(|(_, name)| name.clone());
+        let step = &program.steps[trap.step.unwrap_or(place) as usize];
+        let file = |line: SourceLine| program.files.iter().find(|(number, _)| *number == line.file).map(|(_, name)| name.clone());
+        let caller = |&line: &SourceLine| Caller { file: file(line), line: line.line, column: line.column };
         Box::new(Fault {
             kind: *trap.kind,
             kernel: program.name.clone(),
-            file,
+            file: file(step.line),
             line: step.line.line,
             column: step.line.column,
+            callers: step.callers.iter().map(caller).collect(),
             ptx_line: step.position.line,
             instruction: step.text.clone(),
             cta: self.cluster.ctas[issuer.rank].id,

@@ -8,6 +8,7 @@ use crate::instructions::{
     self, Barriers, BulkGroups, ClusterBarrier, Copies, Fences, Matrices, Mbarriers, Published, Register, Special, Warpgroups,
 };
 use crate::lanes::{Lanes, Row, WARP};
+use crate::machine::Unknown;
 use crate::memory::{Clocks, GlobalView, LocalMemory, SharedMemory};
 
 /// What is the same for all threads of a launch.
@@ -41,6 +42,8 @@ pub(crate) struct Warp {
     pub(crate) registers: Vec<Row>,
     /// Lanes in which a register was written.
     pub(crate) defined: Vec<Lanes>,
+    /// Registers of lanes that were written with a value that nobody knows. Looked up only where the register is not `defined`.
+    pub(crate) unknown: HashMap<(Register, usize), Unknown>,
     /// Lanes whose carry flag is set (`CC.CF`): PTX ISA, 9.7.2.
     pub(crate) carry: Lanes,
     /// Local memory of each lane.
@@ -137,6 +140,7 @@ impl Warp {
             live: lanes,
             registers: vec![[0; WARP]; registers],
             defined: vec![Lanes::NONE; registers],
+            unknown: HashMap::new(),
             local: LocalMemory::new(local_bytes as usize),
             tickets: [0; WARP],
             pending: HashMap::new(),

@@ -118,8 +118,9 @@ impl Running {
         let Some((Register(register), wanted)) = step.guard else { return Ok(lanes) };
         let undefined = lanes.without(self.warp.defined[register as usize]);
         if let Some(lane) = undefined.lowest() {
-            let register = program.registers[register as usize].clone();
-            return Err(Trap::new(lane, FaultKind::UninitialisedRegister { register }));
+            let nobody_wrote =
+                || Trap::new(lane, FaultKind::UninitialisedRegister { register: program.registers[register as usize].clone() });
+            return Err(self.warp.unknown(Register(register), lane).map_or_else(nobody_wrote, |unknown| unknown.trap(lane)));
         }
         let row = &self.warp.registers[register as usize];
         Ok(lanes.filter(|lane| (row[lane] == 1) == wanted))

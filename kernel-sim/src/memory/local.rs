@@ -34,6 +34,13 @@ impl LocalMemory {
         Ok((0..bytes as usize).rev().fold(0, |value, byte| value << 8 | place(byte)))
     }
 
+    /// A bit for each of up to 16 bytes of a lane that was never stored to.
+    pub(crate) fn unwritten(&self, lane: usize, offset: u64, bytes: u32) -> Result<u16, FaultKind> {
+        let first = self.check(lane, offset, bytes)?;
+        let is_missing = |place: usize| !self.written.get(first + place).copied().unwrap_or(false);
+        Ok((0..bytes as usize).filter(|&place| is_missing(place)).fold(0, |bits, place| bits | 1 << place))
+    }
+
     /// Stores 1 to 16 bytes of a lane.
     pub(crate) fn store(&mut self, lane: usize, offset: u64, bytes: u32, value: u128) -> Result<(), FaultKind> {
         let first = self.check(lane, offset, bytes)?;

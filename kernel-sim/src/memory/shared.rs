@@ -82,8 +82,9 @@ impl SharedMemory {
     ) -> Result<(), FaultKind> {
         let range = self.check(offset, bytes.len())?;
         self.check_pending(agent, &range, true)?;
-        self.check_written(&range)?;
+        // The thread did look at bytes that nobody wrote: who writes them later must be ordered after it.
         self.shadow.read(agent, clocks, range.clone(), touch)?;
+        self.check_written(&range)?;
         bytes.copy_from_slice(&self.bytes[range]);
         Ok(())
     }
@@ -123,6 +124,13 @@ impl SharedMemory {
         let old = self.value(&range);
         self.put(range, &change(old).to_le_bytes()[..bytes as usize]);
         Ok(old)
+    }
+
+    /// A bit for each of up to 16 bytes that nobody wrote.
+    pub(crate) fn unwritten(&self, offset: u64, bytes: u32) -> Result<u16, FaultKind> {
+        let range = self.check(offset, bytes as usize)?;
+        let is_missing = |place: usize| self.written[place / 64] >> (place % 64) & 1 == 0;
+        Ok((0..bytes as usize).filter(|&byte| is_missing(range.start + byte)).fold(0, |bits, byte| bits | 1 << byte))
     }
 
     /// Up to 16 bytes, little-endian: checks bounds only.

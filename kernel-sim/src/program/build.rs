@@ -6,6 +6,7 @@ use std::mem;
 use super::place::{SharedPlaces, alignment, bytes, key};
 use super::{Action, Globals, Named, Param, Problem, Program, Scope, Step, place_shared, reconverge};
 use crate::instructions::{self, Form, Register, Unsupported, failed_assertion};
+use crate::program::callers::Callers;
 use crate::ptx::{AddressBase, Function, Instruction, Module, Operand, Position, SourceLine, Space, Statement, Type, Variable};
 
 /// Steps that calls may expand to: enough for any kernel, and an end for calls that call themselves in ever new ways.
@@ -22,6 +23,7 @@ pub(crate) fn build(module: &Module, globals: &Globals, kernel: &Function) -> Re
         steps: Vec::new(),
         local_bytes: 0,
         line: SourceLine::default(),
+        callers: Callers::default(),
         calls: vec![&kernel.name],
         blocks: Vec::new(),
         tables: HashMap::new(),
@@ -76,6 +78,7 @@ struct Builder<'a> {
     steps: Vec<Step>,
     local_bytes: u32,
     line: SourceLine,
+    callers: Callers,
     /// The kernel, and the functions whose bodies are being expanded.
     calls: Vec<&'a str>,
     /// The blocks around, innermost last.
@@ -131,7 +134,7 @@ impl<'a> Builder<'a> {
                 }
                 Statement::Variable(variable) => self.variable(variable)?,
                 Statement::Label(name, position) => self.label(name, *position)?,
-                Statement::Location(line) => self.line = *line,
+                Statement::Location { line, inlined_at } => self.callers.enter(&mut self.line, *line, *inlined_at),
                 Statement::Block(inner) => {
                     self.scope.enter();
                     self.blocks.push(Labels::default());
@@ -217,7 +220,7 @@ impl<'a> Builder<'a> {
     }
 
     fn push(&mut self, action: Action, guard: Option<(Register, bool)>, position: Position, text: &str) {
-        self.steps.push(Step { action, guard, line: self.line, position, text: text.to_owned() });
+        self.steps.push(Step { action, guard, line: self.line, callers: self.callers.chain(), position, text: text.to_owned() });
     }
 
     fn instruction(&mut self, written: &'a Instruction, is_callee: bool) -> Result<(), Problem> {
@@ -367,7 +370,9 @@ impl<'a> Builder<'a> {
         }
         let outer = mem::replace(&mut self.scope, inner);
         self.calls.push(&callee.name);
+        let callers = self.callers.call(self.line);
         self.body(callee.body.as_deref().unwrap_or_default(), Some(callee))?;
+        self.callers.leave(callers);
         self.calls.pop();
         let mut inner = mem::replace(&mut self.scope, outer);
         for (operand, name, ty) in copies_out {

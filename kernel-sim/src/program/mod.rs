@@ -1,9 +1,12 @@
 //! A kernel, ready to run: names looked up, calls expanded, branches resolved.
 
 mod build;
+mod callers;
 mod place;
 mod reconverge;
 mod scope;
+
+use std::sync::Arc;
 
 use crate::instructions::{Instruction, Register, Value};
 use crate::ptx::{Position, SourceLine};
@@ -46,6 +49,8 @@ pub(crate) struct Step {
     /// The predicate, and the value it must have.
     pub(crate) guard: Option<(Register, bool)>,
     pub(crate) line: SourceLine,
+    /// The lines that called the function that the line is in, innermost first.
+    pub(crate) callers: Arc<[SourceLine]>,
     pub(crate) position: Position,
     pub(crate) text: String,
 }

@@ -115,9 +115,10 @@ fn file(cursor: &mut Cursor<'_>) -> Result<(u32, String), PtxError> {
 }
 
 /// `.loc 1 10 3, function_name label, inlined_at 1 20 4`
-fn location(cursor: &mut Cursor<'_>) -> Result<SourceLine, PtxError> {
+fn location(cursor: &mut Cursor<'_>) -> Result<Statement, PtxError> {
     cursor.advance();
-    let line = SourceLine { file: number(cursor)?, line: number(cursor)?, column: number(cursor)? };
+    let line = source_line(cursor)?;
+    let mut inlined_at = None;
     while cursor.accept(",") {
         match cursor.take(Kind::Name, "`function_name` or `inlined_at`")? {
             "function_name" => {
@@ -126,15 +127,15 @@ fn location(cursor: &mut Cursor<'_>) -> Result<SourceLine, PtxError> {
                     number(cursor)?;
                 }
             }
-            "inlined_at" => {
-                for _ in 0..3 {
-                    number(cursor)?;
-                }
-            }
+            "inlined_at" => inlined_at = Some(source_line(cursor)?),
             other => return Err(cursor.error(format!("the simulator does not know `{other}` in `.loc`"))),
         }
     }
-    Ok(line)
+    Ok(Statement::Location { line, inlined_at })
+}
+
+fn source_line(cursor: &mut Cursor<'_>) -> Result<SourceLine, PtxError> {
+    Ok(SourceLine { file: number(cursor)?, line: number(cursor)?, column: number(cursor)? })
 }
 
 /// A number alone, of 32 bits: `.loc` has several in a row, with nothing between them.
@@ -249,7 +250,7 @@ fn statement<'a>(cursor: &mut Cursor<'a>, statements: &mut Vec<Statement>) -> Re
         Kind::Name => statements.push(Statement::Instruction(instruction(cursor)?)),
         Kind::Sign if token.text == "@" => statements.push(Statement::Instruction(instruction(cursor)?)),
         Kind::Dotted => match token.text {
-            "loc" => statements.push(Statement::Location(location(cursor)?)),
+            "loc" => statements.push(location(cursor)?),
             "pragma" => pragma(cursor)?,
             "reg" => registers(cursor, statements)?,
             _ => {

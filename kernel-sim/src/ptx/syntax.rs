@@ -176,8 +176,13 @@ pub enum Statement {
     Variable(Variable),
     /// `name:`
     Label(String, Position),
-    /// `.loc file line column`, with what comes after it ignored.
-    Location(SourceLine),
+    /// `.loc file line column, function_name label, inlined_at file line column`; the name is ignored.
+    Location {
+        /// The line that the next instructions come from.
+        line: SourceLine,
+        /// The line that calls the function which was inlined there.
+        inlined_at: Option<SourceLine>,
+    },
     /// An instruction.
     Instruction(Instruction),
     /// `{ .. }`: names declared inside are not seen outside.

@@ -272,6 +272,7 @@ impl Machine<'_> {
     fn violation(&self, access: &Access, is_load: bool, lane: usize, index: i64) -> Violation {
         let file = self.code.file_names.get(usize::from(access.loc.file)).cloned().unwrap_or_else(|| "".into());
         Violation {
+            assertion: None,
             op: if is_load { "load" } else { "store" },
             file,
             line: access.loc.line,

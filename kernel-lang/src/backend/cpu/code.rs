@@ -154,6 +154,12 @@ pub(super) enum Instr {
     /// Sets the view of the store that comes after the next op, so that this op writes to the tensor itself.
     Aim(Box<Access>),
     Store(Box<Access>),
+    /// Of a checked run: ends it unless the `bool` holds.
+    Assert {
+        cond: Slot,
+        message: Name,
+        loc: Loc,
+    },
     Jump(Label),
     /// Goes on unless the `bool` holds.
     JumpUnless(Slot, Label),
@@ -256,7 +262,7 @@ impl Instr {
                     Other::Uniform(slot) | Other::Tile(slot) => f(slot),
                 }
             }
-            Instr::JumpUnless(condition, _) => f(condition),
+            Instr::JumpUnless(condition, _) | Instr::Assert { cond: condition, .. } => f(condition),
             Instr::ForBegin { index, lower, upper, step, .. } => [index, lower, upper, step].into_iter().for_each(f),
             Instr::ForNext { index, upper, step, .. } => [index, upper, step].into_iter().for_each(f),
             Instr::Jump(_) | Instr::Return => {}

@@ -5,6 +5,7 @@ use crate::backend::cpu::code::{Affine, CHUNK, Code, Condition, Instr, Label, Li
 use crate::backend::cpu::memory;
 use crate::backend::cpu::translate::grid_slot;
 use crate::dtype::Dtype;
+use crate::location::{Loc, Name};
 
 /// A run: the code, the memory it computes in, and what it was called with.
 pub(super) struct Machine<'a> {
@@ -64,6 +65,11 @@ impl Machine<'_> {
                     Instr::Load(access) => self.load(access)?,
                     Instr::Aim(access) => _ = self.aim(access),
                     Instr::Store(access) => self.store(access)?,
+                    Instr::Assert { cond, message, loc } => {
+                        if self.checked && self.at(*cond).read() == 0 {
+                            return Err(self.failed(message, *loc));
+                        }
+                    }
                     Instr::Jump(to) => next = *to,
                     Instr::JumpUnless(condition, to) => {
                         if self.at(*condition).read() == 0 {
@@ -87,6 +93,22 @@ impl Machine<'_> {
                     Instr::Return => return Ok(()),
                 }
             }
+        }
+    }
+
+    #[cold]
+    fn failed(&self, message: &Name, loc: Loc) -> Violation {
+        Violation {
+            assertion: Some(message.clone()),
+            op: "device_assert!",
+            file: self.code.file_names.get(usize::from(loc.file)).cloned().unwrap_or_else(|| "".into()),
+            line: loc.line,
+            column: loc.column,
+            program_id: self.program,
+            index: 0,
+            length: 0,
+            parameter: "".into(),
+            lane: 0,
         }
     }
 

@@ -65,7 +65,7 @@ impl Program {
     /// `other`, or 0, and store nothing; with `checked` the first such lane whose mask is true ends the run.
     ///
     /// # Errors
-    /// With `checked`: the first access outside its tensor, in the order of the kernel's text.
+    /// With `checked`: the first access outside its tensor or assertion that does not hold, in the order of the kernel's text.
     ///
     /// # Panics
     /// If `args` has not [`Program::words`] words.
@@ -126,10 +126,12 @@ impl Scratch {
     }
 }
 
-/// An access outside its tensor, by a lane whose mask was true.
+/// What ends a checked run: an access outside its tensor, by a lane whose mask was true, or an assertion that does not hold.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
-    /// `load` or `store`.
+    /// What a failed assertion says: then there is no access, and `index`, `length`, `parameter` and `lane` mean nothing.
+    pub assertion: Option<Name>,
+    /// `load` or `store`, or `device_assert!`.
     pub op: &'static str,
     /// The source file; empty if the kernel names none.
     pub file: Name,
@@ -151,9 +153,12 @@ pub struct Violation {
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Violation { op, file, line, column, program_id: [x, y, z], index, length, parameter, lane } = self;
+        let Violation { assertion, op, file, line, column, program_id: [x, y, z], index, length, parameter, lane } = self;
         let held = if *length == 1 { "1 element".to_string() } else { format!("{length} elements") };
-        write!(f, "`{op}` at index {index} of `{parameter}`, which has {held}: lane {lane} of program ({x}, {y}, {z})")?;
+        match assertion {
+            Some(message) => write!(f, "{message}: program ({x}, {y}, {z})")?,
+            None => write!(f, "`{op}` at index {index} of `{parameter}`, which has {held}: lane {lane} of program ({x}, {y}, {z})")?,
+        }
         if *line != 0 {
             write!(f, ", at {file}:{line}:{column}")?;
         }

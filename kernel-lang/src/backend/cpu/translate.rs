@@ -171,6 +171,10 @@ impl Translator<'_> {
             Op::Return {} => self.instrs.push(Instr::Return),
             // The op around a region takes what it yields.
             Op::Yield { .. } | Op::Condition { .. } => {}
+            Op::Assert { cond, message } => {
+                let cond = self.place(*cond).slot;
+                self.instrs.push(Instr::Assert { cond, message: message.as_str().into(), loc: data.loc });
+            }
             // A checked run here looks at every access itself.
             Op::Report { .. } => {}
             Op::Arange { .. } => unreachable!("`arange` is affine"),
@@ -179,7 +183,9 @@ impl Translator<'_> {
             Op::Reduce { inputs, axis, combine } => self.reduce(inputs, *axis, *combine, &data.results),
             Op::Scan { inputs, axis, reverse, combine } => self.scan(inputs, (*axis, *reverse), *combine, &data.results),
             Op::Convert { .. } => unreachable!("a kernel for the CPU has no layouts"),
-            Op::StaticIf { .. } | Op::StaticAssert { .. } => unreachable!("a specialised kernel has no `{}`", data.op.name()),
+            Op::StaticIf { .. } | Op::StaticFor { .. } | Op::StaticAssert { .. } => {
+                unreachable!("a specialised kernel has no `{}`", data.op.name())
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, CompareOp, ConstExpr, Op, UnaryOp, Value};
 
 use super::registers::{Class, Reg, asm};
-use super::{Emitter, Lanes, arithmetic_type};
+use super::{Emitter, Lanes, Source, arithmetic_type};
 
 impl Emitter<'_> {
     pub(super) fn pure(&mut self, op: &Op, result: Value) {
@@ -32,25 +32,21 @@ impl Emitter<'_> {
     fn each(&mut self, op: &Op, result: Value, dtype: Dtype) {
         let mut operands = Vec::new();
         op.for_each_operand(&mut |value| operands.push(value));
-        let lanes: Vec<Lanes> = operands.iter().map(|value| self.lanes(*value)).collect();
+        let sources: Vec<Source> = operands.iter().map(|value| self.source(*value)).collect();
         let from = self.func.ty(operands[0]).dtype();
         let one = |emitter: &mut Self, register: usize| {
-            let regs: Vec<Reg> = lanes.iter().map(|lanes| lanes.get(register)).collect();
+            let regs: Vec<Reg> = sources.iter().map(|source| emitter.at(source, register)).collect();
             match op {
                 Op::Unary { op, .. } => emitter.unary(*op, dtype, regs[0]),
                 Op::Binary { op, .. } => emitter.binary(*op, dtype, regs[0], regs[1]),
                 Op::Compare { op, .. } => emitter.compare(*op, from, regs[0], regs[1]),
-                Op::Fma { .. } => {
-                    let d = emitter.reg(Class::of(dtype));
-                    asm!(emitter, "fma.rn.{} {d}, {}, {}, {}", arithmetic_type(dtype), regs[0], regs[1], regs[2]);
-                    d
-                }
+                Op::Fma { .. } => emitter.fma(dtype, regs[0], regs[1], regs[2]),
                 Op::Select { .. } => emitter.select(dtype, regs[0], regs[1], regs[2]),
                 Op::Bitcast { .. } => emitter.bitcast(from, dtype, regs[0]),
                 _ => unreachable!("`{}` is not elementwise", op.name()),
             }
         };
-        let all = if lanes.iter().all(|lanes| matches!(lanes, Lanes::Splat(_))) {
+        let all = if sources.iter().all(|source| matches!(source, Source::Registers(Lanes::Splat(_)))) {
             Lanes::Splat(one(self, 0))
         } else {
             Lanes::Each((0..self.lane_count(result)).map(|register| one(self, register)).collect())
@@ -109,7 +105,7 @@ impl Emitter<'_> {
         self.narrow(dtype, d)
     }
 
-    fn binary(&mut self, op: BinaryOp, dtype: Dtype, a: Reg, b: Reg) -> Reg {
+    pub(super) fn binary(&mut self, op: BinaryOp, dtype: Dtype, a: Reg, b: Reg) -> Reg {
         let ty = arithmetic_type(dtype);
         let bits = width(dtype);
         let d = self.reg(Class::of(dtype));
@@ -217,6 +213,12 @@ impl Emitter<'_> {
         }
         let name = if op == CompareOp::Ne && dtype.is_float() { "neu" } else { op.name() };
         asm!(self, "setp.{name}.{} {d}, {a}, {b}", arithmetic_type(dtype));
+        d
+    }
+
+    pub(super) fn fma(&mut self, dtype: Dtype, a: Reg, b: Reg, c: Reg) -> Reg {
+        let d = self.reg(Class::of(dtype));
+        asm!(self, "fma.rn.{} {d}, {a}, {b}, {c}", arithmetic_type(dtype));
         d
     }
 

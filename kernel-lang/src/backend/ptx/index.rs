@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use crate::analysis::affine::Affine;
-use crate::ir::Value;
+use crate::analysis::affine::{Affine, AffineFacts};
+use crate::ir::{CompareOp, Function, Op, Value};
 use crate::layout::{Layout, Level};
 
 use super::registers::{Class, Reg, asm};
-use super::{Emitter, Lanes};
+use super::{Emitter, Lanes, Source};
 
 /// What names an address: base, offset's uniform part and lane coefficients, and the layout that spreads it over threads.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -26,6 +26,60 @@ pub(super) struct ThreadParts {
     owner: HashMap<Option<Layout>, Option<Reg>>,
     /// Register of the thread's number in the program.
     thread: Option<Reg>,
+}
+
+/// A comparison of positions in a tile, which fit 31 bits, with a number that is the same for every element.
+pub(super) struct PositionTest {
+    op: CompareOp,
+    position: Affine,
+    limit: Affine,
+}
+
+impl PositionTest {
+    pub(super) fn of(func: &Function, facts: &mut AffineFacts, op: &Op, result: Value) -> Option<PositionTest> {
+        let &Op::Compare { mut op, lhs, rhs } = op else { return None };
+        let extents = func.ty(result).is_tile().then(|| func.ty(result).extents())?;
+        let (mut position, mut limit) = (facts.get(func, lhs)?, facts.get(func, rhs)?);
+        if position.is_uniform() {
+            (position, limit, op) = (limit, position, op.swapped());
+        }
+        let is_position = position.uniform.is_empty() && (0..1 << 30).contains(&position.constant);
+        let is_small = position.lane_maximum(&extents).is_some_and(|maximum| maximum < 1 << 30);
+        let is_order = !matches!(op, CompareOp::Eq | CompareOp::Ne);
+        (is_position && is_small && is_order && limit.is_uniform() && !position.is_uniform()).then_some(PositionTest {
+            op,
+            position,
+            limit,
+        })
+    }
+
+    /// The scalars that it is computed from.
+    pub(super) fn operands(&self) -> impl Iterator<Item = Value> {
+        self.limit.uniform.iter().map(|(value, _)| *value)
+    }
+}
+
+/// Comparisons of a thread's number with each register's part of a position, all of which must hold.
+#[derive(Clone, Debug)]
+pub(super) struct Tests {
+    all: Vec<(CompareOp, Reg)>,
+    constants: Vec<i64>,
+}
+
+impl Tests {
+    /// The same where runs of so many registers are alike: each is tested as its first.
+    pub(super) fn of_runs(mut self, run: usize) -> Tests {
+        for register in 0..self.constants.len() {
+            self.constants[register] = self.constants[register & !(run - 1)];
+        }
+        self
+    }
+
+    /// Both, if they are of the same positions.
+    pub(super) fn and(&self, other: &Tests) -> Option<Tests> {
+        let all = self.all.iter().chain(&other.all).copied().collect();
+        (self.constants == other.constants).then(|| Tests { all, constants: self.constants.clone() })
+    }
 }
 
 impl ThreadParts {
@@ -206,6 +260,54 @@ impl Emitter<'_> {
         let total = self.reg(Class::B64);
         asm!(self, "add.s64 {total}, {sum}, {term}");
         total
+    }
+
+    /// Compares in 32 bits: the thread part is taken off the limit once, and each register's part is a constant.
+    pub(super) fn test_positions(&mut self, test: &PositionTest, result: Value) {
+        let layout = self.layout(result).cloned();
+        let [at_least, at_most] = [0; 2].map(|_| self.reg(Class::B64));
+        let mut limit = self.address(None, None, &test.limit, None, 1);
+        if test.limit.constant != 0 {
+            let sum = self.reg(Class::B64);
+            asm!(self, "add.s64 {sum}, {limit}, {}", test.limit.constant);
+            limit = sum;
+        }
+        // Beyond the positions on either side, every number is as good as the next.
+        asm!(self, "max.s64 {at_least}, {limit}, -1");
+        asm!(self, "min.s64 {at_most}, {at_least}, {}", i32::MAX);
+        let mut room = self.reg(Class::B32);
+        asm!(self, "cvt.u32.u64 {room}, {at_most}");
+        for (axis, lane) in test.position.lanes.iter().enumerate().filter(|(_, lane)| **lane != 0) {
+            let part = layout.as_ref().and_then(|layout| self.threads.parts.get(&(layout.clone(), axis)).copied().flatten());
+            let Some(mut part) = part else { continue };
+            if *lane != 1 {
+                let scaled = self.reg(Class::B32);
+                asm!(self, "mul.lo.s32 {scaled}, {part}, {lane}");
+                part = scaled;
+            }
+            let rest = self.reg(Class::B32);
+            asm!(self, "sub.s32 {rest}, {room}, {part}");
+            room = rest;
+        }
+        let constants = (0..self.lane_count(result))
+            .map(|register| test.position.constant + Self::register_part(layout.as_ref(), &test.position, register));
+        let tests = Tests { all: vec![(test.op.swapped(), room)], constants: constants.collect() };
+        self.sources[result] = Some(Source::Tests(tests));
+    }
+
+    /// Do all the tests hold for that element?
+    pub(super) fn test(&mut self, tests: &Tests, register: usize) -> Reg {
+        let constant = tests.constants[register];
+        let mut before: Option<Reg> = None;
+        for (op, room) in &tests.all {
+            let holds = self.reg(Class::Pred);
+            match before {
+                Some(before) => asm!(self, "setp.{}.and.s32 {holds}, {room}, {constant}, {before}", op.name()),
+                None => asm!(self, "setp.{}.s32 {holds}, {room}, {constant}", op.name()),
+            }
+            before = Some(holds);
+        }
+        before.expect("there is a test")
     }
 
     /// Puts a tile of indices into registers.

@@ -1,7 +1,6 @@
 //! Loads and stores: vectors, masks, modifiers.
 
 use crate::analysis::affine::Affine;
-use crate::analysis::constancy;
 use crate::dtype::Dtype;
 use crate::ir::{Cache, Evict, Op, Type, Value};
 use crate::layout::Layout;
@@ -25,13 +24,13 @@ impl Emitter<'_> {
     pub(super) fn load(&mut self, op: &Op, result: Value) {
         let &Op::Load { base, offset, mask, other, cache, evict, volatile, align, .. } = op else { return };
         let dtype = self.func.ty(base).dtype();
-        let access = self.access(base, offset, mask, align, dtype);
+        let access = self.access(base, offset, align, dtype);
         let is_constant = matches!(self.func.ty(base), Type::Pointer { mutable: false, .. });
         let instruction = self.load_instruction(cache, evict, volatile, is_constant);
-        let (mask, other) = (mask.map(|mask| self.lanes(mask)), other.map(|other| self.lanes(other)));
+        let (mask, other) = (mask.map(|mask| self.source(mask)), other.map(|other| self.lanes(other)));
         let mut regs = Vec::new();
         for first in (0..self.lane_count(result)).step_by(access.group) {
-            let pred = mask.as_ref().map(|mask| mask.get(first));
+            let pred = mask.as_ref().map(|mask| self.at(mask, first));
             let fill: Vec<Option<Reg>> =
                 (first..first + access.group).map(|register| other.as_ref().map(|other| other.get(register))).collect();
             let place = self.place_of(&access, first);
@@ -44,14 +43,14 @@ impl Emitter<'_> {
     pub(super) fn store(&mut self, op: &Op) {
         let &Op::Store { base, offset, value, mask, cache, evict, align, .. } = op else { return };
         let dtype = self.func.ty(base).dtype();
-        let access = self.access(base, offset, mask, align, dtype);
+        let access = self.access(base, offset, align, dtype);
         let instruction = self.store_instruction(cache, evict);
         let layout = self.layout(offset).cloned();
         let owner = self.owner_of(layout.as_ref());
         let copies = layout.as_ref().map_or(0, |layout| layout.free_bits().register);
-        let (mask, values) = (mask.map(|mask| self.lanes(mask)), self.lanes(value));
+        let (mask, values) = (mask.map(|mask| self.source(mask)), self.lanes(value));
         for first in (0..self.lane_count(offset)).step_by(access.group).filter(|first| *first as u32 & copies == 0) {
-            let pred = match (mask.as_ref().map(|mask| mask.get(first)), owner) {
+            let pred = match (mask.as_ref().map(|mask| self.at(mask, first)), owner) {
                 (Some(mask), Some(owner)) => {
                     let both = self.reg(Class::Pred);
                     asm!(self, "and.pred {both}, {mask}, {owner}");
@@ -65,7 +64,19 @@ impl Emitter<'_> {
         }
     }
 
-    fn access(&mut self, base: Value, offset: Value, mask: Option<Value>, align: u32, dtype: Dtype) -> Access {
+    /// A wide access says of its mask that it is the same for all that moves at once.
+    pub(super) fn note_run(&mut self, op: &Op) {
+        let (Op::Load { base, offset, mask: Some(mask), align, .. } | Op::Store { base, offset, mask: Some(mask), align, .. }) = *op else {
+            return;
+        };
+        if let Some(affine) = self.facts.get(self.func, offset) {
+            let run = group(self.layout(offset), &affine, align, self.func.ty(base).dtype());
+            let known = self.runs.entry(mask).or_insert(1);
+            *known = run.max(*known);
+        }
+    }
+
+    fn access(&mut self, base: Value, offset: Value, align: u32, dtype: Dtype) -> Access {
         let bytes = dtype.bytes() as i64;
         let (base_reg, _) = self.pointers[base].expect("a pointer is a parameter of the kernel");
         let layout = self.layout(offset).cloned();
@@ -75,13 +86,7 @@ impl Emitter<'_> {
                 let address = self.address(Some(base_reg), Some(base), &affine, layout.as_ref(), bytes);
                 let constant =
                     |register| affine.constant.wrapping_add(Self::register_part(layout.as_ref(), &affine, register)).wrapping_mul(bytes);
-                let (axis, widest) = group(layout.as_ref(), &affine, align, dtype);
-                let is_uniform = matches!(mask.and_then(|mask| self.lanes[mask].clone()), Some(Lanes::Splat(_)));
-                let group = match mask.filter(|_| !is_uniform) {
-                    // One predicate guards the whole of an instruction.
-                    Some(mask) => widest.min(constancy::run(self.func, &mut self.facts, mask, axis) as usize),
-                    None => widest,
-                };
+                let group = group(layout.as_ref(), &affine, align, dtype);
                 Access { addresses: vec![address], constants: (0..count).map(constant).collect(), group }
             }
             None => {
@@ -120,14 +125,15 @@ impl Emitter<'_> {
             let words: Vec<Reg> = (0..group * dtype.bytes() / 4).map(|_| self.reg(Class::B32)).collect();
             if pred.is_some() {
                 for (word, fill) in words.iter().zip(fill.chunks(4 / dtype.bytes())) {
-                    match fill.iter().copied().collect::<Option<Vec<Reg>>>() {
+                    let fill: Option<Vec<Reg>> = fill.iter().copied().collect();
+                    match fill {
+                        None => asm!(self, "mov.b32 {word}, 0"),
                         Some(fill) => {
                             let fill: Vec<Reg> =
-                                fill.into_iter().map(|reg| if dtype == Dtype::Bool { self.byte(reg) } else { reg }).collect();
-                            let packed = self.pack(&fill);
-                            asm!(self, "mov.b32 {word}, {packed}");
+                                fill.into_iter().map(|fill| if dtype == Dtype::Bool { self.byte(fill) } else { fill }).collect();
+                            let fill = self.pack(&fill);
+                            asm!(self, "mov.b32 {word}, {fill}");
                         }
-                        None => asm!(self, "mov.b32 {word}, 0"),
                     }
                 }
             }
@@ -266,15 +272,15 @@ impl Emitter<'_> {
     }
 }
 
-/// Along which axis registers lie side by side in memory, and how many may move together.
-fn group(layout: Option<&Layout>, affine: &Affine, align: u32, dtype: Dtype) -> (usize, usize) {
-    let Some(layout) = layout else { return (0, 1) };
+/// How many registers lie side by side in memory and may move together.
+fn group(layout: Option<&Layout>, affine: &Affine, align: u32, dtype: Dtype) -> usize {
+    let Some(layout) = layout else { return 1 };
     let runs = |axis: &usize| affine.lanes[*axis] == 1 && layout.shape()[*axis] > 1;
-    let Some(axis) = (0..layout.rank()).rev().find(runs) else { return (0, 1) };
+    let Some(axis) = (0..layout.rank()).rev().find(runs) else { return 1 };
     let run = layout.contiguous_per_thread(axis);
     let in_order = run.bits.iter().enumerate().take_while(|(index, bit)| *index as u32 == **bit).count();
     let widest = (align as usize / dtype.bytes()).max(1);
-    (axis, if run.disjoint { widest.min(1 << in_order) } else { 1 })
+    if run.disjoint { widest.min(1 << in_order) } else { 1 }
 }
 
 fn vector(length: usize) -> &'static str {

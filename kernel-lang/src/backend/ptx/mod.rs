@@ -29,13 +29,14 @@ use std::collections::HashMap;
 
 use crate::analysis::affine::AffineFacts;
 use crate::dtype::Dtype;
-use crate::ir::{Evict, Function, Handle, Inst, Op, Region, SideTable, Type, Value, Verified};
+use crate::ir::{BinaryOp, Evict, Function, Handle, Inst, Op, Region, SideTable, Type, Value, Verified};
 use crate::layout::Layout;
 use crate::location::Loc;
 use crate::target::Target;
 
 pub use report::{REPORT_BYTES, Site};
 
+use index::{PositionTest, Tests};
 use registers::{Assembly, Class, Reg, asm};
 
 /// The registers of a value in one thread.
@@ -45,6 +46,16 @@ enum Lanes {
     Splat(Reg),
     /// A register per element that the thread holds.
     Each(Vec<Reg>),
+}
+
+/// Where the elements of a value come from.
+#[derive(Clone, Debug)]
+enum Source {
+    Registers(Lanes),
+    /// Truths that are cheaper to compute at each use than to keep: a thread has seven predicates.
+    Tests(Tests),
+    /// Products of two values, which a sum may take up as it goes.
+    Product(Value, Value),
 }
 
 impl Lanes {
@@ -59,14 +70,18 @@ impl Lanes {
 struct Emitter<'a> {
     func: &'a Function,
     asm: Assembly,
-    lanes: SideTable<Value, Option<Lanes>>,
+    sources: SideTable<Value, Option<Source>>,
     /// Which values some instruction needs in registers.
     needed: Vec<bool>,
+    /// Which products only a sum uses, in a kernel that allows to round both at once.
+    summed: Vec<bool>,
     facts: AffineFacts,
     /// Computed once, at the top: what depends on the thread only.
     threads: index::ThreadParts,
     /// Byte offsets of the thread's part, by the region where they are valid.
     addresses: Vec<HashMap<index::AddressKey, Reg>>,
+    /// How many neighbouring registers a mask has alike, in this region: of masks of wide accesses.
+    runs: HashMap<Value, usize>,
     /// Addresses and lengths of pointer parameters.
     pointers: SideTable<Value, Option<(Reg, Reg)>>,
     /// The address of the report, in a checked kernel.
@@ -102,11 +117,13 @@ pub fn emit(func: Verified<'_>, target: &Target, num_warps: u32) -> Module {
     let mut emitter = Emitter {
         func,
         asm: Assembly::default(),
-        lanes: SideTable::new(),
+        sources: SideTable::new(),
         needed: needed(func),
+        summed: reduce::summed_products(func),
         facts: AffineFacts::new(),
         threads: index::ThreadParts::default(),
         addresses: vec![HashMap::new()],
+        runs: HashMap::new(),
         pointers: SideTable::new(),
         report_buffer: None,
         policies: Vec::new(),
@@ -220,6 +237,9 @@ fn needed(func: &Function) -> Vec<bool> {
                     need(*outside);
                     offset_parts(func, &mut facts, *offset).into_iter().for_each(need);
                 }
+                op if let Some(test) = data.results.first().and_then(|result| PositionTest::of(func, &mut facts, op, *result)) => {
+                    test.operands().for_each(need);
+                }
                 op => match data.results.first().filter(|result| func.ty(**result).is_tile()).and_then(|result| facts.get(func, *result)) {
                     // A needed tile of indices is computed from its affine form, whatever op made it.
                     Some(affine) if op.is_pure() => affine.uniform.into_iter().for_each(|(value, _)| need(value)),
@@ -254,17 +274,46 @@ impl Emitter<'_> {
         self.layout(value).map_or(1, |layout| layout.registers_per_thread() as usize)
     }
 
-    fn lanes(&self, value: Value) -> Lanes {
-        self.lanes[value].clone().unwrap_or_else(|| panic!("{value} is used before it is emitted"))
+    /// The registers of a value.
+    fn lanes(&mut self, value: Value) -> Lanes {
+        match self.source(value) {
+            Source::Registers(lanes) => lanes,
+            source => Lanes::Each((0..self.lane_count(value)).map(|register| self.at(&source, register)).collect()),
+        }
+    }
+
+    /// What the elements of a value can be taken from one by one, with [`Emitter::at`].
+    fn source(&self, value: Value) -> Source {
+        let source = self.sources[value].clone().unwrap_or_else(|| panic!("{value} is used before it is emitted"));
+        match (source, self.runs.get(&value)) {
+            (Source::Tests(tests), Some(run)) => Source::Tests(tests.of_runs(*run)),
+            (source, _) => source,
+        }
+    }
+
+    /// The register of an element.
+    fn at(&mut self, source: &Source, register: usize) -> Reg {
+        match source {
+            Source::Registers(lanes) => lanes.get(register),
+            Source::Tests(tests) => self.test(tests, register),
+            Source::Product(x, y) => {
+                let dtype = self.func.ty(*x).dtype();
+                let (x, y) = (self.lanes(*x).get(register), self.lanes(*y).get(register));
+                self.binary(BinaryOp::Mul, dtype, x, y)
+            }
+        }
     }
 
     /// The register of a scalar.
     fn scalar(&self, value: Value) -> Reg {
-        self.lanes(value).get(0)
+        match self.source(value) {
+            Source::Registers(lanes) => lanes.get(0),
+            Source::Tests(_) | Source::Product(..) => unreachable!("these are of tiles"),
+        }
     }
 
     fn define(&mut self, value: Value, lanes: Lanes) {
-        self.lanes[value] = Some(lanes);
+        self.sources[value] = Some(Source::Registers(lanes));
     }
 
     fn params(&mut self) {
@@ -301,6 +350,10 @@ impl Emitter<'_> {
     /// The ops of a region but its terminator.
     fn region(&mut self, region: Region) {
         let func = self.func;
+        let outside = self.runs.clone();
+        for inst in &func.region(region).insts {
+            self.note_run(&func.inst(*inst).op);
+        }
         for inst in &func.region(region).insts {
             let data = func.inst(*inst);
             let is_used = data.results.iter().any(|result| self.needed[result.index()]);
@@ -309,6 +362,7 @@ impl Emitter<'_> {
                 self.inst(*inst);
             }
         }
+        self.runs = outside;
     }
 
     /// Tells profilers and sanitizers the user's line.
@@ -328,6 +382,24 @@ impl Emitter<'_> {
             && let Some(affine) = self.facts.get(func, result)
         {
             return self.index_tile(result, &affine);
+        }
+        if let [result] = data.results[..]
+            && let Some(test) = PositionTest::of(func, &mut self.facts, &data.op, result)
+        {
+            return self.test_positions(&test, result);
+        }
+        if let Op::Binary { op: BinaryOp::And, lhs, rhs } = &data.op
+            && let (Source::Tests(left), Source::Tests(right)) = (self.source(*lhs), self.source(*rhs))
+            && let Some(both) = left.and(&right)
+        {
+            self.sources[data.results[0]] = Some(Source::Tests(both));
+            return;
+        }
+        if let &Op::Binary { op: BinaryOp::Mul, lhs, rhs } = &data.op
+            && self.summed[data.results[0].index()]
+        {
+            self.sources[data.results[0]] = Some(Source::Product(lhs, rhs));
+            return;
         }
         match &data.op {
             Op::Const { .. }
@@ -352,11 +424,12 @@ impl Emitter<'_> {
             Op::ReducePio2 { x } => self.reduce_pio2(*x, data.results[0], data.results[1]),
             Op::Load { .. } => self.load(&data.op, data.results[0]),
             Op::Store { .. } => self.store(&data.op),
+            Op::Assert { cond, message } => self.assertion(*cond, message, data.loc),
             Op::Report { base, offset, outside, is_store } => self.report(*base, *offset, *outside, *is_store, data.loc),
             Op::If { .. } | Op::For { .. } | Op::While { .. } => self.control(&data.op, &data.results),
             Op::Return {} => asm!(self, "ret"),
             Op::Yield { .. } | Op::Condition { .. } => {}
-            Op::StaticIf { .. } | Op::StaticAssert { .. } => unreachable!("a verified kernel is specialised"),
+            Op::StaticIf { .. } | Op::StaticFor { .. } | Op::StaticAssert { .. } => unreachable!("a verified kernel is specialised"),
         }
     }
 }

@@ -16,12 +16,14 @@
 
 use std::collections::BTreeMap;
 
+use crate::dtype::Dtype;
 use crate::ir::renaming::register_sources;
-use crate::ir::{BinaryOp, Def, Function, Op, Region, Value};
+use crate::ir::rewrite::use_counts;
+use crate::ir::{BinaryOp, Def, Function, Handle, Op, Region, Value};
 use crate::layout::{Layout, Level};
 
 use super::registers::{Class, Reg, asm};
-use super::{Emitter, Lanes};
+use super::{Emitter, Lanes, Source};
 
 /// Who holds a bit of the index along the axis.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -52,20 +54,20 @@ impl Emitter<'_> {
             _ => unreachable!("`{}` combines nothing", op.name()),
         };
         let layout = self.layout(inputs[0]).expect("tiles have layouts").clone();
-        let lanes: Vec<Lanes> = inputs.iter().map(|input| self.lanes(*input)).collect();
-        let element = |register: u32| -> Vec<Reg> { lanes.iter().map(|lanes| lanes.get(register as usize)).collect() };
         let count = layout.registers_per_thread();
         let is_commutative = !is_scan && is_commutative(self.func, combine);
-        let mut cx = Cx {
-            inputs,
-            combine,
-            is_commutative,
-            reverse,
-            totals: (0..count).map(|register| (register, element(register))).collect(),
-            prefixes: if is_scan { (0..count).map(element).collect() } else { Vec::new() },
-            taken: 0,
-        };
-        let bits = index_bits(&layout, axis as usize, is_commutative);
+        let mut bits = index_bits(&layout, axis as usize, is_commutative);
+        let mut cx = Cx { inputs, combine, is_commutative, reverse, totals: BTreeMap::new(), prefixes: Vec::new(), taken: 0 };
+        if let &Source::Product(x, y) = &self.source(inputs[0]) {
+            self.sum_products(&mut cx, (x, y), count, &mut bits);
+        } else {
+            let lanes: Vec<Lanes> = inputs.iter().map(|input| self.lanes(*input)).collect();
+            let element = |register: u32| -> Vec<Reg> { lanes.iter().map(|lanes| lanes.get(register as usize)).collect() };
+            cx.totals = (0..count).map(|register| (register, element(register))).collect();
+            if is_scan {
+                cx.prefixes = (0..count).map(element).collect();
+            }
+        }
         let mut at = 0;
         while at < bits.len() {
             let Bit { level, bit } = bits[at];
@@ -88,6 +90,28 @@ impl Emitter<'_> {
                 Lanes::Splat(cx.totals[&0][index])
             };
             self.define(*result, lanes);
+        }
+    }
+
+    /// Sums products up over the registers along the axis, whose bits are then taken.
+    fn sum_products(&mut self, cx: &mut Cx<'_>, (x, y): (Value, Value), count: u32, bits: &mut Vec<Bit>) {
+        let dtype = self.func.ty(x).dtype();
+        cx.taken = bits.iter().filter(|bit| bit.level == Level::Register).map(|bit| 1 << bit.bit).sum();
+        bits.retain(|bit| bit.level != Level::Register);
+        let (x, y) = (self.lanes(x), self.lanes(y));
+        for run in (0..count).filter(|register| register & cx.taken == 0) {
+            // A few chains, so that an addition need not wait for the one before.
+            let mut chains: Vec<Reg> = Vec::new();
+            for (index, register) in (0..count).filter(|register| register & !cx.taken == run).enumerate() {
+                let (x, y) = (x.get(register as usize), y.get(register as usize));
+                if index < CHAINS {
+                    chains.push(self.binary(BinaryOp::Mul, dtype, x, y));
+                } else {
+                    chains[index % CHAINS] = self.fma(dtype, x, y, chains[index % CHAINS]);
+                }
+            }
+            let sum = chains.into_iter().reduce(|sum, chain| self.binary(BinaryOp::Add, dtype, sum, chain));
+            cx.totals.insert(run, vec![sum.expect("a run has a register")]);
         }
     }
 
@@ -224,6 +248,28 @@ impl Emitter<'_> {
         asm!(self, "setp.eq.s32 {is_equal}, {masked}, {value}");
         is_equal
     }
+}
+
+/// Sums of products are added up in so many chains.
+const CHAINS: usize = 4;
+
+/// The products of a kernel that may contract that only a sum along an axis uses.
+pub(super) fn summed_products(func: &Function) -> Vec<bool> {
+    let mut summed = vec![false; func.value_count()];
+    if !func.contract {
+        return summed;
+    }
+    let uses = use_counts(func);
+    for inst in func.all_insts() {
+        let Op::Reduce { inputs, combine, .. } = &func.inst(inst).op else { continue };
+        let [input] = inputs[..] else { continue };
+        let is_product = matches!(func.def_op(input), Some(Op::Binary { op: BinaryOp::Mul, .. })) && uses[input.index()] == 1;
+        let is_float = matches!(func.ty(input).dtype(), Dtype::F32 | Dtype::F64);
+        let [first, _] = func.region(*combine).insts[..] else { continue };
+        let is_sum = matches!(func.inst(first).op, Op::Binary { op: BinaryOp::Add, .. }) && is_commutative(func, *combine);
+        summed[input.index()] = is_product && is_float && is_sum;
+    }
+    summed
 }
 
 /// Who holds the bits of an index along the axis, in the order in which runs become one.

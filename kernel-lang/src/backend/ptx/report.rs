@@ -1,4 +1,4 @@
-//! Reports of `.checked()` launches: the first lane that would leave its tensor writes where and how.
+//! Reports of `.checked()` launches: the first lane that would leave its tensor writes where and how, and so does a failed assertion.
 
 use crate::ir::Value;
 use crate::location::{Loc, Name};
@@ -6,9 +6,11 @@ use crate::location::{Loc, Name};
 use super::Emitter;
 use super::registers::{Class, Reg, asm};
 
-/// An access that reports: what the number in a [`report`](REPORT_BYTES) stands for.
+/// An access or an assertion that reports: what the number in a [`report`](REPORT_BYTES) stands for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Site {
+    /// What an assertion says; then there is no access.
+    pub assertion: Option<Name>,
     /// The pointer's name in the kernel's signature.
     pub parameter: Name,
     /// Is it a store?
@@ -22,7 +24,7 @@ pub struct Site {
 /// Bytes of the buffer that the last parameter of a checked kernel points to, all zero before the launch.
 ///
 /// After a violation it holds: 1 (`u32` at 0), the number of the [`Site`] (`u32` at 4), the program's index along x, y, z (`u32` at 8, 12,
-/// 16), the lane's index (`i64` at 24) and the length of the tensor (`u64` at 32).
+/// 16), and of an access the lane's index (`i64` at 24) and the length of the tensor (`u64` at 32).
 pub const REPORT_BYTES: usize = 40;
 
 impl Emitter<'_> {
@@ -31,26 +33,43 @@ impl Emitter<'_> {
         let site = self.sites.len();
         let parameter = self.func.param_index(base).map_or("".into(), |index| self.func.params[index].name.clone());
         let file = self.func.files.get(usize::from(loc.file)).cloned();
-        self.sites.push(Site { parameter, is_store, file, loc });
+        self.sites.push(Site { assertion: None, parameter, is_store, file, loc });
         let (_, length) = self.pointers[base].expect("a pointer is a parameter of the kernel");
         let indices = self.indices(offset);
         let outside = self.lanes(outside);
         for (register, index) in indices.into_iter().enumerate() {
             let skip = self.asm.label();
-            let (old, taken) = (self.reg(Class::B32), self.reg(Class::Pred));
             asm!(self, "@!{} bra {skip}", outside.get(register));
-            asm!(self, "atom.global.cas.b32 {old}, [{buffer}], 0, 1");
-            asm!(self, "setp.ne.s32 {taken}, {old}, 0");
-            asm!(self, "@{taken} bra {skip}");
-            asm!(self, "st.global.u32 [{buffer}+4], {site}");
-            for (axis, place) in ['x', 'y', 'z'].into_iter().zip([8, 12, 16]) {
-                let id = self.reg(Class::B32);
-                asm!(self, "mov.u32 {id}, %ctaid.{axis}");
-                asm!(self, "st.global.u32 [{buffer}+{place}], {id}");
-            }
+            self.be_first(&buffer, site, &skip);
             asm!(self, "st.global.u64 [{buffer}+24], {index}");
             asm!(self, "st.global.u64 [{buffer}+32], {length}");
             self.asm.place(&skip);
+        }
+    }
+
+    /// Every thread knows the condition, and the first one that finds it false reports.
+    pub(super) fn assertion(&mut self, cond: Value, message: &str, loc: Loc) {
+        let Some(buffer) = self.report_buffer else { return };
+        let site = self.sites.len();
+        let file = self.func.files.get(usize::from(loc.file)).cloned();
+        self.sites.push(Site { assertion: Some(message.into()), parameter: "".into(), is_store: false, file, loc });
+        let (skip, holds) = (self.asm.label(), self.scalar(cond));
+        asm!(self, "@{holds} bra {skip}");
+        self.be_first(&buffer, site, &skip);
+        self.asm.place(&skip);
+    }
+
+    /// Goes to `skip` if somebody has reported before, and else writes which site this is, in which program.
+    fn be_first(&mut self, buffer: &Reg, site: usize, skip: &str) {
+        let (old, taken) = (self.reg(Class::B32), self.reg(Class::Pred));
+        asm!(self, "atom.global.cas.b32 {old}, [{buffer}], 0, 1");
+        asm!(self, "setp.ne.s32 {taken}, {old}, 0");
+        asm!(self, "@{taken} bra {skip}");
+        asm!(self, "st.global.u32 [{buffer}+4], {site}");
+        for (axis, place) in ['x', 'y', 'z'].into_iter().zip([8, 12, 16]) {
+            let id = self.reg(Class::B32);
+            asm!(self, "mov.u32 {id}, %ctaid.{axis}");
+            asm!(self, "st.global.u32 [{buffer}+{place}], {id}");
         }
     }
 

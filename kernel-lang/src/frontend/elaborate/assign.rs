@@ -75,7 +75,7 @@ impl Elaborator<'_> {
                     Meaning::Poison
                 }
             },
-            Meaning::Pointer { .. } | Meaning::View(_) | Meaning::Tuple(_) => {
+            Meaning::Pointer { .. } | Meaning::View(_) | Meaning::Tuple(_) | Meaning::Function(_) => {
                 let found = self.describe(&meaning);
                 self.errors.push_help(ty, format!("the value is {found}, not the scalar `{elem}`"), "leave the type out");
                 Meaning::Poison

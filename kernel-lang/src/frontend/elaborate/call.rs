@@ -17,6 +17,11 @@ impl Elaborator<'_> {
             return self.view_access(call, place);
         }
         let row = words::find(name).filter(|row| (row.method || !call.is_method) && (call.is_method || row.word != Word::To));
+        if let Some(index) = self.find(name).filter(|_| !call.is_method)
+            && let Meaning::Function(closure) = self.variables[index].meaning.clone()
+        {
+            return self.call_closure(&closure, call);
+        }
         let Some(row) = row else {
             if !call.is_method
                 && let Some(func) = self.device_function(name)
@@ -80,7 +85,7 @@ impl Elaborator<'_> {
                 self.errors.push_help(
                     place,
                     "a range has no value",
-                    "ranges are for loops: `for i in range(a, b)`; a tile of indices is `arange(0, N)`",
+                    format!("ranges are for loops: `for i in {name}(a, b)`; a tile of indices is `arange(0, N)`"),
                 );
                 Meaning::Poison
             }

@@ -2,7 +2,7 @@
 
 use super::meaning::Meaning;
 use super::{Elaborator, Region};
-use crate::frontend::ast::{Expr, ExprKind, Pattern};
+use crate::frontend::ast::{Call, Expr, ExprKind, Name, Pattern};
 use crate::frontend::place::Place;
 use crate::frontend::words::Row;
 use crate::ir::{Elem, Op, Type};
@@ -17,13 +17,16 @@ impl Elaborator<'_> {
 
     /// A closure on two elements, or on two tuples of elements, as a region.
     pub(super) fn closure(&mut self, row: &Row, expr: &Expr, elems: &[Elem], is_tuple: bool) -> Option<Region> {
+        if let Some(closure) = self.calling(expr) {
+            return self.closure(row, &closure, elems, is_tuple);
+        }
         let ExprKind::Closure(params, body) = &expr.kind else {
             let meaning = self.expr(expr);
             if !meaning.is_poison() {
                 let found = self.describe(&meaning);
                 self.errors.push_help(
                     expr.place,
-                    format!("`{}` takes a closure here, not {found}", row.name),
+                    format!("`{}` takes a closure or a function here, not {found}", row.name),
                     format!("write `{}`", row.usage),
                 );
             }
@@ -60,6 +63,30 @@ impl Elaborator<'_> {
         self.func.append(region, Op::Yield { values }, [], loc);
         self.check_ops(region, body.place);
         (self.errors.len() == mistakes).then_some(region)
+    }
+
+    /// `f`, where a closure is expected, is `|a, b| f(a, b)`: of a word or a device function.
+    fn calling(&self, expr: &Expr) -> Option<Expr> {
+        let place = expr.place;
+        let text = match &expr.kind {
+            ExprKind::Name(name) if self.is_function(name) && !self.is_type(expr) => name.clone(),
+            ExprKind::Path(path) => path.join("::"),
+            _ => return None,
+        };
+        // The blank keeps the names apart from every name that a user can write.
+        let name = |text: &str| Name { text: text.to_string(), place };
+        let (earlier, later) = (name("earlier value"), name("later value"));
+        let arg = |name: &Name| Expr { kind: ExprKind::Name(name.text.clone()), place };
+        let args = vec![arg(&earlier), arg(&later)];
+        let call = Call { word: name(&text), types: Vec::new(), generics: Vec::new(), args, named: Vec::new(), is_method: false };
+        let param = |name: Name| Pattern::Name { name, mutable: false };
+        let body = Expr { kind: ExprKind::Call(call), place };
+        Some(Expr { kind: ExprKind::Closure(vec![param(earlier), param(later)], Box::new(body)), place })
+    }
+
+    /// Is it a closure that a function was given, or no variable at all?
+    fn is_function(&self, name: &str) -> bool {
+        self.find(name).is_none_or(|index| matches!(self.variables[index].meaning, Meaning::Function(_)))
     }
 
     fn bind_side(&mut self, pattern: &Pattern, region: Region, first: usize, count: usize, is_tuple: bool) {
@@ -117,7 +144,7 @@ impl Elaborator<'_> {
         );
     }
 
-    fn check_assignments(&mut self, before: &[Meaning], place: Place) {
+    pub(super) fn check_assignments(&mut self, before: &[Meaning], place: Place) {
         let changed = self.variables.iter().zip(before).find(|(variable, before)| variable.meaning != **before);
         if let Some(name) = changed.map(|(variable, _)| variable.name.clone()) {
             self.errors.push_help(place, format!("a closure cannot assign to `{name}`, which is outside of it"), "it only gives a value");
@@ -135,6 +162,7 @@ impl Elaborator<'_> {
                 Op::Load { .. } | Op::Store { .. } => {
                     ("a closure neither reads nor writes memory", "load before, and give the tile as another input")
                 }
+                Op::Assert { .. } => ("`device_assert!` cannot stand in a closure", "check the tile before: `device_assert!(x >= 0)`"),
                 Op::If { .. } => ("`if` cannot stand in a closure", "choose with `select(cond, a, b)`"),
                 Op::For { .. } | Op::While { .. } => ("a loop cannot stand in a closure", "write the computation out"),
                 _ => match tile {

@@ -63,12 +63,12 @@ impl Elaborator<'_> {
                 self.view_as_value(view, place);
                 None
             }
-            Meaning::Pointer { .. } | Meaning::Tuple(_) => {
+            Meaning::Pointer { .. } | Meaning::Tuple(_) | Meaning::Function(_) => {
                 let found = self.describe(meaning);
-                let help = if matches!(meaning, Meaning::Pointer { .. }) {
-                    "read the elements first: `load(x + offsets)`"
-                } else {
-                    "take the tuple apart: `let (a, b) = t;`"
+                let help = match meaning {
+                    Meaning::Pointer { .. } => "read the elements first: `load(x + offsets)`",
+                    Meaning::Function(_) => "call it: `f(x)`",
+                    _ => "take the tuple apart: `let (a, b) = t;`",
                 };
                 self.errors.push_help(place, format!("a number or a tile is expected here, not {found}"), help);
                 None

@@ -6,13 +6,13 @@
 use std::rc::Rc;
 
 use super::Elaborator;
-use super::meaning::{Constant, Meaning};
+use super::meaning::{Constant, FunctionValue, Meaning};
 use super::scope::{Origin, Variable};
 use crate::diagnostic::did_you_mean;
 use crate::frontend::ast::{Call, Expr, ExprKind, Generic, TypeName};
 use crate::frontend::device::{DeviceFn, GenericKind, Home, OptionDefault, ParamType};
 use crate::frontend::library;
-use crate::frontend::place::Place;
+use crate::frontend::place::{Place, Shown};
 use crate::frontend::signature::TypeGeneric;
 use crate::ir::Elem;
 
@@ -84,7 +84,7 @@ impl Elaborator<'_> {
         }
         let meaning = self.block(&func.body);
         let end = func.body.value.as_ref().map_or(Place::at(func.body.place.end), |value| value.place);
-        let meaning = self.output(&meaning, &func.output, end);
+        let meaning = self.output("the function", &meaning, &func.output, end);
         self.leave_function();
         meaning
     }
@@ -94,7 +94,11 @@ impl Elaborator<'_> {
         match &frame.func.home {
             Home::Library(_) => {
                 let remark = format!("inside `{name}`");
-                self.errors.enter(call, remark, true, 0);
+                self.errors.enter(call, remark, Shown::Call);
+            }
+            Home::User { foreign: Some(krate), .. } => {
+                let within = format!("inside `{name}` of the crate `{krate}`");
+                self.errors.enter(call, format!("`{name}` is called here"), Shown::CallAnd(within));
             }
             Home::User { file, .. } => {
                 let known = self.func.files.iter().position(|known| **known == **file);
@@ -103,7 +107,7 @@ impl Elaborator<'_> {
                     self.func.files.len() - 1
                 });
                 let remark = format!("`{name}` is called here");
-                self.errors.enter(call, remark, false, u16::try_from(index).unwrap_or(0));
+                self.errors.enter(call, remark, Shown::Body(u16::try_from(index).unwrap_or(0)));
             }
         }
         self.frames.push(frame);
@@ -121,10 +125,13 @@ impl Elaborator<'_> {
         let name = func.name.text.as_str();
         let wanted = func.params.iter().filter(|param| param.option.is_none()).count();
         let options: Vec<&str> = func.params.iter().filter(|param| param.option.is_some()).map(|param| param.name.text.as_str()).collect();
-        let given: Vec<Arg> = call.args.iter().map(|arg| (self.value_argument(arg), arg.place)).collect();
+        let types: Vec<&ParamType> = func.params.iter().filter(|param| param.option.is_none()).map(|param| &param.ty).collect();
+        let given = call.args.iter().enumerate();
+        let given: Vec<Arg> = given.map(|(index, arg)| (self.value_argument(arg, types.get(index).copied()), arg.place)).collect();
         let mut named: Vec<(&str, Arg)> = Vec::new();
         for (option, value) in &call.named {
-            let meaning = self.value_argument(value);
+            let ty = func.params.iter().find(|param| param.name.text == option.text).map(|param| &param.ty);
+            let meaning = self.value_argument(value, ty);
             if options.contains(&option.text.as_str()) {
                 named.push((option.text.as_str(), (meaning, value.place)));
                 continue;
@@ -164,18 +171,54 @@ impl Elaborator<'_> {
         Some(list.collect())
     }
 
-    fn value_argument(&mut self, arg: &Expr) -> Meaning {
-        match &arg.kind {
-            ExprKind::Closure(..) => {
-                self.errors.push_help(
-                    arg.place,
-                    "a closure is no argument of a function",
-                    "closures are for `reduce(x, axis, |a, b| ..)` and `associative_scan(x, axis, |a, b| ..)`",
-                );
-                Meaning::Poison
-            }
-            _ => self.expr(arg),
+    fn value_argument(&mut self, arg: &Expr, ty: Option<&ParamType>) -> Meaning {
+        let (params, body) = match &arg.kind {
+            ExprKind::Closure(params, body) => (params.clone(), (**body).clone()),
+            _ => return self.expr(arg),
+        };
+        let (takes, gives) = match ty {
+            Some(ParamType::Function(takes, gives)) => (takes.clone(), (**gives).clone()),
+            // Its signature says that it is none.
+            _ => (Vec::new(), ParamType::Wrong),
+        };
+        let (frames, scopes) = (self.frames.len(), self.scopes.len());
+        Meaning::Function(Rc::new(FunctionValue { params, body, takes, gives, frames, scopes }))
+    }
+
+    /// A call of a closure that the function was given. Its body sees what is seen where it stands.
+    pub(super) fn call_closure(&mut self, closure: &Rc<FunctionValue>, call: &Call) -> Meaning {
+        let name = call.word.text.as_str();
+        let args: Vec<Arg> = call.args.iter().map(|arg| (self.expr(arg), arg.place)).collect();
+        if args.len() != closure.takes.len() || !call.named.is_empty() || !call.generics.is_empty() {
+            let message = format!("`{name}` takes {} and nothing else, not {}", count(closure.takes.len()), args.len());
+            self.errors.push_help(call.word.place, message, "call it as its type says: `f: impl Fn(A, B) -> C`");
+            return Meaning::Poison;
         }
+        let Some(frame) = self.frames.last().cloned() else { return Meaning::Poison };
+        let mut values = Vec::new();
+        for (ty, arg) in closure.takes.iter().zip(args) {
+            values.push(self.argument(&frame, name, ty, arg));
+        }
+        if values.iter().any(Meaning::is_poison) {
+            return Meaning::Poison;
+        }
+        let (frames, scopes) = (self.frames.split_off(closure.frames), self.scopes.split_off(closure.scopes));
+        let outside = self.errors.step_out(closure.frames);
+        let before = self.meanings();
+        let meaning = self.scoped(|cx| {
+            for (param, value) in closure.params.iter().zip(values) {
+                cx.bind_meaning(param, value);
+            }
+            cx.expr(&closure.body)
+        });
+        self.check_assignments(&before, closure.body.place);
+        self.restore(&before);
+        self.frames.extend(frames);
+        self.scopes.extend(scopes);
+        // What it gives is the closure's matter, and reported where it stands.
+        let meaning = self.output("the closure", &meaning, &closure.gives, closure.body.place);
+        self.errors.step_in(outside);
+        meaning
     }
 
     /// The call's frame, with the generics that the call names or its arguments tell.
@@ -366,6 +409,17 @@ impl Elaborator<'_> {
                 }
                 meaning
             }
+            (ParamType::Function(takes, gives), Meaning::Function(closure)) => {
+                if takes.len() != closure.params.len() {
+                    let message =
+                        format!("`{func}` calls `{param}` with {}, and this closure takes {}", count(takes.len()), closure.params.len());
+                    self.errors.push_help(place, message, "a closure has a name for each argument: `|a, b| a + b`");
+                    return Meaning::Poison;
+                }
+                let FunctionValue { params, body, frames, scopes, .. } = &**closure;
+                let (params, body, takes, gives) = (params.clone(), body.clone(), takes.clone(), (**gives).clone());
+                Meaning::Function(Rc::new(FunctionValue { params, body, takes, gives, frames: *frames, scopes: *scopes }))
+            }
             (ParamType::Tuple(types), Meaning::Tuple(parts)) if types.len() == parts.len() => {
                 let parts = types.iter().zip(parts).map(|(ty, part)| self.argument(frame, param, ty, (part.clone(), place)));
                 Meaning::Tuple(parts.collect())
@@ -375,6 +429,7 @@ impl Elaborator<'_> {
                 let message = format!("`{func}` takes {} for `{param}`, not {found}", kind(ty));
                 let help = match (&meaning, ty) {
                     (Meaning::Pointer { .. }, ParamType::Scalar(_) | ParamType::Value(_)) => "read the elements first: `load(x + offsets)`",
+                    (_, ParamType::Function(..)) => "give a closure: `|x| f(x)`",
                     (_, ParamType::Pointer(..)) => "a pointer is a parameter of the kernel, `x`, or `x + offsets`",
                     _ => "give what the function's signature says",
                 };
@@ -397,7 +452,7 @@ impl Elaborator<'_> {
     }
 
     /// What a function gives, as its signature says.
-    fn output(&mut self, meaning: &Meaning, ty: &ParamType, place: Place) -> Meaning {
+    fn output(&mut self, what: &str, meaning: &Meaning, ty: &ParamType, place: Place) -> Meaning {
         match (ty, meaning) {
             (ParamType::Wrong, _) | (_, Meaning::Poison) => Meaning::Poison,
             (ParamType::Scalar(name) | ParamType::Value(name), Meaning::Value(_) | Meaning::Constant(_)) => {
@@ -410,13 +465,13 @@ impl Elaborator<'_> {
                     return Meaning::Poison;
                 }
                 self.converted(meaning, &elem, place).unwrap_or_else(|found| {
-                    let message = format!("the function gives {found}, and its signature says `{elem}`");
+                    let message = format!("{what} gives {found}, and its signature says `{elem}`");
                     self.errors.push_help(place, message, format!("cast it: `(..) as {elem}`"));
                     Meaning::Poison
                 })
             }
             (ParamType::Tuple(types), Meaning::Tuple(parts)) if types.len() == parts.len() => {
-                Meaning::Tuple(types.iter().zip(parts).map(|(ty, part)| self.output(part, ty, place)).collect())
+                Meaning::Tuple(types.iter().zip(parts).map(|(ty, part)| self.output(what, part, ty, place)).collect())
             }
             (ParamType::Pointer(..), Meaning::Pointer { .. }) => meaning.clone(),
             // A value that nobody asked for is dropped, as a statement's is.
@@ -428,7 +483,7 @@ impl Elaborator<'_> {
                 } else {
                     "give what the signature says, or change the signature"
                 };
-                self.errors.push_help(place, format!("the function gives {found}, and its signature says {}", kind(ty)), help);
+                self.errors.push_help(place, format!("{what} gives {found}, and its signature says {}", kind(ty)), help);
                 Meaning::Poison
             }
         }
@@ -459,7 +514,7 @@ pub(super) fn usage(func: &DeviceFn) -> String {
 
 fn mentions(ty: &ParamType, generic: &str) -> bool {
     match ty {
-        ParamType::Wrong => false,
+        ParamType::Wrong | ParamType::Function(..) => false,
         ParamType::Scalar(name) | ParamType::Value(name) | ParamType::Pointer(name, _) => name.text.as_deref() == Some(generic),
         ParamType::Tuple(list) => list.iter().any(|ty| mentions(ty, generic)),
     }
@@ -474,9 +529,14 @@ fn kind(ty: &ParamType) -> String {
         ParamType::Value(elem) => format!("`Value<{}>`", name(elem)),
         ParamType::Pointer(elem, false) => format!("`Ptr<{}>`", name(elem)),
         ParamType::Pointer(elem, true) => format!("`PtrMut<{}>`", name(elem)),
+        ParamType::Function(takes, _) => format!("a closure of {}", count(takes.len())),
         ParamType::Tuple(list) if list.is_empty() => "`()`".to_string(),
         ParamType::Tuple(list) => format!("a tuple of {}", list.len()),
     }
+}
+
+fn count(arguments: usize) -> String {
+    if arguments == 1 { "1 argument".to_string() } else { format!("{arguments} arguments") }
 }
 
 fn list(dtypes: &[crate::dtype::Dtype]) -> String {

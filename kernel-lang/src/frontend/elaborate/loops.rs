@@ -10,16 +10,20 @@ use crate::frontend::place::Place;
 use crate::ir::{BinaryOp, CompareOp, ConstExpr, Domain, Elem, Op, Type};
 
 /// The carried variables of a loop.
-struct Carried {
+pub(super) struct Carried {
     /// The variables and how they are put together from the carried values.
     plans: Vec<(usize, Plan)>,
-    init: Vec<Value>,
+    pub(super) init: Vec<Value>,
 }
 
 impl Elaborator<'_> {
     pub(super) fn for_loop(&mut self, inner: &For, place: Place) {
         if self.frames.is_empty() {
-            self.words.extend(inner.word.map(|word| ("range", word.start)));
+            let word = if inner.is_static { "static_range" } else { "range" };
+            self.words.extend(inner.word.map(|place| (word, place.start)));
+        }
+        if inner.is_static {
+            return self.static_loop(inner, place);
         }
         let bounds = self.bounds(inner, place);
         let assigned = self.assigned(&[&inner.body], &[]);
@@ -217,7 +221,7 @@ impl Elaborator<'_> {
     }
 
     /// One turn of a `for`.
-    fn turn(&mut self, index: &Pattern, meaning: Meaning, inner: &For) {
+    pub(super) fn turn(&mut self, index: &Pattern, meaning: Meaning, inner: &For) {
         self.scoped(|cx| {
             // A pattern that is no name has been reported; its names mean nothing.
             let meaning = if matches!(index, Pattern::Tuple(..)) { Meaning::Poison } else { meaning };
@@ -292,7 +296,7 @@ impl Elaborator<'_> {
     /// Turns the variables that a loop assigns to into carried values.
     ///
     /// A variable that is still a bare constant has no type yet. A trial of the body shows what it becomes; the trial is forgotten.
-    fn carry(&mut self, assigned: &[usize], place: Place, trial: &mut dyn FnMut(&mut Self)) -> Carried {
+    pub(super) fn carry(&mut self, assigned: &[usize], place: Place, trial: &mut dyn FnMut(&mut Self)) -> Carried {
         let is_open: Vec<usize> = assigned.iter().copied().filter(|index| Self::is_open(&self.variables[*index].meaning)).collect();
         if !is_open.is_empty() {
             for (index, elem) in self.try_body(&is_open, trial) {
@@ -341,6 +345,7 @@ impl Elaborator<'_> {
             Meaning::Poison => Plan::Same(Meaning::Poison),
             // Assigned to in the loop, it must stay what it is.
             Meaning::View(_) => Plan::Same(meaning.clone()),
+            Meaning::Function(_) => Plan::Same(meaning.clone()),
             Meaning::Pointer { base, offset } => match self.offset_value(*offset, place) {
                 Some(offset) => {
                     init.push(offset);
@@ -360,19 +365,19 @@ impl Elaborator<'_> {
     }
 
     /// Gives a region parameters for the carried values; the variables mean them from here on.
-    fn enter(&mut self, carried: &Carried, region: Region) {
+    pub(super) fn enter(&mut self, carried: &Carried, region: Region) {
         let params: Vec<Value> = self.types(&carried.init).into_iter().map(|ty| self.func.add_region_param(region, ty)).collect();
         self.set(carried, &params);
     }
 
-    fn set(&mut self, carried: &Carried, values: &[Value]) {
+    pub(super) fn set(&mut self, carried: &Carried, values: &[Value]) {
         for (index, plan) in &carried.plans {
             self.variables[*index].meaning = plan.with(values);
         }
     }
 
     /// The carried values at the end of a turn. Assignment has kept their types.
-    fn leaves(&mut self, carried: &Carried, place: Place) -> Vec<Value> {
+    pub(super) fn leaves(&mut self, carried: &Carried, place: Place) -> Vec<Value> {
         let mut values = carried.init.clone();
         for (index, plan) in &carried.plans {
             let meaning = self.variables[*index].meaning.clone();
@@ -404,22 +409,22 @@ impl Elaborator<'_> {
         }
     }
 
-    fn types(&self, values: &[Value]) -> Vec<Type> {
+    pub(super) fn types(&self, values: &[Value]) -> Vec<Type> {
         values.iter().map(|value| self.func.ty(*value).clone()).collect()
     }
 
-    fn in_region<R>(&mut self, region: Region, inside: impl FnOnce(&mut Self) -> R) -> R {
+    pub(super) fn in_region<R>(&mut self, region: Region, inside: impl FnOnce(&mut Self) -> R) -> R {
         let outer = std::mem::replace(&mut self.region, region);
         let result = inside(self);
         self.region = outer;
         result
     }
 
-    fn finish_region(&mut self, region: Region, op: Op, place: Place) {
+    pub(super) fn finish_region(&mut self, region: Region, op: Op, place: Place) {
         self.in_region(region, |cx| cx.append(op, place));
     }
 
-    fn close_loop(&mut self, op: Op, types: Vec<Type>, carried: &Carried, place: Place) {
+    pub(super) fn close_loop(&mut self, op: Op, types: Vec<Type>, carried: &Carried, place: Place) {
         let loc = self.loc(place);
         let inst = self.func.append(self.region, op, types, loc);
         let results = self.func.inst(inst).results.clone();

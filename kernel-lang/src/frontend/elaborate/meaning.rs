@@ -1,7 +1,11 @@
 //! What an expression means.
 
+use std::rc::Rc;
+
 use super::Elaborator;
 use crate::dtype::Dtype;
+use crate::frontend::ast::{Expr, Pattern};
+use crate::frontend::device::ParamType;
 use crate::ir::{ConstExpr, Elem, Type, Value};
 
 /// What an expression means.
@@ -19,6 +23,28 @@ pub(super) enum Meaning {
     View(View),
     /// Several; `()` is the empty tuple.
     Tuple(Vec<Meaning>),
+    /// A closure that was given to a function.
+    Function(Rc<FunctionValue>),
+}
+
+/// A closure, and what is seen in it.
+#[derive(Debug)]
+pub(super) struct FunctionValue {
+    pub(super) params: Vec<Pattern>,
+    pub(super) body: Expr,
+    /// What the parameter that it was given for says it takes and gives.
+    pub(super) takes: Vec<ParamType>,
+    pub(super) gives: ParamType,
+    /// How many functions and scopes there were where it stands, all of which are there still.
+    pub(super) frames: usize,
+    pub(super) scopes: usize,
+}
+
+/// Each is its own.
+impl PartialEq for FunctionValue {
+    fn eq(&self, other: &FunctionValue) -> bool {
+        std::ptr::eq(self, other)
+    }
 }
 
 /// A parameter that points to a tensor, how far into it the first element is, and the extent and the stride of each axis: `i64` scalars.
@@ -123,6 +149,7 @@ impl Elaborator<'_> {
             Meaning::View(view) => self.view_words(view),
             Meaning::Tuple(list) if list.is_empty() => "`()`".to_string(),
             Meaning::Tuple(list) => format!("a tuple of {}", list.len()),
+            Meaning::Function(_) => "a closure".to_string(),
         }
     }
 

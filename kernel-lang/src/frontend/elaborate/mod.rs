@@ -22,6 +22,7 @@ mod pointer;
 mod reduction;
 mod scope;
 mod shape;
+mod static_loop;
 mod view;
 
 use std::collections::HashMap;
@@ -29,7 +30,9 @@ use std::rc::Rc;
 
 use proc_macro2::Span;
 
+use crate::dtype::Dtype;
 use crate::frontend::ast::{Block, Stmt, StmtKind};
+use crate::frontend::attributes::Attributes;
 use crate::frontend::device::{DeviceFn, Devices};
 use crate::frontend::place::{Errors, Place, Places};
 use crate::frontend::signature::Signature;
@@ -52,10 +55,18 @@ pub(crate) struct Lowered {
 }
 
 /// Elaborates a structured body.
-pub(crate) fn run(signature: &Signature, body: &Block, devices: &Devices, unchecked: bool, file: &str, errors: &mut Errors) -> Lowered {
+pub(crate) fn run(
+    signature: &Signature,
+    body: &Block,
+    devices: &Devices,
+    attributes: &Attributes,
+    file: &str,
+    errors: &mut Errors,
+) -> Lowered {
     let mut func = Function::new(signature.name.text.as_str());
     func.files.push(file.into());
-    func.unchecked = unchecked;
+    func.unchecked = attributes.unchecked;
+    func.contract = attributes.contract;
     for generic in &signature.types {
         func.types.push(TypeParam { name: generic.name.text.as_str().into(), choices: generic.choices.to_vec() });
     }
@@ -73,6 +84,7 @@ pub(crate) fn run(signature: &Signature, body: &Block, devices: &Devices, unchec
         scopes: vec![Vec::new()],
         devices,
         library: HashMap::new(),
+        indices: Vec::new(),
         frames: Vec::new(),
     };
     for param in &signature.params {
@@ -124,6 +136,8 @@ struct Elaborator<'a> {
     devices: &'a Devices,
     /// The families of the library that have been used.
     library: HashMap<&'static str, Vec<Rc<DeviceFn>>>,
+    /// The names of the indices of static loops, each once.
+    indices: Vec<String>,
     /// The functions whose bodies are being elaborated, the innermost last; none in the kernel itself.
     frames: Vec<Frame>,
 }
@@ -153,6 +167,7 @@ impl Elaborator<'_> {
             StmtKind::For(inner) => self.for_loop(inner, stmt.place),
             StmtKind::While(inner) => self.while_loop(inner, stmt.place),
             StmtKind::StaticAssert(cond, message) => self.static_assert(cond, message),
+            StmtKind::DeviceAssert(cond, message) => self.device_assert(cond, message),
             StmtKind::Dead(block) => self.dead(block),
             // `structure` has taken them out; outside of a loop they are reported there.
             StmtKind::Return(_) | StmtKind::Break | StmtKind::Continue => {}
@@ -196,6 +211,28 @@ impl Elaborator<'_> {
     /// The place of an op, remembered for mistakes that are found in the IR.
     fn loc(&mut self, place: Place) -> crate::location::Loc {
         self.places.add(self.errors.seen(place))
+    }
+
+    /// Of a tile, every element must hold.
+    fn device_assert(&mut self, cond: &crate::frontend::ast::Expr, message: &str) {
+        let meaning = self.expr(cond);
+        if meaning.is_poison() {
+            return;
+        }
+        if self.elem_of(&meaning) != Some(Elem::Dtype(Dtype::Bool)) {
+            let found = self.describe(&meaning);
+            self.errors.push_help(
+                cond.place,
+                format!("`device_assert!` takes `bool`, not {found}"),
+                "compare: `device_assert!(x >= 0, \"..\")`",
+            );
+            return;
+        }
+        let Some(mut holds) = self.value(&meaning, cond.place) else { return };
+        if self.func.ty(holds).is_tile() {
+            holds = self.all_hold(holds, cond.place);
+        }
+        self.append(Op::Assert { cond: holds, message: message.to_string() }, cond.place);
     }
 
     /// Appends an op with one result; reports a broken type rule.

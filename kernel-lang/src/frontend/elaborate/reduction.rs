@@ -110,6 +110,12 @@ impl Elaborator<'_> {
         self.finish(call, &meaning, vec![value], combine, place).map(|values| values[0]).into()
     }
 
+    /// Do all elements of a tile of truths hold?
+    pub(super) fn all_hold(&mut self, value: Value, place: Place) -> Value {
+        let combine = self.region_of(&[Dtype::Bool.into()], place, |b, x, y| vec![b.binary(BinaryOp::And, x[0], y[0])]);
+        self.along(vec![value], None, combine, false, place)[0]
+    }
+
     /// `max(x, axis = k)` and `min(x, axis = k)`
     pub(super) fn extreme(&mut self, op: BinaryOp, call: &Call, place: Place) -> Meaning {
         let name = call.word.text.as_str();

@@ -163,7 +163,7 @@ impl Assigned {
                 self.expr(value);
                 self.add(&name.text);
             }
-            StmtKind::Expr(value) => self.expr(value),
+            StmtKind::Expr(value) | StmtKind::DeviceAssert(value, _) => self.expr(value),
             StmtKind::If(inner) => {
                 self.expr(&inner.cond);
                 self.block(&inner.then_block);

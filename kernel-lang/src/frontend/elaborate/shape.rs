@@ -138,7 +138,7 @@ impl Elaborator<'_> {
                 let shape = offset.map_or_else(Vec::new, |offset| self.func.ty(offset).shape().to_vec());
                 Some((meaning, shape))
             }
-            Meaning::Tuple(_) | Meaning::View(_) => {
+            Meaning::Tuple(_) | Meaning::View(_) | Meaning::Function(_) => {
                 let found = self.describe(&meaning);
                 let help = match meaning {
                     Meaning::View(_) => "`extent(x, 0)` is that of a view too, a scalar",

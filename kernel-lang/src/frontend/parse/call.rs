@@ -36,6 +36,7 @@ impl Parser<'_> {
             word.place = Place::from(&path.path.segments[0].ident).to(word.place);
         }
         word.text = self.function_name(&path.path);
+        self.function_value(&word.text, call.args.get(2));
         let (mut types, mut generics) = (Vec::new(), Vec::new());
         match &last.arguments {
             syn::PathArguments::None => {}
@@ -54,7 +55,15 @@ impl Parser<'_> {
         args.insert(0, receiver);
         let types = call.turbofish.as_ref().map_or_else(Vec::new, |generics| self.type_arguments(generics));
         let word = self.name(&call.method);
+        self.function_value(&word.text, call.args.get(1));
         Expr { kind: ExprKind::Call(Call { word, types, generics: Vec::new(), args, named, is_method: true }), place }
+    }
+
+    /// What combines elements may be the name of a function.
+    fn function_value(&mut self, word: &str, arg: Option<&Rust>) {
+        if let ("reduce" | "associative_scan", Some(Rust::Path(path))) = (word, arg) {
+            self.function_name(&path.path);
+        }
     }
 
     fn arguments(&mut self, list: &syn::punctuated::Punctuated<Rust, syn::Token![,]>) -> (Vec<Expr>, Vec<(Name, Expr)>) {

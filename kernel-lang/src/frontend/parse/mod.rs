@@ -19,10 +19,10 @@ pub(crate) struct Request {
 }
 
 /// Parses a kernel's body; also the paths that lead to device functions, each once.
-pub(crate) fn body(block: &syn::Block, errors: &mut Errors) -> (Block, Vec<Request>) {
-    let mut parser = Parser { errors, gives_value: false, requests: Vec::new() };
-    let place = braces(block);
-    let block = parser.block(block);
+pub(crate) fn body(item: &syn::ItemFn, errors: &mut Errors) -> (Block, Vec<Request>) {
+    let mut parser = Parser { errors, gives_value: false, requests: Vec::new(), bound: parameters(item) };
+    let place = braces(&item.block);
+    let block = parser.block(&item.block);
     if let Some(value) = &block.value
         && !matches!(value.kind, ExprKind::If(_) | ExprKind::Block(_) | ExprKind::Call(_) | ExprKind::Error)
         && !matches!(&value.kind, ExprKind::Tuple(list) if list.is_empty())
@@ -33,15 +33,30 @@ pub(crate) fn body(block: &syn::Block, errors: &mut Errors) -> (Block, Vec<Reque
 }
 
 /// Parses the body of a device function, which has a value.
-pub(crate) fn function(block: &syn::Block, errors: &mut Errors) -> (Block, Vec<Request>) {
-    let mut parser = Parser { errors, gives_value: true, requests: Vec::new() };
-    let block = Block { place: braces(block), ..parser.block(block) };
+pub(crate) fn function(item: &syn::ItemFn, errors: &mut Errors) -> (Block, Vec<Request>) {
+    let mut parser = Parser { errors, gives_value: true, requests: Vec::new(), bound: parameters(item) };
+    let block = Block { place: braces(&item.block), ..parser.block(&item.block) };
     (block, parser.requests)
 }
 
 /// Parses an expression that stands for itself, as the default of an option does.
 pub(crate) fn expression(expr: &syn::Expr, errors: &mut Errors) -> Expr {
-    Parser { errors, gives_value: true, requests: Vec::new() }.expr(expr)
+    Parser { errors, gives_value: true, requests: Vec::new(), bound: Vec::new() }.expr(expr)
+}
+
+/// The names of the parameters.
+fn parameters(item: &syn::ItemFn) -> Vec<String> {
+    let name = |input: &syn::FnArg| match input {
+        syn::FnArg::Typed(syn::PatType { pat, .. }) => {
+            if let syn::Pat::Ident(pat) = &**pat {
+                Some(plain(&pat.ident))
+            } else {
+                None
+            }
+        }
+        syn::FnArg::Receiver(_) => None,
+    };
+    item.sig.inputs.iter().filter_map(name).collect()
 }
 
 fn braces(block: &syn::Block) -> Place {
@@ -53,6 +68,8 @@ struct Parser<'a> {
     /// Is it a device function's body? A kernel returns nothing.
     gives_value: bool,
     requests: Vec<Request>,
+    /// The variables that have been declared so far.
+    bound: Vec<String>,
 }
 
 impl Parser<'_> {
@@ -96,7 +113,8 @@ impl Parser<'_> {
     fn function_name(&mut self, path: &syn::Path) -> String {
         let segments = path.segments.iter().map(|segment| plain(&segment.ident)).collect::<Vec<_>>();
         let text = format!("{}{}", if path.leading_colon.is_some() { "::" } else { "" }, segments.join("::"));
-        if !words::is_reserved(&text) && self.requests.iter().all(|known| known.text != text) {
+        // A variable hides a function of its name, as in Rust.
+        if !words::is_reserved(&text) && !self.bound.contains(&text) && self.requests.iter().all(|known| known.text != text) {
             let mut path = path.clone();
             path.segments.iter_mut().for_each(|segment| segment.arguments = syn::PathArguments::None);
             self.requests.push(Request { text: text.clone(), path });

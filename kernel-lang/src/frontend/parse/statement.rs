@@ -49,7 +49,7 @@ impl Parser<'_> {
                         return Some(Stmt { kind: StmtKind::Let(pattern, None, Expr { kind: ExprKind::Error, place }), place });
                     }
                     syn::Item::Use(_) => ("imports", "the words of the language need no import"),
-                    syn::Item::Macro(_) => ("macros", "`static_assert!` is the only macro of the language"),
+                    syn::Item::Macro(_) => ("macros", "the macros of the language are `static_assert!` and `device_assert!`"),
                     _ => ("items", "declare it outside, or write the computation out"),
                 };
                 self.errors.push_help(Place::of(item), format!("{what} cannot be declared inside a kernel"), help);
@@ -189,7 +189,8 @@ impl Parser<'_> {
         let bounds = self.range(&inner.expr);
         let body = self.loop_body(&inner.body);
         let (lower, upper, step) = bounds?;
-        Some(StmtKind::For(Box::new(For { index, lower, upper, step, word: range_word(&inner.expr), body, going: None })))
+        let (word, is_static) = range_word(&inner.expr).map_or((None, false), |(word, is_static)| (Some(word), is_static));
+        Some(StmtKind::For(Box::new(For { index, lower, upper, step, word, is_static, body, going: None })))
     }
 
     /// `a..b`, `(a..b).step_by(s)`, `range(a, b)`, `range(a, b, s)`
@@ -226,16 +227,9 @@ impl Parser<'_> {
             }
             Rust::Call(call)
                 if let Rust::Path(path) = &*call.func
-                    && path.path.is_ident("range") =>
+                    && (path.path.is_ident("range") || path.path.is_ident("static_range")) =>
             {
-                self.range_call(call, place, FORMS)
-            }
-            Rust::Call(call)
-                if let Rust::Path(path) = &*call.func
-                    && path.path.is_ident("static_range") =>
-            {
-                self.errors.push_help(Place::of(path), "`static_range` is not available yet", "use `range(a, b)`");
-                None
+                self.range_call(call, place, if path.path.is_ident("range") { "range" } else { "static_range" }, FORMS)
             }
             _ => {
                 self.errors.push_help(place, "a loop runs over a range of integers", FORMS);
@@ -244,7 +238,7 @@ impl Parser<'_> {
         }
     }
 
-    fn range_call(&mut self, call: &syn::ExprCall, place: Place, forms: &str) -> Option<(Expr, Expr, Option<Expr>)> {
+    fn range_call(&mut self, call: &syn::ExprCall, place: Place, word: &str, forms: &str) -> Option<(Expr, Expr, Option<Expr>)> {
         let mut bounds = Vec::new();
         for arg in &call.args {
             if let Rust::Assign(assign) = arg {
@@ -253,7 +247,7 @@ impl Parser<'_> {
                     "num_stages" | "loop_unroll_factor" | "flatten" | "warp_specialize" => {
                         format!("the option `{name}` of a loop is not available yet")
                     }
-                    _ => format!("`range` has no option `{name}`"),
+                    _ => format!("`{word}` has no option `{name}`"),
                 };
                 self.errors.push_help(Place::of(&assign.left), message, forms);
             } else {
@@ -261,7 +255,7 @@ impl Parser<'_> {
             }
         }
         if !(2..=3).contains(&bounds.len()) {
-            self.errors.push_help(place, format!("`range` takes 2 or 3 arguments, not {}", bounds.len()), forms);
+            self.errors.push_help(place, format!("`{word}` takes 2 or 3 arguments, not {}", bounds.len()), forms);
             return None;
         }
         let mut bounds = bounds.into_iter();
@@ -269,10 +263,15 @@ impl Parser<'_> {
     }
 
     fn macro_stmt(&mut self, mac: &syn::Macro, place: Place) -> Option<StmtKind> {
-        if !mac.path.is_ident("static_assert") {
+        let is_static = mac.path.is_ident("static_assert");
+        if !is_static && !mac.path.is_ident("device_assert") {
             self.macro_call(mac, place);
             return None;
         }
+        let (word, form, failed) = match is_static {
+            true => ("static_assert!", "write `static_assert!(N > 16, \"N is too small\")`", "static assertion failed"),
+            false => ("device_assert!", "write `device_assert!(x >= 0, \"x is negative\")`", "assertion failed"),
+        };
         let args = match mac.parse_body_with(Punctuated::<Rust, syn::Token![,]>::parse_terminated) {
             Ok(args) => args,
             Err(error) => {
@@ -280,29 +279,30 @@ impl Parser<'_> {
                 return None;
             }
         };
-        const FORM: &str = "write `static_assert!(N > 16, \"N is too small\")`";
         let mut args = args.into_iter();
         let Some(cond) = args.next() else {
-            self.errors.push_help(place, "`static_assert!` needs a condition", FORM);
+            self.errors.push_help(place, format!("`{word}` needs a condition"), form);
             return None;
         };
         let message = match args.next() {
-            None => format!("static assertion failed: `{}`", tidy(&cond.to_token_stream())),
-            Some(Rust::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. })) => format!("static assertion failed: {}", text.value()),
+            None => format!("{failed}: `{}`", tidy(&cond.to_token_stream())),
+            Some(Rust::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. })) => format!("{failed}: {}", text.value()),
             Some(other) => {
-                self.errors.push_help(Place::of(&other), "the message of `static_assert!` is a literal text", FORM);
+                self.errors.push_help(Place::of(&other), format!("the message of `{word}` is a literal text"), form);
                 return None;
             }
         };
         if let Some(extra) = args.next() {
-            self.errors.push_help(Place::of(&extra), "`static_assert!` takes a condition and a message", FORM);
+            self.errors.push_help(Place::of(&extra), format!("`{word}` takes a condition and a message"), form);
         }
-        Some(StmtKind::StaticAssert(self.expr(&cond), message))
+        let cond = self.expr(&cond);
+        Some(if is_static { StmtKind::StaticAssert(cond, message) } else { StmtKind::DeviceAssert(cond, message) })
     }
 
     pub(super) fn pattern(&mut self, pat: &Pat) -> Pattern {
         match pat {
             Pat::Ident(ident) if ident.by_ref.is_none() && ident.subpat.is_none() => {
+                self.bound.push(super::plain(&ident.ident));
                 Pattern::Name { name: self.name(&ident.ident), mutable: ident.mutability.is_some() }
             }
             Pat::Wild(_) => Pattern::Wild,
@@ -352,11 +352,14 @@ impl Parser<'_> {
     }
 }
 
-/// The word in `for i in range(a, b)`.
-fn range_word(expr: &Rust) -> Option<Place> {
+/// The word in `for i in range(a, b)`, and whether it is `static_range`.
+fn range_word(expr: &Rust) -> Option<(Place, bool)> {
     match expr {
         Rust::Paren(syn::ExprParen { expr, .. }) | Rust::Group(syn::ExprGroup { expr, .. }) => range_word(expr),
-        Rust::Call(call) => Some(Place::of(&call.func)),
+        Rust::Call(call) => {
+            let is_static = matches!(&*call.func, Rust::Path(path) if path.path.is_ident("static_range"));
+            Some((Place::of(&call.func), is_static))
+        }
         _ => None,
     }
 }
@@ -366,7 +369,7 @@ fn is_statement(expr: &Rust) -> bool {
     match expr {
         Rust::Assign(_) | Rust::ForLoop(_) | Rust::While(_) | Rust::Loop(_) | Rust::Return(_) | Rust::Break(_) | Rust::Continue(_) => true,
         Rust::Binary(binary) => update_operator(&binary.op).is_some(),
-        Rust::Macro(mac) => mac.mac.path.is_ident("static_assert"),
+        Rust::Macro(mac) => mac.mac.path.is_ident("static_assert") || mac.mac.path.is_ident("device_assert"),
         Rust::Verbatim(tokens) => tokens.is_empty(),
         Rust::Group(group) => is_statement(&group.expr),
         _ => false,

@@ -96,10 +96,10 @@ impl Wait {
             match entry.operation.as_any().downcast_mut::<Store>() {
                 Some(store) if is_own && is_done(store.group) => {
                     if self.is_read {
-                        store.read(cx.cluster).map_err(|kind| Trap::new(lane, kind))?;
+                        store.read(cx.cluster).map_err(|kind| Trap::new(lane, kind).at(issuer.step))?;
                         rest.push_back(entry);
                     } else {
-                        store.complete(cx.cluster, cx.grid, issuer)?;
+                        store.complete(cx.cluster, cx.grid, issuer).map_err(|trap| trap.at(issuer.step))?;
                     }
                 }
                 _ => rest.push_back(entry),

@@ -1,0 +1,13 @@
+//! Kernels that models are made of, written in the kernel language, each for every float type.
+//!
+//! A matrix is row-major, its rows one behind the other. Kernels of rows run a program a row: `softmax(&x, &mut y, columns).grid(|_| rows)`.
+//! Everything is computed in `f32`, whatever the elements are, and rounded once. Which configuration is the fastest is measured at the first
+//! launch with a number of columns; `KEEP` in a configuration says which side of a kernel leaves the L2 cache last, what it reads or what it writes.
+
+mod norms;
+mod reductions;
+mod softmaxes;
+
+pub use norms::{layer_norm, rms_norm};
+pub use reductions::{row_max, row_sum};
+pub use softmaxes::{softmax, softmax_wide};

@@ -1,0 +1,143 @@
+//! Normalised rows: layer norm and RMS norm.
+
+use galatea::prelude::*;
+
+/// `y = (x - mean) * rstd * weight + bias` for each row, `rstd = 1 / sqrt(variance + eps)`: a program a row.
+///
+/// `x` and `y` are `[rows, columns]`, `weight` and `bias` `[columns]`, `mean` and `rstd` `[rows]`, kept for the backward pass; the grid is the
+/// number of rows. The variance is that of the row, divided by `columns`, from the differences to the mean. Computed in `f32` and rounded
+/// once. Rows of up to 32,768 columns are held in registers; longer ones are [`Error::NoConfig`].
+#[autotune(
+    configs = [
+        Config { BLOCK_SIZE: 256, KEEP: true, num_warps: 1 },
+        Config { BLOCK_SIZE: 256, KEEP: false, num_warps: 1 },
+        Config { BLOCK_SIZE: 512, KEEP: true, num_warps: 1 },
+        Config { BLOCK_SIZE: 512, KEEP: false, num_warps: 1 },
+        Config { BLOCK_SIZE: 1024, KEEP: true, num_warps: 1 },
+        Config { BLOCK_SIZE: 1024, KEEP: false, num_warps: 1 },
+        Config { BLOCK_SIZE: 1024, KEEP: true, num_warps: 4 },
+        Config { BLOCK_SIZE: 1024, KEEP: false, num_warps: 4 },
+        Config { BLOCK_SIZE: 2048, KEEP: true, num_warps: 2 },
+        Config { BLOCK_SIZE: 2048, KEEP: false, num_warps: 2 },
+        Config { BLOCK_SIZE: 2048, KEEP: true, num_warps: 4 },
+        Config { BLOCK_SIZE: 2048, KEEP: false, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, KEEP: true, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, KEEP: false, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, KEEP: true, num_warps: 8 },
+        Config { BLOCK_SIZE: 4096, KEEP: false, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, KEEP: true, num_warps: 4 },
+        Config { BLOCK_SIZE: 8192, KEEP: false, num_warps: 4 },
+        Config { BLOCK_SIZE: 8192, KEEP: true, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, KEEP: false, num_warps: 8 },
+        Config { BLOCK_SIZE: 16384, KEEP: true, num_warps: 8 },
+        Config { BLOCK_SIZE: 16384, KEEP: false, num_warps: 8 },
+        Config { BLOCK_SIZE: 16384, KEEP: true, num_warps: 16 },
+        Config { BLOCK_SIZE: 16384, KEEP: false, num_warps: 16 },
+        Config { BLOCK_SIZE: 32768, KEEP: true, num_warps: 16 },
+        Config { BLOCK_SIZE: 32768, KEEP: false, num_warps: 16 },
+        Config { BLOCK_SIZE: 32768, KEEP: true, num_warps: 32 },
+        Config { BLOCK_SIZE: 32768, KEEP: false, num_warps: 32 },
+    ],
+    key = [columns],
+    prune = |config| config.BLOCK_SIZE < columns || config.BLOCK_SIZE >= 2 * columns.max(129),
+)]
+#[kernel(T = [f32, f16, bf16], contract)]
+pub fn layer_norm<T: Float, const BLOCK_SIZE: usize, const KEEP: bool>(
+    x: Ptr<T>,
+    weight: Ptr<T>,
+    bias: Ptr<T>,
+    y: PtrMut<T>,
+    mean: PtrMut<f32>,
+    rstd: PtrMut<f32>,
+    columns: usize,
+    eps: f32,
+) {
+    let row = program_id(0);
+    let column = arange(0, BLOCK_SIZE);
+    let mask = column < columns;
+    let v = if KEEP {
+        load(x + row * columns + column, mask = mask, evict = "evict_last") as f32
+    } else {
+        load(x + row * columns + column, mask = mask) as f32
+    };
+    let scale = 1.0 / columns as f32;
+    let row_mean = sum(v) * scale;
+    let difference = select(mask, v - row_mean, 0.0);
+    let row_rstd = rsqrt(sum(difference * difference) * scale + eps);
+    store(mean + row, row_mean);
+    store(rstd + row, row_rstd);
+    let w = load(weight + column, mask = mask) as f32;
+    let b = load(bias + column, mask = mask) as f32;
+    let normal = (difference * row_rstd * w + b) as T;
+    if KEEP {
+        store(y + row * columns + column, normal, mask = mask);
+    } else {
+        store(y + row * columns + column, normal, mask = mask, evict = "evict_first");
+    }
+}
+
+/// `y = x * rstd * weight` for each row, `rstd = 1 / sqrt(mean of squares + eps)`: a program a row.
+///
+/// `x` and `y` are `[rows, columns]`, `weight` is `[columns]`, `rstd` `[rows]`, kept for the backward pass; the grid is the number of rows.
+/// Computed in `f32` and rounded once. Rows of up to 32,768 columns are held in registers; longer ones are [`Error::NoConfig`].
+#[autotune(
+    configs = [
+        Config { BLOCK_SIZE: 256, KEEP: true, num_warps: 1 },
+        Config { BLOCK_SIZE: 256, KEEP: false, num_warps: 1 },
+        Config { BLOCK_SIZE: 512, KEEP: true, num_warps: 1 },
+        Config { BLOCK_SIZE: 512, KEEP: false, num_warps: 1 },
+        Config { BLOCK_SIZE: 1024, KEEP: true, num_warps: 1 },
+        Config { BLOCK_SIZE: 1024, KEEP: false, num_warps: 1 },
+        Config { BLOCK_SIZE: 1024, KEEP: true, num_warps: 4 },
+        Config { BLOCK_SIZE: 1024, KEEP: false, num_warps: 4 },
+        Config { BLOCK_SIZE: 2048, KEEP: true, num_warps: 2 },
+        Config { BLOCK_SIZE: 2048, KEEP: false, num_warps: 2 },
+        Config { BLOCK_SIZE: 2048, KEEP: true, num_warps: 4 },
+        Config { BLOCK_SIZE: 2048, KEEP: false, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, KEEP: true, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, KEEP: false, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, KEEP: true, num_warps: 8 },
+        Config { BLOCK_SIZE: 4096, KEEP: false, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, KEEP: true, num_warps: 4 },
+        Config { BLOCK_SIZE: 8192, KEEP: false, num_warps: 4 },
+        Config { BLOCK_SIZE: 8192, KEEP: true, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, KEEP: false, num_warps: 8 },
+        Config { BLOCK_SIZE: 16384, KEEP: true, num_warps: 8 },
+        Config { BLOCK_SIZE: 16384, KEEP: false, num_warps: 8 },
+        Config { BLOCK_SIZE: 16384, KEEP: true, num_warps: 16 },
+        Config { BLOCK_SIZE: 16384, KEEP: false, num_warps: 16 },
+        Config { BLOCK_SIZE: 32768, KEEP: true, num_warps: 16 },
+        Config { BLOCK_SIZE: 32768, KEEP: false, num_warps: 16 },
+        Config { BLOCK_SIZE: 32768, KEEP: true, num_warps: 32 },
+        Config { BLOCK_SIZE: 32768, KEEP: false, num_warps: 32 },
+    ],
+    key = [columns],
+    prune = |config| config.BLOCK_SIZE < columns || config.BLOCK_SIZE >= 2 * columns.max(129),
+)]
+#[kernel(T = [f32, f16, bf16], contract)]
+pub fn rms_norm<T: Float, const BLOCK_SIZE: usize, const KEEP: bool>(
+    x: Ptr<T>,
+    weight: Ptr<T>,
+    y: PtrMut<T>,
+    rstd: PtrMut<f32>,
+    columns: usize,
+    eps: f32,
+) {
+    let row = program_id(0);
+    let column = arange(0, BLOCK_SIZE);
+    let mask = column < columns;
+    let v = if KEEP {
+        load(x + row * columns + column, mask = mask, evict = "evict_last") as f32
+    } else {
+        load(x + row * columns + column, mask = mask) as f32
+    };
+    let row_rstd = rsqrt(sum(v * v) * (1.0 / columns as f32) + eps);
+    store(rstd + row, row_rstd);
+    let w = load(weight + column, mask = mask) as f32;
+    let normal = (v * row_rstd * w) as T;
+    if KEEP {
+        store(y + row * columns + column, normal, mask = mask);
+    } else {
+        store(y + row * columns + column, normal, mask = mask, evict = "evict_first");
+    }
+}

@@ -1,0 +1,121 @@
+//! Softmax of the rows of a matrix: one that holds a row in registers, and one for rows of any length.
+
+use galatea::prelude::*;
+
+/// `y[i, j] = exp(x[i, j] - m) / sum over k of exp(x[i, k] - m)`, `m` the largest element of row `i`: a program a row.
+///
+/// `x` and `y` are `[rows, columns]`; the grid is the number of rows. Computed in `f32` and rounded once. Rows of up to 32,768 columns are held in
+/// registers, so that each element is read once; for longer ones the launch is [`Error::NoConfig`], and [`softmax_wide`] takes them.
+/// A row with NaN or `+inf` becomes NaN; `-inf` becomes 0, and a row of nothing else NaN.
+///
+/// ```
+/// # use galatea::prelude::*;
+/// # fn main() -> galatea::Result<()> {
+/// let device = Device::cpu();
+/// let x = device.tensor(&[0.0f32, 0.0, 1.0, 1.0])?;
+/// let mut y = device.empty_like(&x)?;
+/// kernel_library::softmax(&x, &mut y, 2).grid(|_| 2).launch()?;
+/// assert_eq!(y.to_vec()?, [0.5; 4]);
+/// # Ok(())
+/// # }
+/// ```
+#[autotune(
+    configs = [
+        Config { BLOCK_SIZE: 256, KEEP: true, num_warps: 1 },
+        Config { BLOCK_SIZE: 256, KEEP: false, num_warps: 1 },
+        Config { BLOCK_SIZE: 512, KEEP: true, num_warps: 1 },
+        Config { BLOCK_SIZE: 512, KEEP: false, num_warps: 1 },
+        Config { BLOCK_SIZE: 1024, KEEP: true, num_warps: 1 },
+        Config { BLOCK_SIZE: 1024, KEEP: false, num_warps: 1 },
+        Config { BLOCK_SIZE: 1024, KEEP: true, num_warps: 4 },
+        Config { BLOCK_SIZE: 1024, KEEP: false, num_warps: 4 },
+        Config { BLOCK_SIZE: 2048, KEEP: true, num_warps: 2 },
+        Config { BLOCK_SIZE: 2048, KEEP: false, num_warps: 2 },
+        Config { BLOCK_SIZE: 2048, KEEP: true, num_warps: 4 },
+        Config { BLOCK_SIZE: 2048, KEEP: false, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, KEEP: true, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, KEEP: false, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, KEEP: true, num_warps: 8 },
+        Config { BLOCK_SIZE: 4096, KEEP: false, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, KEEP: true, num_warps: 4 },
+        Config { BLOCK_SIZE: 8192, KEEP: false, num_warps: 4 },
+        Config { BLOCK_SIZE: 8192, KEEP: true, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, KEEP: false, num_warps: 8 },
+        Config { BLOCK_SIZE: 16384, KEEP: true, num_warps: 8 },
+        Config { BLOCK_SIZE: 16384, KEEP: false, num_warps: 8 },
+        Config { BLOCK_SIZE: 16384, KEEP: true, num_warps: 16 },
+        Config { BLOCK_SIZE: 16384, KEEP: false, num_warps: 16 },
+        Config { BLOCK_SIZE: 32768, KEEP: true, num_warps: 16 },
+        Config { BLOCK_SIZE: 32768, KEEP: false, num_warps: 16 },
+        Config { BLOCK_SIZE: 32768, KEEP: true, num_warps: 32 },
+        Config { BLOCK_SIZE: 32768, KEEP: false, num_warps: 32 },
+    ],
+    key = [columns],
+    prune = |config| config.BLOCK_SIZE < columns || config.BLOCK_SIZE >= 2 * columns.max(129),
+)]
+#[kernel(T = [f32, f16, bf16], contract)]
+pub fn softmax<T: Float, const BLOCK_SIZE: usize, const KEEP: bool>(x: Ptr<T>, y: PtrMut<T>, columns: usize) {
+    let start = program_id(0) * columns;
+    let column = arange(0, BLOCK_SIZE);
+    let mask = column < columns;
+    let lowest = f32::NEG_INFINITY as T;
+    let v = if KEEP {
+        load(x + start + column, mask = mask, other = lowest, evict = "evict_last") as f32
+    } else {
+        load(x + start + column, mask = mask, other = lowest) as f32
+    };
+    let e = exp2(v * 1.442_695_04 - max(v) * 1.442_695_04); // log2(e)
+    let p = (e * (1.0 / sum(e))) as T;
+    if KEEP {
+        store(y + start + column, p, mask = mask);
+    } else {
+        store(y + start + column, p, mask = mask, evict = "evict_first");
+    }
+}
+
+/// As [`softmax`] for rows of any length: each row is read twice, the second time to be scaled.
+///
+/// While it is read, the largest element so far and the sum of exponentials are kept for each lane and joined at the end (online
+/// normalizer calculation, arXiv 1805.02867).
+#[autotune(
+    configs = [
+        Config { BLOCK_SIZE: 4096, KEEP: true, num_warps: 16 },
+        Config { BLOCK_SIZE: 4096, KEEP: false, num_warps: 16 },
+        Config { BLOCK_SIZE: 8192, KEEP: true, num_warps: 16 },
+        Config { BLOCK_SIZE: 8192, KEEP: false, num_warps: 16 },
+        Config { BLOCK_SIZE: 8192, KEEP: true, num_warps: 32 },
+        Config { BLOCK_SIZE: 8192, KEEP: false, num_warps: 32 },
+        Config { BLOCK_SIZE: 16384, KEEP: true, num_warps: 32 },
+        Config { BLOCK_SIZE: 16384, KEEP: false, num_warps: 32 },
+    ],
+    key = [columns],
+)]
+#[kernel(T = [f32, f16, bf16], contract)]
+pub fn softmax_wide<T: Float, const BLOCK_SIZE: usize, const KEEP: bool>(x: Ptr<T>, y: PtrMut<T>, columns: usize) {
+    let start = program_id(0) * columns;
+    let column = arange(0, BLOCK_SIZE);
+    let mut largest = full([BLOCK_SIZE], f32::NEG_INFINITY);
+    let mut total = zeros::<f32>([BLOCK_SIZE]);
+    for first in range(0, columns, BLOCK_SIZE) {
+        let at = first + column;
+        let lowest = f32::NEG_INFINITY as T;
+        let v = if KEEP {
+            load(x + start + at, mask = at < columns, other = lowest, evict = "evict_last") as f32
+        } else {
+            load(x + start + at, mask = at < columns, other = lowest) as f32
+        };
+        let next = max(largest, v);
+        // A lane that has seen nothing yet has no number to scale by.
+        let base = select(next == f32::NEG_INFINITY, 0.0, next);
+        total = total * exp2((largest - base) * 1.442_695_04) + exp2((v - base) * 1.442_695_04);
+        largest = next;
+    }
+    let row = max(largest);
+    let scale = 1.0 / sum(total * exp2((largest - row) * 1.442_695_04));
+    for first in range(0, columns, BLOCK_SIZE) {
+        let at = first + column;
+        // Read for the last time.
+        let v = load(x + start + at, mask = at < columns, evict = "evict_first") as f32;
+        store(y + start + at, (exp2((v - row) * 1.442_695_04) * scale) as T, mask = at < columns, evict = "evict_first");
+    }
+}
