@@ -93,6 +93,7 @@ pub fn check(func: &Function, op: &Op, given: &[Type]) -> Result<(), String> {
         | Op::For { .. }
         | Op::While { .. }
         | Op::StaticIf { .. }
+        | Op::StaticFor { .. }
         | Op::Yield { .. }
         | Op::Condition { .. } => Ok(()),
         // A new op is here until it says what padding means to it.
