@@ -161,6 +161,7 @@ impl Maker<'_> {
 
     fn step(&mut self, depth: usize) {
         let ty = self.any_type();
+        let is_even = ty.is_tile() && ty.extents().iter().all(|extent| extent.is_power_of_two());
         match self.choices.pick(26) {
             0..=2 => {
                 let op = self.choices.of(BinaryOp::ALL);
@@ -253,7 +254,8 @@ impl Maker<'_> {
                 }
             }
             22 => self.atomic(&ty),
-            23 if ty.is_tile() => {
+            // What data moves about has powers of two for extents.
+            23 if is_even => {
                 let axis = self.choices.pick(ty.shape().len());
                 let mut to = ty.clone();
                 if let Type::Tile { shape, .. } = &mut to {
@@ -262,13 +264,13 @@ impl Maker<'_> {
                 let (src, index) = (self.of_type(&ty), self.of_type(&to.with_elem(Dtype::I64)));
                 self.push(Op::Gather { src, index, axis: axis as u32 }, &[]);
             }
-            24 if ty.is_tile() && ty.dtype().is_int() => {
+            24 if is_even && ty.dtype().is_int() => {
                 let x = self.of_type(&ty);
                 let mask = self.mask(&ty);
                 self.push(Op::Histogram { x, mask, bins: self.choices.of(&[1, 16, 64]).into() }, &[]);
             }
             // Not of floats: a NaN has its place by its bits.
-            25 if ty.is_tile() && !ty.dtype().is_float() => {
+            25 if is_even && !ty.dtype().is_float() => {
                 let x = self.of_type(&ty);
                 self.push(Op::Sort { x, descending: self.choices.pick(2) == 1 }, &[]);
             }
