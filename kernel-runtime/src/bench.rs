@@ -99,7 +99,6 @@ pub fn do_bench_interleaved(device: &Device, works: &mut [&mut dyn FnMut() -> Re
     const WARM_UP_MS: f64 = 25.0;
     const TIMED_MS: f64 = 100.0;
     const ESTIMATE_RUNS: usize = 5;
-    const FLUSH_BYTES: usize = 256 << 20;
     /// Where a run takes no time at all, more samples tell nothing more.
     const MOST_RUNS: f64 = 10_000.0;
 
@@ -118,6 +117,9 @@ pub fn do_bench_interleaved(device: &Device, works: &mut [&mut dyn FnMut() -> Re
     timer.rounds(works, warm_up)?;
     Ok(timer.rounds(works, timed)?.into_iter().map(Stats::of).collect())
 }
+
+/// What is written to empty the cache, as Triton's `do_bench` does: several times what any GPU has.
+pub(crate) const FLUSH_BYTES: usize = 256 << 20;
 
 /// Times work on one stream by events, with the L2 cache emptied before each run.
 pub(crate) struct Timer {

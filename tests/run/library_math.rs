@@ -171,7 +171,7 @@ fn approximations<T: FloatValue>(lab: &mut Lab) {
         (|x| x.abs().ln(), 3e-7, 3e-7),
         (|x| x.abs().log10(), 2e-7, 4e-7),
         (|x| x.abs().powf(1.5), 0.0, 2e-6),
-        (f64::tan, 0.0, 2e-5),
+        (f64::tan, 1e-6, 2e-5),
         (|x| 1.0 / (1.0 + (-x).exp()), 2.5e-4, 0.0),
     ];
     for (k, (reference, absolute, relative)) in functions.into_iter().enumerate() {

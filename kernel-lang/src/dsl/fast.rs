@@ -113,7 +113,7 @@ pub fn fast_pow<T>(x: Value<T>, y: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The tangent, as the quotient of [`fast_sin`] and [`fast_cos`].
+/// The tangent, as the quotient of [`fast_sin`] and [`fast_cos`]: an absolute error of 2^-20.5 around 0, where few digits of it are left.
 ///
 /// ```ignore
 /// let r = fast_tan(v);

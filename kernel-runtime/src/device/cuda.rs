@@ -17,7 +17,6 @@ pub(crate) struct Cuda {
     /// Major and minor.
     pub(crate) compute_capability: (i32, i32),
     pub(super) multiprocessors: u32,
-    pub(crate) l2_bytes: usize,
     /// The most shared memory that one program can ask for.
     pub(crate) shared_bytes: u32,
     pub(super) default_stream: Arc<CudaStream>,
@@ -85,7 +84,6 @@ fn open(ordinal: usize) -> Result<Cuda> {
         name: check_cudarc(context.name(), "read the name of the device")?,
         compute_capability: check_cudarc(context.compute_capability(), "read the compute capability")?,
         multiprocessors: read(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
-        l2_bytes: read(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)? as usize,
         shared_bytes: read(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
         // A stream of our own rather than the null stream: it can be captured, and it waits for nobody unasked.
         default_stream: check_cudarc(context.new_stream(), "make the default stream")?,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::race::{median, race, winner};
 use super::{Kept, Outcome, Report, Trial, TuneConfig, Tuner, alone, with_key};
 use crate::args::Args;
-use crate::bench::Timer;
+use crate::bench::{FLUSH_BYTES, Timer};
 use crate::gpu::{self, Gpu};
 use crate::grid::IntoGrid;
 use crate::kernel::Schedule;
@@ -195,8 +195,7 @@ where
         crate::stream::synchronize(gpu.stream)?;
         let able: Vec<_> = outcomes.iter().enumerate().filter_map(|(i, outcome)| Some((i, *outcome.as_ref().ok()?))).collect();
 
-        // Twice the cache, so that nothing of it is left.
-        let mut timer = Timer::new(&gpu.stream(), 2 * gpu.cuda.l2_bytes)?;
+        let mut timer = Timer::new(&gpu.stream(), FLUSH_BYTES)?;
         let times = race(able.len(), |alive| {
             for (n, &candidate) in alive.iter().enumerate() {
                 let (i, grid) = able[candidate];

@@ -53,7 +53,7 @@ fn what_is_not_embedded_is_compiled(device: Device) {
     check(device, &[0.1, -2.7, 300.0].map(f16::from_f32));
     check(device, &[0.1, -2.7, 1e10].map(bf16::from_f32));
     let (x, mut y) = (device.zeros::<f32>(1).unwrap(), device.zeros::<f32>(1).unwrap());
-    let error = axpy::<f32, 100>(1.0, &x, &mut y, 1).grid(1).launch().unwrap_err();
+    let error = axpy::<f32, 0>(1.0, &x, &mut y, 1).grid(1).launch().unwrap_err();
     assert!(matches!(error, Error::Compile { .. }), "{error}");
 }
 
