@@ -5,9 +5,11 @@
 //! launch with a number of columns; `KEEP` in a configuration says which side of a kernel leaves the L2 cache last, what it reads or what it writes.
 
 mod norms;
+mod norms_backward;
 mod reductions;
 mod softmaxes;
 
 pub use norms::{layer_norm, rms_norm};
-pub use reductions::{row_max, row_sum};
+pub use norms_backward::{layer_norm_backward, rms_norm_backward};
+pub use reductions::{column_sum, row_max, row_sum};
 pub use softmaxes::{softmax, softmax_wide};

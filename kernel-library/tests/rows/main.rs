@@ -1,6 +1,7 @@
 //! Kernels of rows against `f64`, on every device there is: the CPU, a simulated GPU, and a GPU.
 
 mod norms;
+mod norms_backward;
 mod reductions;
 mod softmaxes;
 
