@@ -4,12 +4,14 @@
 //! Everything is computed in `f32`, whatever the elements are, and rounded once. Which configuration is the fastest is measured at the first
 //! launch with a number of columns; `KEEP` in a configuration says which side of a kernel leaves the L2 cache last, what it reads or what it writes.
 
+mod activations;
 mod losses;
 mod norms;
 mod norms_backward;
 mod reductions;
 mod softmaxes;
 
+pub use activations::{dropout, geglu, geglu_backward, swiglu, swiglu_backward};
 pub use losses::{cross_entropy, cross_entropy_backward};
 pub use norms::{layer_norm, rms_norm};
 pub use norms_backward::{layer_norm_backward, rms_norm_backward};

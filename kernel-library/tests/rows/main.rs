@@ -1,5 +1,6 @@
 //! Kernels of rows against `f64`, on every device there is: the CPU, a simulated GPU, and a GPU.
 
+mod activations;
 mod losses;
 mod norms;
 mod norms_backward;
