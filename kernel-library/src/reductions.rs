@@ -102,3 +102,44 @@ pub fn column_sum<S: Float, T: Float, const BLOCK_SIZE: usize>(x: Ptr<S>, y: Ptr
     }
     store(y + group * columns + column, total as T, mask = mask);
 }
+
+/// `y[i]` = the sum of `x` over blocks `i`, `i + groups`, `i + 2 * groups` and so on.
+///
+/// With one group this is the sum of all. A large tensor is summed in two stages, so that there are programs enough: into some hundred groups of
+/// `f32`, and those into one. No atomics: a sum is the same in every launch of one configuration.
+///
+/// `x` has `n` elements, `y` has `groups`, of any two of the float types; the grid is `groups`. Added up in `f32` and rounded once; an empty sum is 0.
+///
+/// ```
+/// # use galatea::prelude::*;
+/// # fn main() -> galatea::Result<()> {
+/// let device = Device::cpu();
+/// let x = device.tensor(&[1.0f32; 100_000])?;
+/// let groups = 16;
+/// let mut parts = device.empty::<f32>(groups)?;
+/// let mut y = device.empty::<f32>(1)?;
+/// kernel_library::block_sum(&x, &mut parts, x.len()).grid(|_| groups).launch()?;
+/// kernel_library::block_sum(&parts, &mut y, groups).grid(|_| 1).launch()?;
+/// assert_eq!(y.to_vec()?, [100_000.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[autotune(
+    configs = [
+        Config { BLOCK_SIZE: 1024, num_warps: 4 },
+        Config { BLOCK_SIZE: 2048, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, num_warps: 16 },
+    ],
+    key = [n],
+)]
+#[kernel(S = [f32, f16, bf16], T = [f32, f16, bf16], contract)]
+pub fn block_sum<S: Float, T: Float, const BLOCK_SIZE: usize>(x: Ptr<S>, y: PtrMut<T>, n: usize) {
+    let element = arange(0, BLOCK_SIZE);
+    let mut total = zeros::<f32>([BLOCK_SIZE]);
+    for first in range(program_id(0) * BLOCK_SIZE, n, num_programs(0) * BLOCK_SIZE) {
+        let at = first + element;
+        total += load(x + at, mask = at < n, evict = "evict_first") as f32;
+    }
+    store(y + program_id(0), sum(total) as T);
+}

@@ -8,7 +8,10 @@ mod norms_backward;
 mod optimizers;
 mod positions;
 mod reductions;
+mod scans;
+mod selections;
 mod softmaxes;
+mod transposes;
 
 use galatea::prelude::*;
 

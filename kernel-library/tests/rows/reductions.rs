@@ -66,3 +66,25 @@ fn sums_of_columns() {
     columns::<f16>();
     columns::<bf16>();
 }
+
+fn all<T: Real>() {
+    for device in devices() {
+        for (n, groups) in [(0, 2), (1, 1), (1000, 3), (20_003, 7)] {
+            let x = numbers::<T>(n, 3.0, n as u64);
+            let dx = device.tensor(&x).unwrap();
+            let mut parts = device.empty::<f32>(groups).unwrap();
+            let mut total = device.empty::<T>(1).unwrap();
+            kernel_library::block_sum(&dx, &mut parts, n).grid(|_| groups).launch().unwrap();
+            kernel_library::block_sum(&parts, &mut total, groups).grid(|_| 1).launch().unwrap();
+            let want: f64 = x.iter().map(|v| v.wide()).sum();
+            check(device, &total.to_vec().unwrap(), (n as f64).sqrt() + 1.0, |_| want);
+        }
+    }
+}
+
+#[test]
+fn sums_of_all() {
+    all::<f32>();
+    all::<f16>();
+    all::<bf16>();
+}
