@@ -6,6 +6,7 @@ use syn::{BinOp, Expr as Rust, Lit, UnOp};
 use super::{Parser, plain};
 use crate::frontend::ast::{Expr, ExprKind, If, Operator, TypeName};
 use crate::frontend::place::Place;
+use crate::frontend::words;
 use crate::ir::{BinaryOp, CompareOp};
 
 impl Parser<'_> {
@@ -181,6 +182,11 @@ impl Parser<'_> {
             Rust::Paren(paren) => vec![&*paren.expr],
             other => vec![other],
         };
+        if let Rust::Field(field) = &*index.expr
+            && let Some((message, help)) = words::of_a_tensor(&field.member.to_token_stream().to_string())
+        {
+            return self.foreign(Place::of(&field.member), message, help);
+        }
         if !list.iter().any(|place| is_axis(place)) {
             return self.foreign(
                 place,
