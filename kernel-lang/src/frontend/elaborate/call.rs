@@ -30,7 +30,7 @@ impl Elaborator<'_> {
             }
             for arg in &call.args {
                 // A pointer's or a shape's own complaint would only be noise here.
-                if !matches!(arg.kind, ExprKind::Shape(_) | ExprKind::Text(_) | ExprKind::Closure(..)) {
+                if !matches!(arg.kind, ExprKind::Shape(_) | ExprKind::Text(_) | ExprKind::Closure(..)) && !self.is_type(arg) {
                     self.expr(arg);
                 }
             }
