@@ -117,7 +117,14 @@ impl Parser<'_> {
         let Some(operator) = operator(&binary.op) else {
             return self.foreign(place, "an assignment has no value", "make it a statement of its own");
         };
-        let (lhs, rhs) = (self.expr(&binary.left), self.expr(&binary.right));
+        let lhs = self.expr(&binary.left);
+        // `x ** y` is read as `x * (*y)`.
+        if let (BinOp::Mul(_), Rust::Unary(syn::ExprUnary { op: UnOp::Deref(_), expr, .. })) = (&binary.op, &*binary.right) {
+            self.expr(expr);
+            let help = "a power is `x * x`, or of floats `pow(x, y)`; memory is read with `load(pointer)`";
+            return self.foreign(place, "`*` does not dereference in a kernel, and there is no operator `**`", help);
+        }
+        let rhs = self.expr(&binary.right);
         Expr { kind: ExprKind::Binary(operator, Box::new(lhs), Box::new(rhs)), place }
     }
 
