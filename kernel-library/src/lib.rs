@@ -4,10 +4,28 @@
 //! Everything is computed in `f32`, whatever the elements are, and rounded once. Which configuration is the fastest is measured at the first
 //! launch with a number of columns; `KEEP` in a configuration says which side of a kernel leaves the L2 cache last, what it reads or what it writes.
 
+mod activations;
+mod embeddings;
+mod losses;
 mod norms;
+mod norms_backward;
+mod optimizers;
+mod positions;
 mod reductions;
+mod scans;
+mod selections;
 mod softmaxes;
+mod transposes;
 
+pub use activations::{dropout, geglu, geglu_backward, swiglu, swiglu_backward};
+pub use embeddings::{embedding, embedding_backward};
+pub use losses::{cross_entropy, cross_entropy_backward};
 pub use norms::{layer_norm, rms_norm};
-pub use reductions::{row_max, row_sum};
+pub use norms_backward::{layer_norm_backward, rms_norm_backward};
+pub use optimizers::adamw;
+pub use positions::{rope, rope_backward};
+pub use reductions::{block_sum, column_sum, row_max, row_sum};
+pub use scans::row_cumsum;
+pub use selections::{bin_counts, row_argmax, row_topk};
 pub use softmaxes::{softmax, softmax_wide};
+pub use transposes::transpose;

@@ -1,4 +1,4 @@
-//! Reductions of the rows of a matrix.
+//! Reductions of the rows and of the columns of a matrix.
 
 use galatea::prelude::*;
 
@@ -57,4 +57,89 @@ pub fn row_max<T: Float, const BLOCK_SIZE: usize>(x: Ptr<T>, y: PtrMut<T>, colum
             max(largest, load(x + row * columns + at, mask = at < columns, other = f32::NEG_INFINITY as T, evict = "evict_first") as f32);
     }
     store(y + row, max(largest) as T);
+}
+
+/// `y[i, j]` = the sum of column `j` of `x` over the rows `i`, `i + groups`, `i + 2 * groups` and so on.
+///
+/// With one group these are the sums of the columns. A matrix of few columns and many rows is summed in two stages, so that there are programs
+/// enough: into some hundred groups of `f32`, and those into one.
+///
+/// `x` is `[rows, columns]`, `y` is `[groups, columns]`, of any two of the float types; the grid is `(cdiv(columns, BLOCK_SIZE), groups)`, or the
+/// first alone for one group. Added up in `f32`, row by row, and rounded once. Without rows the sums are 0.
+///
+/// ```
+/// # use galatea::prelude::*;
+/// # fn main() -> galatea::Result<()> {
+/// let device = Device::cpu();
+/// let x = device.tensor(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+/// let (rows, columns, groups) = (3, 2, 2);
+/// let mut parts = device.empty::<f32>(groups * columns)?;
+/// let mut y = device.empty::<f16>(columns)?;
+/// kernel_library::column_sum(&x, &mut parts, rows, columns).grid(|config| (cdiv(columns, config.BLOCK_SIZE), groups)).launch()?;
+/// kernel_library::column_sum(&parts, &mut y, groups, columns).grid(|config| cdiv(columns, config.BLOCK_SIZE)).launch()?;
+/// assert_eq!(parts.to_vec()?, [6.0, 8.0, 3.0, 4.0]);
+/// assert_eq!(y.to_vec()?, [9.0, 12.0].map(f16::from_f32));
+/// # Ok(())
+/// # }
+/// ```
+#[autotune(
+    configs = [
+        Config { BLOCK_SIZE: 32, num_warps: 1 },
+        Config { BLOCK_SIZE: 128, num_warps: 1 },
+        Config { BLOCK_SIZE: 256, num_warps: 4 },
+        Config { BLOCK_SIZE: 1024, num_warps: 4 },
+    ],
+    key = [rows, columns],
+)]
+#[kernel(S = [f32, f16, bf16], T = [f32, f16, bf16], contract)]
+pub fn column_sum<S: Float, T: Float, const BLOCK_SIZE: usize>(x: Ptr<S>, y: PtrMut<T>, rows: usize, columns: usize) {
+    let group = program_id(1);
+    let column = program_id(0) * BLOCK_SIZE + arange(0, BLOCK_SIZE);
+    let mask = column < columns;
+    let mut total = zeros::<f32>([BLOCK_SIZE]);
+    for row in range(group, rows, num_programs(1)) {
+        total += load(x + row * columns + column, mask = mask) as f32;
+    }
+    store(y + group * columns + column, total as T, mask = mask);
+}
+
+/// `y[i]` = the sum of `x` over blocks `i`, `i + groups`, `i + 2 * groups` and so on.
+///
+/// With one group this is the sum of all. A large tensor is summed in two stages, so that there are programs enough: into some hundred groups of
+/// `f32`, and those into one. No atomics: a sum is the same in every launch of one configuration.
+///
+/// `x` has `n` elements, `y` has `groups`, of any two of the float types; the grid is `groups`. Added up in `f32` and rounded once; an empty sum is 0.
+///
+/// ```
+/// # use galatea::prelude::*;
+/// # fn main() -> galatea::Result<()> {
+/// let device = Device::cpu();
+/// let x = device.tensor(&[1.0f32; 100_000])?;
+/// let groups = 16;
+/// let mut parts = device.empty::<f32>(groups)?;
+/// let mut y = device.empty::<f32>(1)?;
+/// kernel_library::block_sum(&x, &mut parts, x.len()).grid(|_| groups).launch()?;
+/// kernel_library::block_sum(&parts, &mut y, groups).grid(|_| 1).launch()?;
+/// assert_eq!(y.to_vec()?, [100_000.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[autotune(
+    configs = [
+        Config { BLOCK_SIZE: 1024, num_warps: 4 },
+        Config { BLOCK_SIZE: 2048, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, num_warps: 16 },
+    ],
+    key = [n],
+)]
+#[kernel(S = [f32, f16, bf16], T = [f32, f16, bf16], contract)]
+pub fn block_sum<S: Float, T: Float, const BLOCK_SIZE: usize>(x: Ptr<S>, y: PtrMut<T>, n: usize) {
+    let element = arange(0, BLOCK_SIZE);
+    let mut total = zeros::<f32>([BLOCK_SIZE]);
+    for first in range(program_id(0) * BLOCK_SIZE, n, num_programs(0) * BLOCK_SIZE) {
+        let at = first + element;
+        total += load(x + at, mask = at < n, evict = "evict_first") as f32;
+    }
+    store(y + program_id(0), sum(total) as T);
 }

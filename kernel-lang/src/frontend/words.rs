@@ -270,6 +270,9 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("recip", "1.0 / x"),
     ("reciprocal", "1.0 / x"),
     ("cast", "x as f32"),
+    ("astype", "x as f32"),
+    ("float", "f32::INFINITY"),
+    ("int", "x as i32"),
     ("to_bits", "bitcast::<u32>(x)"),
     ("from_bits", "bitcast::<f32>(x)"),
     ("transmute", "bitcast::<u32>(x)"),
@@ -382,9 +385,8 @@ pub(crate) fn unknown(name: &str, is_method: bool) -> (String, String) {
     if let Some((_, instead)) = ELSEWHERE.iter().find(|(word, _)| *word == name) {
         return (format!("there is no word `{name}`"), format!("write `{instead}`{}", by_path(name, is_method)));
     }
-    if ["len", "shape", "size", "stride", "strides", "dim"].contains(&name) {
-        let help = "pass sizes as parameters, `n: usize`; of a tile it is `extent(x, axis)`, `rank(x)`, `numel(x)`";
-        return (format!("a kernel does not see `{name}` of a tensor"), help.to_string());
+    if let Some(told) = of_a_tensor(name) {
+        return told;
     }
     if name.contains("::") {
         let help = "a path leads to a function that is marked `#[device]`; the words of the language need none";
@@ -399,6 +401,19 @@ pub(crate) fn unknown(name: &str, is_method: bool) -> (String, String) {
             "a kernel calls the words of `galatea::dsl`, and functions that are marked `#[device]`".to_string(),
         ),
     }
+}
+
+/// What to say of something that a tensor has on the host: message and help.
+pub(crate) fn of_a_tensor(name: &str) -> Option<(String, String)> {
+    let help = match name {
+        "len" | "shape" | "size" | "dim" => {
+            "views and tiles have `extent(x, axis)`, `rank(x)` and tiles `numel(x)`; with a pointer pass sizes as parameters, `n: usize`"
+        }
+        "stride" | "strides" => "a view applies its strides by itself; with a pointer pass them as parameters, `stride: usize`",
+        "dtype" => "element types are names, such as a type parameter `T`: `x as T`, `zeros::<T>([N])`, `if T == f32 { .. }`",
+        _ => return None,
+    };
+    Some((format!("there is no `{name}` of a tensor in a kernel"), help.to_string()))
 }
 
 /// How to call a function whose name is reserved.

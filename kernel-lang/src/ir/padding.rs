@@ -61,8 +61,13 @@ pub fn check(func: &Function, op: &Op, given: &[Type]) -> Result<(), String> {
     op.for_each_operand(&mut |value| operand = operand.or(Some(value).filter(|value| func.ty(*value).shape().iter().any(is_odd))));
     let odd = operand.map(|value| func.ty(value)).or(result.take());
     let Some(odd) = odd else { return Ok(()) };
+    let numel = |shape: &[usize]| shape.iter().map(|extent| *extent as u128).product::<u128>();
     match op {
         Op::Reshape { x } => match (known(func.ty(*x)), given.first().and_then(known)) {
+            // How many elements there are comes first: extents that do not divide would be told to be no powers of two.
+            (Some(from), Some(to)) if numel(&from) != numel(&to) => {
+                Err(format!("cannot reshape `{}` to `{}`: it has {} elements, not {}", func.ty(*x), given[0], numel(&from), numel(&to)))
+            }
             (Some(from), Some(to)) if !keeps_order(&from, &to) => Err(format!(
                 "cannot reshape `{}` to `{}`: of the axes that change, only the first may have an extent that is no power of two",
                 func.ty(*x),

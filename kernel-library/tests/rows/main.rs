@@ -1,8 +1,17 @@
 //! Kernels of rows against `f64`, on every device there is: the CPU, a simulated GPU, and a GPU.
 
+mod activations;
+mod embeddings;
+mod losses;
 mod norms;
+mod norms_backward;
+mod optimizers;
+mod positions;
 mod reductions;
+mod scans;
+mod selections;
 mod softmaxes;
+mod transposes;
 
 use galatea::prelude::*;
 

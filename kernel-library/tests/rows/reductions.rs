@@ -36,3 +36,55 @@ fn a_row_without_columns() {
         assert_eq!((sums.to_vec().unwrap(), largest.to_vec().unwrap()), (vec![0.0; 3], vec![f32::NEG_INFINITY; 3]), "{device}");
     }
 }
+
+fn columns<T: Real>() {
+    for device in devices() {
+        for (rows, columns, groups) in [(0, 3, 1), (1, 1, 1), (5, 1000, 2), (103, 7, 16), (40, 257, 50)] {
+            let x = numbers::<T>(rows * columns, 3.0, columns as u64);
+            let dx = device.tensor(&x).unwrap();
+            let mut parts = device.empty::<f32>(groups * columns).unwrap();
+            let mut sums = device.empty::<T>(columns).unwrap();
+            kernel_library::column_sum(&dx, &mut parts, rows, columns)
+                .grid(|config| (cdiv(columns, config.BLOCK_SIZE), groups))
+                .launch()
+                .unwrap();
+            kernel_library::column_sum(&parts, &mut sums, groups, columns)
+                .grid(|config| cdiv(columns, config.BLOCK_SIZE))
+                .launch()
+                .unwrap();
+            let column = |rows: std::iter::StepBy<std::ops::Range<usize>>, j: usize| rows.map(|i| x[i * columns + j].wide()).sum::<f64>();
+            let size = (rows as f64).sqrt() + 1.0;
+            check(device, &parts.to_vec().unwrap(), size, |i| column((i / columns..rows.max(i / columns)).step_by(groups), i % columns));
+            check(device, &sums.to_vec().unwrap(), size, |j| column((0..rows).step_by(1), j));
+        }
+    }
+}
+
+#[test]
+fn sums_of_columns() {
+    columns::<f32>();
+    columns::<f16>();
+    columns::<bf16>();
+}
+
+fn all<T: Real>() {
+    for device in devices() {
+        for (n, groups) in [(0, 2), (1, 1), (1000, 3), (20_003, 7)] {
+            let x = numbers::<T>(n, 3.0, n as u64);
+            let dx = device.tensor(&x).unwrap();
+            let mut parts = device.empty::<f32>(groups).unwrap();
+            let mut total = device.empty::<T>(1).unwrap();
+            kernel_library::block_sum(&dx, &mut parts, n).grid(|_| groups).launch().unwrap();
+            kernel_library::block_sum(&parts, &mut total, groups).grid(|_| 1).launch().unwrap();
+            let want: f64 = x.iter().map(|v| v.wide()).sum();
+            check(device, &total.to_vec().unwrap(), (n as f64).sqrt() + 1.0, |_| want);
+        }
+    }
+}
+
+#[test]
+fn sums_of_all() {
+    all::<f32>();
+    all::<f16>();
+    all::<bf16>();
+}

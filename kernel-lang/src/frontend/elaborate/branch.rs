@@ -85,7 +85,7 @@ impl Elaborator<'_> {
         }
         let found = self.describe(cond);
         let help = if !self.shape_of(cond).is_empty() {
-            "the program as a whole takes one branch; to choose for each element write `select(cond, a, b)`"
+            "the program as a whole takes one branch: `if any(cond)` or `if all(cond)`; to choose for each element write `select(cond, a, b)`"
         } else {
             "compare it: `x != 0`"
         };

@@ -30,7 +30,7 @@ impl Elaborator<'_> {
             }
             for arg in &call.args {
                 // A pointer's or a shape's own complaint would only be noise here.
-                if !matches!(arg.kind, ExprKind::Shape(_) | ExprKind::Text(_) | ExprKind::Closure(..)) {
+                if !matches!(arg.kind, ExprKind::Shape(_) | ExprKind::Text(_) | ExprKind::Closure(..)) && !self.is_type(arg) {
                     self.expr(arg);
                 }
             }
@@ -139,10 +139,13 @@ impl Elaborator<'_> {
                 _ => format!("{wanted} arguments"),
             };
             let at = call.args.get(row.args).map_or(call.word.place, |extra| extra.place);
+            let has_shape = call.args.iter().any(|arg| matches!(arg.kind, ExprKind::Shape(_)));
             let help = match (row.word, given) {
                 (Word::ProgramId | Word::NumPrograms, _) => format!("name the axis by its number: `{name}(0)`"),
                 (Word::Zeros | Word::Ones, 2) => format!("the type stands behind the name: `{name}::<f32>([N])`"),
                 (Word::Full, 3) => "the type stands behind the name: `full::<f32>([N], value)`".to_string(),
+                (Word::Load, _) if has_shape => "a view is read by blocks: `x.load([i, j], [M, N])`".to_string(),
+                (Word::Store, _) if has_shape => "a view is written by blocks: `y.store([i, j], tile)`".to_string(),
                 (Word::Load, 2) => "options have names: `load(x + offsets, mask = mask)`".to_string(),
                 (Word::Store, 3) => "options have names: `store(y + offsets, value, mask = mask)`".to_string(),
                 (Word::Atomic(_), _) if given > wanted_args => format!("options have names: `{}`", row.usage),
@@ -214,6 +217,7 @@ impl Elaborator<'_> {
                 ("axis" | "keep_dims", _) if matches!(row.word, Word::Binary(BinaryOp::Min | BinaryOp::Max)) => {
                     format!("two values meet element by element; along an axis goes one tile: `{name}(x, axis = 0)`")
                 }
+                ("return_indices", _) if matches!(row.word, Word::Binary(_)) => format!("where it is says `arg{name}(x, axis = 0)`"),
                 ("semantic" | "semantics" | "order" | "ordering", _) if options.contains(&"sem") => "write `sem = \"relaxed\"`".to_string(),
                 ("other", _) if matches!(row.word, Word::Atomic(_)) => "lanes that are masked off give 0".to_string(),
                 ("other", _) if row.word == Word::Store => "lanes that are masked off store nothing".to_string(),

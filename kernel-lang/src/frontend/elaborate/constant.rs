@@ -2,6 +2,7 @@
 
 use super::Elaborator;
 use super::meaning::{Constant, Kind, Meaning, shown};
+use super::scope::of_python;
 use crate::diagnostic::did_you_mean;
 use crate::dtype::Dtype;
 use crate::frontend::ast::Operator;
@@ -99,6 +100,8 @@ impl Elaborator<'_> {
         let Some(dtype) = dtype_of(before) else {
             let help = if self.type_param(before).is_some() {
                 format!("a type parameter has no constants; cast one: `f32::{last} as {before}`")
+            } else if let Some(rust) = of_python(last) {
+                format!("write `{rust}`")
             } else {
                 "a kernel does not see constants outside; make it a constant parameter, `const N: usize`, or a parameter".to_string()
             };

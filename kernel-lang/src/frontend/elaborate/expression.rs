@@ -7,6 +7,7 @@ use crate::dtype::Dtype;
 use crate::frontend::ast::{Block, Expr, ExprKind, Operator, TypeName};
 use crate::frontend::place::Place;
 use crate::frontend::signature::dtype_of;
+use crate::frontend::words;
 use crate::ir::{BinaryOp, CompareOp, ConstBinary, ConstExpr, ConstUnary, Elem, Op, UnaryOp};
 
 impl Elaborator<'_> {
@@ -213,8 +214,9 @@ impl Elaborator<'_> {
                 Meaning::Poison
             }
             other => {
-                let found = self.describe(&other);
-                self.errors.push_help(place, format!("{found} has no fields"), "only tuples have fields: `t.0`");
+                let (message, help) = words::of_a_tensor(index)
+                    .unwrap_or_else(|| (format!("{} has no fields", self.describe(&other)), "only tuples have fields: `t.0`".to_string()));
+                self.errors.push_help(place, message, help);
                 Meaning::Poison
             }
         }

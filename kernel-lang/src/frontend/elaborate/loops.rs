@@ -198,7 +198,7 @@ impl Elaborator<'_> {
                 let help = if self.shape_of(other).is_empty() {
                     "compare it: `x != 0`"
                 } else {
-                    "the program as a whole goes on or stops; tiles have no one truth value"
+                    "the program as a whole goes on or stops: `while any(cond)` or `while all(cond)`"
                 };
                 self.errors.push_help(place, format!("the condition of a `while` is one `bool`, not {found}"), help);
                 None

@@ -34,6 +34,9 @@ impl Elaborator<'_> {
             );
             return Meaning::Poison;
         }
+        if self.counts_truths(operator, lhs, rhs, place) {
+            return Meaning::Poison;
+        }
         self.divide_by_zero(operator, rhs);
         let is_shift = matches!(operator, Operator::Binary(BinaryOp::Shl | BinaryOp::Shr));
         let Some((a, b)) =
@@ -42,6 +45,25 @@ impl Elaborator<'_> {
             return Meaning::Poison;
         };
         self.apply(operator, a, b, (lhs.0, rhs.0), place)
+    }
+
+    /// Is it arithmetic with a `bool` and a bare number, as in `count + (x > 0.0)`? Where the number has a type, the types tell.
+    fn counts_truths(&mut self, operator: Operator, lhs: Operand<'_>, rhs: Operand<'_>, place: Place) -> bool {
+        let Operator::Binary(op) = operator else { return false };
+        for (truth, number) in [(lhs, rhs), (rhs, lhs)] {
+            if let Meaning::Constant(constant) = number.0
+                && constant.kind != Kind::Bool
+                && op.domain() == Domain::Number
+                && self.elem_of(truth.0) == Some(Elem::Dtype(Dtype::Bool))
+            {
+                let (a, b) = (self.describe(lhs.0), self.describe(rhs.0));
+                let ty = if constant.kind == Kind::Float { "f32" } else { "i32" };
+                let help = format!("a `bool` counts as 0 or 1 by a cast: `{} as {ty}`", written(truth.1));
+                self.errors.push_help(place, format!("cannot {} {a} {} {b}", verb(operator).0, verb(operator).1), help);
+                return true;
+            }
+        }
+        false
     }
 
     /// The two as values of one type and shape; reports why they are not.

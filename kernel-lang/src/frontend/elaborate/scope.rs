@@ -101,6 +101,9 @@ impl Elaborator<'_> {
             None => self.func.consts.iter().map(|param| &*param.name).collect(),
         };
         let message = format!("there is no variable `{name}` here");
+        if let Some(rust) = of_python(name) {
+            return (message, format!("write `{rust}`"));
+        }
         if let Some(near) = did_you_mean(name, visible.chain(consts)) {
             return (message, format!("did you mean `{near}`?"));
         }
@@ -131,6 +134,18 @@ impl Elaborator<'_> {
         found.dedup();
         found
     }
+}
+
+/// How Rust writes what other languages have a name for.
+pub(super) fn of_python(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "True" => "true",
+        "False" => "false",
+        "inf" | "infinity" => "f32::INFINITY",
+        "nan" => "f32::NAN",
+        "pi" => "std::f32::consts::PI",
+        _ => return None,
+    })
 }
 
 /// Walks a body for assignments to variables that it does not declare itself.

@@ -6,6 +6,7 @@ use syn::{BinOp, Expr as Rust, Lit, UnOp};
 use super::{Parser, plain};
 use crate::frontend::ast::{Expr, ExprKind, If, Operator, TypeName};
 use crate::frontend::place::Place;
+use crate::frontend::words;
 use crate::ir::{BinaryOp, CompareOp};
 
 impl Parser<'_> {
@@ -116,7 +117,14 @@ impl Parser<'_> {
         let Some(operator) = operator(&binary.op) else {
             return self.foreign(place, "an assignment has no value", "make it a statement of its own");
         };
-        let (lhs, rhs) = (self.expr(&binary.left), self.expr(&binary.right));
+        let lhs = self.expr(&binary.left);
+        // `x ** y` is read as `x * (*y)`.
+        if let (BinOp::Mul(_), Rust::Unary(syn::ExprUnary { op: UnOp::Deref(_), expr, .. })) = (&binary.op, &*binary.right) {
+            self.expr(expr);
+            let help = "a power is `x * x`, or of floats `pow(x, y)`; memory is read with `load(pointer)`";
+            return self.foreign(place, "`*` does not dereference in a kernel, and there is no operator `**`", help);
+        }
+        let rhs = self.expr(&binary.right);
         Expr { kind: ExprKind::Binary(operator, Box::new(lhs), Box::new(rhs)), place }
     }
 
@@ -181,6 +189,11 @@ impl Parser<'_> {
             Rust::Paren(paren) => vec![&*paren.expr],
             other => vec![other],
         };
+        if let Rust::Field(field) = &*index.expr
+            && let Some((message, help)) = words::of_a_tensor(&field.member.to_token_stream().to_string())
+        {
+            return self.foreign(Place::of(&field.member), message, help);
+        }
         if !list.iter().any(|place| is_axis(place)) {
             return self.foreign(
                 place,

@@ -229,7 +229,11 @@ impl Parser<'_> {
                 if let Rust::Path(path) = &*call.func
                     && (path.path.is_ident("range") || path.path.is_ident("static_range")) =>
             {
-                self.range_call(call, place, if path.path.is_ident("range") { "range" } else { "static_range" }, FORMS)
+                if path.path.is_ident("range") {
+                    self.range_call(call, place, "range", FORMS)
+                } else {
+                    self.range_call(call, place, "static_range", "write `static_range(a, b)` or `static_range(a, b, s)`")
+                }
             }
             _ => {
                 self.errors.push_help(place, "a loop runs over a range of integers", FORMS);
@@ -255,7 +259,8 @@ impl Parser<'_> {
             }
         }
         if !(2..=3).contains(&bounds.len()) {
-            self.errors.push_help(place, format!("`{word}` takes 2 or 3 arguments, not {}", bounds.len()), forms);
+            let help = if bounds.len() == 1 { format!("write both bounds: `{word}(0, n)`") } else { forms.to_string() };
+            self.errors.push_help(place, format!("`{word}` takes 2 or 3 arguments, not {}", bounds.len()), help);
             return None;
         }
         let mut bounds = bounds.into_iter();

@@ -1,0 +1,138 @@
+//! The backward passes of layer norm and RMS norm: gradients of the input, and the parts that the gradients of the weights are summed from.
+//!
+//! A program takes every `groups`-th row, `groups` being the grid, and adds what its rows say about the weights up in registers, to write it as one
+//! row of a matrix `[groups, columns]`; [`column_sum`](crate::column_sum) sums the rows of that. No program waits for another, and the result is the
+//! same in every launch of one configuration. A few hundred groups fill a GPU; groups without a row write zeros.
+
+use galatea::prelude::*;
+
+/// The backward pass of [`layer_norm`](crate::layer_norm): the gradient `dx`, and those of `weight` and `bias` in parts.
+///
+/// With `normal = (x - mean) * rstd` and `g = dy * weight`, each row of `dx` is `(g - mean of g - normal * mean of (g * normal)) * rstd`. Each row
+/// of `weight_parts` is the sum of `dy * normal` over the rows of a program, each of `bias_parts` that of `dy`: [`column_sum`](crate::column_sum)
+/// makes the gradients of them.
+///
+/// `dy`, `x` and `dx` are `[rows, columns]`, `weight` is `[columns]`, `mean` and `rstd` are `[rows]`, as the forward pass kept them,
+/// `weight_parts` and `bias_parts` are `[groups, columns]`; the grid is `groups`, at least 1. Computed in `f32`; `dx` is rounded once. Rows of up to
+/// 16,384 columns are held in registers; longer ones are [`Error::NoConfig`].
+///
+/// ```
+/// # use galatea::prelude::*;
+/// # fn main() -> galatea::Result<()> {
+/// # let device = Device::cpu();
+/// # let (rows, columns, groups) = (3, 2, 2);
+/// # let [x, dy] = [device.tensor(&[1.0f32, 2.0, 3.0, 5.0, 8.0, 13.0])?, device.tensor(&[1.0f32; 6])?];
+/// # let [weight, bias] = [0; 2].map(|_| device.tensor(&[1.0f32; 2]).unwrap());
+/// # let [mut y, mut dx] = [device.empty_like(&x)?, device.empty_like(&x)?];
+/// # let [mut mean, mut rstd] = [device.empty::<f32>(rows)?, device.empty::<f32>(rows)?];
+/// kernel_library::layer_norm(&x, &weight, &bias, &mut y, &mut mean, &mut rstd, columns, 1e-5).grid(|_| rows).launch()?;
+///
+/// let [mut weight_parts, mut bias_parts] = [device.empty::<f32>(groups * columns)?, device.empty::<f32>(groups * columns)?];
+/// kernel_library::layer_norm_backward(&dy, &x, &weight, &mean, &rstd, &mut dx, &mut weight_parts, &mut bias_parts, rows, columns)
+///     .grid(|_| groups)
+///     .launch()?;
+/// let mut dbias = device.empty_like(&bias)?;
+/// kernel_library::column_sum(&bias_parts, &mut dbias, groups, columns).grid(|config| cdiv(columns, config.BLOCK_SIZE)).launch()?;
+/// assert_eq!(dbias.to_vec()?, [3.0, 3.0]);
+/// # Ok(())
+/// # }
+/// ```
+#[autotune(
+    configs = [
+        Config { BLOCK_SIZE: 256, num_warps: 1 },
+        Config { BLOCK_SIZE: 512, num_warps: 2 },
+        Config { BLOCK_SIZE: 1024, num_warps: 4 },
+        Config { BLOCK_SIZE: 2048, num_warps: 4 },
+        Config { BLOCK_SIZE: 2048, num_warps: 8 },
+        Config { BLOCK_SIZE: 4096, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, num_warps: 16 },
+        Config { BLOCK_SIZE: 16384, num_warps: 32 },
+    ],
+    key = [columns],
+    prune = |config| config.BLOCK_SIZE < columns || config.BLOCK_SIZE >= 2 * columns.max(129),
+)]
+#[kernel(T = [f32, f16, bf16], contract)]
+pub fn layer_norm_backward<T: Float, const BLOCK_SIZE: usize>(
+    dy: Ptr<T>,
+    x: Ptr<T>,
+    weight: Ptr<T>,
+    mean: Ptr<f32>,
+    rstd: Ptr<f32>,
+    dx: PtrMut<T>,
+    weight_parts: PtrMut<f32>,
+    bias_parts: PtrMut<f32>,
+    rows: usize,
+    columns: usize,
+) {
+    let column = arange(0, BLOCK_SIZE);
+    let mask = column < columns;
+    let scale = 1.0 / columns as f32;
+    let w = load(weight + column, mask = mask) as f32;
+    let mut dw = zeros::<f32>([BLOCK_SIZE]);
+    let mut db = zeros::<f32>([BLOCK_SIZE]);
+    for row in range(program_id(0), rows, num_programs(0)) {
+        let at = row * columns + column;
+        let d = load(dy + at, mask = mask, evict = "evict_first") as f32;
+        let row_rstd = load(rstd + row);
+        let normal = (load(x + at, mask = mask, evict = "evict_first") as f32 - load(mean + row)) * row_rstd;
+        let g = d * w;
+        let along = sum(g * normal) * scale;
+        let constant = sum(g) * scale;
+        store(dx + at, ((g - (normal * along + constant)) * row_rstd) as T, mask = mask);
+        dw += d * normal;
+        db += d;
+    }
+    let part = program_id(0) * columns + column;
+    store(weight_parts + part, dw, mask = mask);
+    store(bias_parts + part, db, mask = mask);
+}
+
+/// The backward pass of [`rms_norm`](crate::rms_norm): the gradient `dx`, and that of `weight` in parts.
+///
+/// With `normal = x * rstd` and `g = dy * weight`, each row of `dx` is `(g - normal * mean of (g * normal)) * rstd`, and each row of `weight_parts`
+/// the sum of `dy * normal` over the rows of a program: [`column_sum`](crate::column_sum) makes the gradient of `weight` of them.
+///
+/// `dy`, `x` and `dx` are `[rows, columns]`, `weight` is `[columns]`, `rstd` is `[rows]`, as the forward pass kept it, `weight_parts` is
+/// `[groups, columns]`; the grid is `groups`, at least 1. Computed in `f32`; `dx` is rounded once. Rows of up to 16,384 columns are held in
+/// registers; longer ones are [`Error::NoConfig`].
+#[autotune(
+    configs = [
+        Config { BLOCK_SIZE: 256, num_warps: 1 },
+        Config { BLOCK_SIZE: 512, num_warps: 2 },
+        Config { BLOCK_SIZE: 1024, num_warps: 4 },
+        Config { BLOCK_SIZE: 2048, num_warps: 4 },
+        Config { BLOCK_SIZE: 2048, num_warps: 8 },
+        Config { BLOCK_SIZE: 4096, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, num_warps: 16 },
+        Config { BLOCK_SIZE: 16384, num_warps: 32 },
+    ],
+    key = [columns],
+    prune = |config| config.BLOCK_SIZE < columns || config.BLOCK_SIZE >= 2 * columns.max(129),
+)]
+#[kernel(T = [f32, f16, bf16], contract)]
+pub fn rms_norm_backward<T: Float, const BLOCK_SIZE: usize>(
+    dy: Ptr<T>,
+    x: Ptr<T>,
+    weight: Ptr<T>,
+    rstd: Ptr<f32>,
+    dx: PtrMut<T>,
+    weight_parts: PtrMut<f32>,
+    rows: usize,
+    columns: usize,
+) {
+    let column = arange(0, BLOCK_SIZE);
+    let mask = column < columns;
+    let scale = 1.0 / columns as f32;
+    let w = load(weight + column, mask = mask) as f32;
+    let mut dw = zeros::<f32>([BLOCK_SIZE]);
+    for row in range(program_id(0), rows, num_programs(0)) {
+        let at = row * columns + column;
+        let d = load(dy + at, mask = mask, evict = "evict_first") as f32;
+        let row_rstd = load(rstd + row);
+        let normal = load(x + at, mask = mask, evict = "evict_first") as f32 * row_rstd;
+        let g = d * w;
+        store(dx + at, ((g - normal * (sum(g * normal) * scale)) * row_rstd) as T, mask = mask);
+        dw += d * normal;
+    }
+    store(weight_parts + program_id(0) * columns + column, dw, mask = mask);
+}

@@ -1,0 +1,74 @@
+//! Cross entropy and its gradient.
+
+use galatea::prelude::*;
+
+use crate::{COLUMNS, ROWS, Real, check, devices, numbers};
+
+const IGNORED: i64 = -7;
+
+/// The logarithm of the sum of exponentials.
+fn lse<T: Real>(row: &[T]) -> f64 {
+    let largest = row.iter().map(|v| v.wide()).fold(f64::NEG_INFINITY, f64::max);
+    largest + row.iter().map(|v| (v.wide() - largest).exp()).sum::<f64>().ln()
+}
+
+/// The loss of a row and its gradient, before it is scaled.
+fn reference<T: Real>(row: &[T], target: i64) -> (f64, Vec<f64>) {
+    if target == IGNORED {
+        return (0.0, vec![0.0; row.len()]);
+    }
+    let Some(class) = usize::try_from(target).ok().filter(|class| *class < row.len()) else {
+        return (f64::NAN, vec![f64::NAN; row.len()]);
+    };
+    let total = lse(row);
+    let gradient = row.iter().enumerate().map(|(j, v)| (v.wide() - total).exp() - if j == class { 1.0 } else { 0.0 }).collect();
+    (total - row[class].wide(), gradient)
+}
+
+fn losses<T: Real>() {
+    for device in devices() {
+        for classes in COLUMNS.into_iter().chain([9001]) {
+            for scale in [1.0, 30.0] {
+                let x = numbers::<T>(ROWS * classes, scale, classes as u64);
+                let last = classes as i64 - 1;
+                let targets = [0, last, IGNORED, last / 2, classes as i64];
+                let upstream = numbers::<f32>(ROWS, 3.0, 2);
+                let [dx, mut gradient] = [device.tensor(&x).unwrap(), device.empty::<T>(x.len()).unwrap()];
+                let (dtargets, dupstream) = (device.tensor(&targets).unwrap(), device.tensor(&upstream).unwrap());
+                let [mut losses, mut kept] = [0; 2].map(|_| device.empty::<f32>(ROWS).unwrap());
+                kernel_library::cross_entropy(&dx, &dtargets, &mut losses, &mut kept, classes, IGNORED).grid(|_| ROWS).launch().unwrap();
+                kernel_library::cross_entropy_backward(&dx, &dtargets, &kept, &dupstream, &mut gradient, classes, IGNORED, 0.25)
+                    .grid(|config| (ROWS, cdiv(classes, config.BLOCK_SIZE)))
+                    .launch()
+                    .unwrap();
+
+                let want: Vec<_> = x.chunks(classes).zip(targets).map(|(row, target)| reference(row, target)).collect();
+                check(device, &kept.to_vec().unwrap(), scale, |i| lse(&x[i * classes..][..classes]));
+                check(device, &losses.to_vec().unwrap(), scale, |i| want[i].0);
+                // An exponent is off by its own rounding.
+                check(device, &gradient.to_vec().unwrap(), 0.05 * scale, |i| {
+                    f64::from(upstream[i / classes]) * 0.25 * want[i / classes].1[i % classes]
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn cross_entropies() {
+    losses::<f32>();
+    losses::<f16>();
+    losses::<bf16>();
+}
+
+/// Classes that cannot be have no share; a row that has NaN has a loss that is NaN.
+#[test]
+fn infinities_and_nan() {
+    for device in devices() {
+        let x = device.tensor(&[f32::NEG_INFINITY, 0.0, 0.0, 1.0, f32::NAN, 0.0]).unwrap();
+        let targets = device.tensor(&[1i64, 0]).unwrap();
+        let [mut losses, mut lse] = [0; 2].map(|_| device.empty::<f32>(2).unwrap());
+        kernel_library::cross_entropy(&x, &targets, &mut losses, &mut lse, 3, IGNORED).grid(|_| 2).launch().unwrap();
+        check(device, &losses.to_vec().unwrap(), 0.0, |i| [2f64.ln(), f64::NAN][i]);
+    }
+}
