@@ -36,7 +36,7 @@ pub fn swiglu<T: Float, const BLOCK_SIZE: usize>(gate: Ptr<T>, up: Ptr<T>, y: Pt
     store(y + at, (g * sigmoid(g) * u) as T, mask = at < n);
 }
 
-/// The gradients of [`swiglu`]: `dgate = dy * up * s * (1 + gate * (1 - s))` with `s = sigmoid(gate)`, and `dup = dy * silu(gate)`.
+/// The gradients of [`swiglu()`]: `dgate = dy * up * s * (1 + gate * (1 - s))` with `s = sigmoid(gate)`, and `dup = dy * silu(gate)`.
 ///
 /// All have `n` elements; the grid is `cdiv(n, BLOCK_SIZE)`. Computed in `f32` and rounded once.
 #[autotune(
@@ -88,10 +88,10 @@ pub fn geglu<T: Float, const BLOCK_SIZE: usize>(gate: Ptr<T>, up: Ptr<T>, y: Ptr
     store(y + at, (g * normal * u) as T, mask = at < n);
 }
 
-/// The gradients of [`geglu`]: `dgate = dy * up * (P + gate * p)` and `dup = dy * gate * P`, with `P` the standard normal distribution at `gate` and
+/// The gradients of [`geglu()`]: `dgate = dy * up * (P + gate * p)` and `dup = dy * gate * P`, with `P` the standard normal distribution at `gate` and
 /// `p` its density.
 ///
-/// All have `n` elements; the grid is `cdiv(n, BLOCK_SIZE)`. Computed in `f32` and rounded once, exact as [`geglu`] is.
+/// All have `n` elements; the grid is `cdiv(n, BLOCK_SIZE)`. Computed in `f32` and rounded once, exact as [`geglu()`] is.
 #[autotune(
     configs = [
         Config { BLOCK_SIZE: 512, num_warps: 2 },

@@ -38,7 +38,7 @@ pub fn embedding<T: Float, const BLOCK_SIZE: usize>(table: Ptr<T>, indices: Ptr<
     store(y + token * columns + column, v, mask = mask);
 }
 
-/// The gradient of [`embedding`]: each row of `dy` is added to row `indices[i]` of `dtable`.
+/// The gradient of [`embedding()`]: each row of `dy` is added to row `indices[i]` of `dtable`.
 ///
 /// `dy` is `[tokens, columns]`, `indices` is `[tokens]`, `dtable` is `[vocabulary, columns]` of `f32` and holds zeros, or the gradient so far, before;
 /// the grid is `(tokens, cdiv(columns, BLOCK_SIZE))`. Rows whose index is `padding_index` or none of the table's are left out. Tokens meet in one row in

@@ -5,7 +5,7 @@ use galatea::prelude::*;
 /// `losses[i] = lse[i] - logits[i, targets[i]]`, `lse[i]` the logarithm of the sum of the exponentials of row `i`: a program a row.
 ///
 /// `logits` are `[rows, classes]`, `targets`, `losses` and `lse` are `[rows]`; the grid is the number of rows. `lse` is kept for
-/// [`cross_entropy_backward`]. Rows are of any length and read once, computed in `f32`. A row whose target is `ignore_index` (-100 elsewhere) has
+/// [`cross_entropy_backward()`]. Rows are of any length and read once, computed in `f32`. A row whose target is `ignore_index` (-100 elsewhere) has
 /// the loss 0; one whose target is no class otherwise has the loss NaN. The mean is left to the caller, who knows how many rows count.
 ///
 /// While a row is read, the largest element so far and the sum of exponentials are kept for each lane and joined at the end (online
@@ -69,7 +69,7 @@ pub fn cross_entropy<T: Float, const BLOCK_SIZE: usize>(
     store(lse + row, row_lse);
 }
 
-/// The gradient of [`cross_entropy`]: `dlogits[i, j] = dlosses[i] * scale * (exp(logits[i, j] - lse[i]) - 1 if j is the target)`.
+/// The gradient of [`cross_entropy()`]: `dlogits[i, j] = dlosses[i] * scale * (exp(logits[i, j] - lse[i]) - 1 if j is the target)`.
 ///
 /// `logits` and `dlogits` are `[rows, classes]`, `targets`, `lse` and `dlosses` are `[rows]`; the grid is `(rows, cdiv(classes, BLOCK_SIZE))`. For the
 /// mean of the losses `dlosses` are the gradient of the mean in each row, and `scale` is one over the number of rows that count. Computed in `f32` and

@@ -1,15 +1,15 @@
 //! The backward passes of layer norm and RMS norm: gradients of the input, and the parts that the gradients of the weights are summed from.
 //!
 //! A program takes every `groups`-th row, `groups` being the grid, and adds what its rows say about the weights up in registers, to write it as one
-//! row of a matrix `[groups, columns]`; [`column_sum`](crate::column_sum) sums the rows of that. No program waits for another, and the result is the
+//! row of a matrix `[groups, columns]`; [`column_sum`](crate::column_sum()) sums the rows of that. No program waits for another, and the result is the
 //! same in every launch of one configuration. A few hundred groups fill a GPU; groups without a row write zeros.
 
 use galatea::prelude::*;
 
-/// The backward pass of [`layer_norm`](crate::layer_norm): the gradient `dx`, and those of `weight` and `bias` in parts.
+/// The backward pass of [`layer_norm`](crate::layer_norm()): the gradient `dx`, and those of `weight` and `bias` in parts.
 ///
 /// With `normal = (x - mean) * rstd` and `g = dy * weight`, each row of `dx` is `(g - mean of g - normal * mean of (g * normal)) * rstd`. Each row
-/// of `weight_parts` is the sum of `dy * normal` over the rows of a program, each of `bias_parts` that of `dy`: [`column_sum`](crate::column_sum)
+/// of `weight_parts` is the sum of `dy * normal` over the rows of a program, each of `bias_parts` that of `dy`: [`column_sum`](crate::column_sum())
 /// makes the gradients of them.
 ///
 /// `dy`, `x` and `dx` are `[rows, columns]`, `weight` is `[columns]`, `mean` and `rstd` are `[rows]`, as the forward pass kept them,
@@ -87,10 +87,10 @@ pub fn layer_norm_backward<T: Float, const BLOCK_SIZE: usize>(
     store(bias_parts + part, db, mask = mask);
 }
 
-/// The backward pass of [`rms_norm`](crate::rms_norm): the gradient `dx`, and that of `weight` in parts.
+/// The backward pass of [`rms_norm`](crate::rms_norm()): the gradient `dx`, and that of `weight` in parts.
 ///
 /// With `normal = x * rstd` and `g = dy * weight`, each row of `dx` is `(g - normal * mean of (g * normal)) * rstd`, and each row of `weight_parts`
-/// the sum of `dy * normal` over the rows of a program: [`column_sum`](crate::column_sum) makes the gradient of `weight` of them.
+/// the sum of `dy * normal` over the rows of a program: [`column_sum`](crate::column_sum()) makes the gradient of `weight` of them.
 ///
 /// `dy`, `x` and `dx` are `[rows, columns]`, `weight` is `[columns]`, `rstd` is `[rows]`, as the forward pass kept it, `weight_parts` is
 /// `[groups, columns]`; the grid is `groups`, at least 1. Computed in `f32`; `dx` is rounded once. Rows of up to 16,384 columns are held in

@@ -77,7 +77,7 @@ pub fn rope<T: Float, const HEADS: usize, const PAIRS: usize>(
     rotate::<T, HEADS, PAIRS>(x, cosine, sine, positions, y, heads, pairs, 1.0);
 }
 
-/// The gradient of [`rope`], which is the turn by the negative angle.
+/// The gradient of [`rope()`], which is the turn by the negative angle.
 ///
 /// `dy` and `dx` are `[tokens, heads, 2 * pairs]`, the rest is as in the forward pass; so are the grid and the limit.
 #[autotune(

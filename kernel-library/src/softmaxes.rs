@@ -5,7 +5,7 @@ use galatea::prelude::*;
 /// `y[i, j] = exp(x[i, j] - m) / sum over k of exp(x[i, k] - m)`, `m` the largest element of row `i`: a program a row.
 ///
 /// `x` and `y` are `[rows, columns]`; the grid is the number of rows. Computed in `f32` and rounded once. Rows of up to 32,768 columns are held in
-/// registers, so that each element is read once; for longer ones the launch is [`Error::NoConfig`], and [`softmax_wide`] takes them.
+/// registers, so that each element is read once; for longer ones the launch is [`Error::NoConfig`], and [`softmax_wide()`] takes them.
 /// A row with NaN or `+inf` becomes NaN; `-inf` becomes 0, and a row of nothing else NaN.
 ///
 /// ```
@@ -73,7 +73,7 @@ pub fn softmax<T: Float, const BLOCK_SIZE: usize, const KEEP: bool>(x: Ptr<T>, y
     }
 }
 
-/// As [`softmax`] for rows of any length: each row is read twice, the second time to be scaled.
+/// As [`softmax()`] for rows of any length: each row is read twice, the second time to be scaled.
 ///
 /// While it is read, the largest element so far and the sum of exponentials are kept for each lane and joined at the end (online
 /// normalizer calculation, arXiv 1805.02867).

@@ -40,7 +40,8 @@
 //!
 //! A function that is marked `#[device]` is called by its name or path, from kernels and from other device functions, in any module or crate. It is
 //! written in the same language, and becomes a part of its caller: a parameter `x: Value<T>` takes a scalar or a tile of any shape, `n: usize`
-//! one scalar, and what is constant in a call stays constant in the body. `T == f32` and `T != f32` compare types, and are constants.
+//! one scalar, and what is constant in a call stays constant in the body. `T == f32` and `T != f32` compare types, and are constants. What else a
+//! signature may hold, such as pointers, tuples, closures and options, stands in the documentation of `#[device]`.
 //!
 //! # Control flow
 //!

@@ -18,6 +18,7 @@ mod place;
 mod signature;
 mod sources;
 mod structure;
+mod syntax;
 mod variants;
 mod words;
 
@@ -143,7 +144,7 @@ fn function(tokens: &TokenStream, what: &str, help: &str) -> Result<syn::ItemFn,
     syn::parse2::<syn::ItemFn>(tokens.clone()).map_err(|error| {
         // Something else than a function is returned as it is; a function that is not Rust is rustc's to explain.
         match syn::parse2::<syn::Item>(tokens.clone()).is_err() {
-            true => error.to_compile_error(),
+            true => syntax::explained(tokens, &error),
             false => launcher::foreign(tokens, &format!("{what} is a function"), help),
         }
     })

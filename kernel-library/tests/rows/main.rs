@@ -1,4 +1,4 @@
-//! Kernels of rows against `f64`, on every device there is: the CPU, a simulated GPU, and a GPU.
+//! The kernels of this crate against `f64`, on every device there is: the CPU, a simulated GPU, and a GPU.
 
 mod activations;
 mod embeddings;

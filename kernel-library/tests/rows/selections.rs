@@ -16,9 +16,9 @@ fn places<T: Real>(row: &[T]) -> Vec<usize> {
     places
 }
 
-fn largest<T: Real, const K: usize>() {
+fn largest<T: Real, const K: usize>(columns: &[usize]) {
     for device in devices() {
-        for columns in COLUMNS {
+        for &columns in columns {
             let x = coarse::<T>(ROWS * columns, columns as u64);
             let dx = device.tensor(&x).unwrap();
             let mut first = device.empty::<i64>(ROWS).unwrap();
@@ -42,9 +42,16 @@ fn largest<T: Real, const K: usize>() {
 
 #[test]
 fn largest_of_every_type() {
-    largest::<f32, 8>();
-    largest::<f16, 8>();
-    largest::<bf16, 64>();
+    largest::<f32, 8>(&COLUMNS);
+    largest::<f16, 64>(&COLUMNS);
+    largest::<bf16, 8>(&COLUMNS);
+}
+
+/// Compiled when they are launched.
+#[test]
+fn the_least_and_the_most_that_are_kept() {
+    largest::<f32, 1>(&[257]);
+    largest::<bf16, 256>(&[257]);
 }
 
 #[test]

@@ -110,9 +110,18 @@ impl Elaborator<'_> {
         self.emit(Op::Flip { x: value, axis }, &[], place).into()
     }
 
-    /// Reports the first axis whose extent is known to be no power of two.
+    /// Reports a tile one of whose extents is known to be no power of two: of all its axes, whichever the word goes along.
     pub(super) fn needs_powers_of_two(&mut self, name: &str, meaning: &Meaning, place: Place) -> bool {
-        (0..self.shape_of(meaning).len() as u32).any(|axis| self.needs_power_of_two(name, meaning, axis, place))
+        let shape = self.shape_of(meaning);
+        let mut extents = shape.iter().filter_map(ConstExpr::as_int);
+        let Some(odd) = extents.find(|extent| *extent > 0 && extent.count_ones() != 1) else { return false };
+        let found = self.describe(meaning);
+        self.errors.push_help(
+            place,
+            format!("`{name}` takes a tile whose extents are powers of two, not {found}"),
+            format!("use {} for {odd} and mask the rest", padding::padded(odd as usize)),
+        );
+        true
     }
 
     /// Reports a number of elements that is known to be no power of two.
