@@ -5,7 +5,7 @@
 pub struct Schedule {
     /// Warps of a CTA: a power of two up to 32.
     pub num_warps: u32,
-    /// CTAs that share a program, a cluster: a power of two up to 16; more than one from sm_90 on.
+    /// CTAs that share a program, a cluster: a power of two up to 16; more than one on GPUs that have clusters.
     pub num_ctas: u32,
     /// How many iterations of a loop may be in flight.
     pub num_stages: u32,

@@ -203,7 +203,7 @@ pub(crate) fn schedule(name: &str, value: &syn::Expr, schedule: &mut Schedule, e
     let (found, place, message, help) = match name {
         "num_warps" => (power(32), &mut schedule.num_warps, "a power of two from 1 to 32", "4 and 8 are usual; a warp is 32 threads"),
         "num_ctas" => {
-            let help = "1 is usual; more share a program whose tiles one CTA cannot hold, from sm_90 on";
+            let help = "1 is usual; more share a program whose tiles one CTA cannot hold, on GPUs that have clusters";
             (power(Schedule::MOST_CTAS), &mut schedule.num_ctas, "a power of two from 1 to 16", help)
         }
         "num_stages" => (found.filter(|stages| (1..=16).contains(stages)), &mut schedule.num_stages, "a number from 1 to 16", "3 is usual"),
