@@ -112,11 +112,23 @@ fn usual_kernel(random: &mut Random, extent: i64) -> String {
         "walk" => line(format!(
             "%three = const {{value = 3}} : i64\n%last, %sum = for %zero, %three, %one, %at0, %acc0 (%i: i64, %at: {indices}, %acc: {tile}) {{"
         )),
-        "count" => line(format!(
-            "%end = const {{value = 200}} : i64\n%by = const {{value = {extent}}} : i64\n\
-             %sum = for %zero, %end, %by, %acc0 (%i: i64, %acc: {tile}) {{\n\
-             %wi = broadcast %i : {indices}\n%at = add %at0, %wi : {indices}"
-        )),
+        "count" => {
+            // A few turns: up to the limit, from behind or from 0; an index that counts lanes or tiles, by steps of every kind.
+            let short = of(&[
+                "%t300 = const {value = 300} : i64\n%end = min %n, %t300 : i64\n%from = max %zero, %zero : i64\n",
+                "%t300 = const {value = 300} : i64\n%end = min %n, %t300 : i64\n%from = const {value = -7} : i64\n",
+                "%t300 = const {value = 300} : i64\n%end = max %n, %n : i64\n%from = sub %n, %t300 : i64\n",
+                "%end = const {value = 200} : i64\n%from = const {value = 0} : i64\n",
+            ]);
+            let (by, scale) = (of(&[&around[2], &around[2], &around[2], "48", "7"]), of(&["1", "1", "1", "3", "32", "-1"]));
+            let start = of(&["%at0", "%at0", "%lanes"]);
+            let options = of(&["", "", "{unroll = 2}", "{unroll = 3}"]);
+            line(format!(
+                "{short}%by = const {{value = {by}}} : i64\n%scale = const {{value = {scale}}} : i64\n\
+                 %sum = for %from, %end, %by, %acc0 {options} (%i: i64, %acc: {tile}) {{\n\
+                 %scaled = mul %i, %scale : i64\n%wi = broadcast %scaled : {indices}\n%at = add {start}, %wi : {indices}"
+            ));
+        }
         _ => line(format!("%none = const {{value = 0}} : {indices}\n%at = add %at0, %none : {indices}\n%acc = add %acc0, %acc0 : {tile}")),
     }
     // Masks: comparisons with limits on either side, truths of the program, bits of memory, and both.

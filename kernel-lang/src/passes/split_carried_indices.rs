@@ -91,7 +91,7 @@ fn step(func: &Function, facts: &mut AffineFacts, param: Value, next: Value) -> 
 
 fn rewrite(func: &mut Function, region: Region, inst: Inst, index: usize, step: &Affine) {
     let data = func.inst(inst).clone();
-    let Op::For { lower, upper, step: increment, mut init, body } = data.op else { return };
+    let Op::For { lower, upper, step: increment, mut init, body, num_stages, unroll } = data.op else { return };
     let (old_param, start, loc) = (func.region(body).params[index + 1], init[index], data.loc);
     let shape = func.ty(old_param).shape().to_vec();
     let scalar = Type::scalar(Dtype::I64);
@@ -125,7 +125,7 @@ fn rewrite(func: &mut Function, region: Region, inst: Inst, index: usize, step: 
     let scratch = func.add_region();
     init[index] = Builder::new(func, scratch, loc).index(0);
     let types: Vec<Type> = init.iter().map(|value| func.ty(*value).clone()).collect();
-    let new_loop = func.append(scratch, Op::For { lower, upper, step: increment, init, body: new_body }, types, loc);
+    let new_loop = func.append(scratch, Op::For { lower, upper, step: increment, init, body: new_body, num_stages, unroll }, types, loc);
     let results = func.inst(new_loop).results.clone();
     let b = &mut Builder::new(func, scratch, loc);
     let wide = b.broadcast(results[index], &shape);

@@ -232,7 +232,7 @@ impl Naive<'_, '_> {
                 self.region(region);
                 self.gets(func.yielded(region))
             }
-            Op::For { lower, upper, step, init, body } => {
+            Op::For { lower, upper, step, init, body, .. } => {
                 let dtype = func.ty(*lower).dtype();
                 let bound = |value: Value| super::int(dtype, self.get(value)[0].bits());
                 let (mut at, upper, step) = (bound(*lower), bound(*upper), bound(*step));

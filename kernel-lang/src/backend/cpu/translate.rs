@@ -175,7 +175,7 @@ impl Translator<'_> {
             // One thread runs all lanes.
             Op::Barrier {} => {}
             Op::If { cond, then_region, else_region } => self.branch(*cond, [*then_region, *else_region], &data.results),
-            Op::For { lower, upper, step, init, body } => self.count([*lower, *upper, *step], init, *body, &data.results),
+            Op::For { lower, upper, step, init, body, .. } => self.count([*lower, *upper, *step], init, *body, &data.results),
             Op::While { init, test, body } => self.repeat(init, *test, *body, &data.results),
             Op::Return {} => self.instrs.push(Instr::Return),
             // The op around a region takes what it yields.
