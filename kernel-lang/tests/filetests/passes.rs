@@ -45,7 +45,10 @@ pub(crate) fn header(text: &str) -> Result<Header, String> {
                 }
             }
             "num_warps" => header.options.schedule.num_warps = rest.parse().map_err(|_| "`num_warps` is a number")?,
-            "num_ctas" => header.options.schedule.num_ctas = rest.parse().map_err(|_| "`num_ctas` is a number")?,
+            "num_ctas" => {
+                header.options.schedule.num_ctas = rest.parse().map_err(|_| "`num_ctas` is a number")?;
+                header.options.target = Target::SM_90A;
+            }
             "target" => header.options.target = rest.parse().map_err(|_| "an unknown target")?,
             "checked" => header.options.checked = true,
             // Everything else is a remark for the reader.
