@@ -4,7 +4,7 @@ use crate::backend::{self, ptx::Site};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::{Function, Stage, Violation, verify};
 use crate::location::Loc;
-use crate::passes::{self, PIPELINE, SIMPLIFY, UNCHECKED, assign_layouts, specialize::Bindings};
+use crate::passes::{self, PIPELINE, SIMPLIFY, UNCHECKED, assign_layouts, prefetch_loads, specialize::Bindings};
 use crate::target::Target;
 
 /// What a compilation fixes.
@@ -16,7 +16,7 @@ pub struct Options {
     pub target: Target,
     /// Warps of a program: a power of two up to 32.
     pub num_warps: u32,
-    /// How many iterations of a loop may be in flight. Kept with the variant; loops are not pipelined yet.
+    /// How many turns of a loop are under way at once, at most, where the loop does not say it itself: see [`passes::prefetch_loads`].
     pub num_stages: u32,
     /// Does the kernel report the first lane outside its tensor? It then takes one more parameter: see [`backend::ptx::REPORT_BYTES`].
     pub checked: bool,
@@ -82,6 +82,8 @@ pub fn compile_with(func: &Function, options: &Options, after: &mut dyn FnMut(&s
     func.reports = options.checked;
     func.unchecked &= !options.checked;
     passes::run(&mut func, PIPELINE, &mut |pass, func, changed| after(pass.name, func, changed));
+    let changed = prefetch_loads::run(&mut func, &options.target, options.num_warps, options.num_stages)?;
+    after("prefetch_loads", &func, changed);
     assign_layouts::run(&mut func, &options.target, options.num_warps);
     after("assign_layouts", &func, true);
     let verified = verify(&func, Stage::Gpu).map_err(|violations| defect(&violations))?;

@@ -30,6 +30,7 @@ mod scalars;
 mod scans;
 mod schedules;
 mod shapes;
+mod stages;
 mod statistics;
 mod streams;
 mod tolerance;
@@ -87,6 +88,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         scans,
         schedules,
         shapes,
+        stages,
         statistics,
         streams,
         tuning,

@@ -11,6 +11,7 @@ pub mod expand_sort;
 pub mod guard_accesses;
 pub mod licm;
 pub mod pad_tiles;
+pub mod prefetch_loads;
 pub mod report_accesses;
 pub mod sink_indices;
 pub mod slice_guarded_tiles;
