@@ -436,8 +436,8 @@ define_ops! {
     /// the second, an `i32`, is that multiple modulo 4.
     ReducePio2 = "reduce_pio2" { x: Value },
     /// Elements at `base + offset` (offsets count elements). Lanes whose `mask` is false and lanes outside the tensor read `other`, or 0.
-    /// `align` is 0, or the bytes that may move at once: each run of so many along the axis that memory runs along starts at an address that
-    /// they divide, and is masked as one. `in_bounds` says that no lane outside is unmasked.
+    /// `align` is 0, or the bytes that may move at once: each run of so many along the axis that memory runs along is masked as one, and if
+    /// any lane is unmasked, starts at an address that they divide. `in_bounds` says that no lane outside is unmasked.
     Load = "load" {
         base: Value, offset: Value, mask: Option<Value>, other: Option<Value>,
         cache: Cache, evict: Evict, volatile: bool, in_bounds: bool, align: u32,
