@@ -11,7 +11,7 @@ use crate::value::{FloatValue, Value};
 
 tests![
     dots_of_rows<f16, bf16, f32, f64>, dots_of_integers<i8, u8, i16, i32, i64>, schedules, what_is_stored_is_not_read_before,
-    gathers, strides_and_others, softmaxes_of_long_rows, rows_in_a_loop, steps_at_run_time, runs_of_a_scan, small_tiles];
+    gathers, strides_and_others, softmaxes_of_long_rows, rows_in_a_loop, steps_at_run_time, runs_of_a_scan, small_tiles, counters_of_32_bits];
 
 /// A row of `x` times `w`, whose sum is in an integer.
 #[kernel]
@@ -25,6 +25,30 @@ fn dots<T: Number, const B: usize, const STAGES: usize, const K: usize>(x: Ptr<T
         acc += (a as i64) * (load(w + columns, mask = mask) as i64);
     }
     store(y + row, sum(acc));
+}
+
+/// As above, counted in 32 bits.
+#[kernel]
+fn counted<const B: usize>(x: Ptr<f32>, w: Ptr<f32>, y: PtrMut<i64>, n: i32, stride: i32) {
+    let row = program_id(0);
+    let mut acc = zeros::<i64>([B]);
+    for start in range(0, n, B) {
+        let columns = start + arange(0, B);
+        acc += (load(x + row * stride + columns, mask = columns < n) * load(w + columns, mask = columns < n)) as i64;
+    }
+    store(y + row, sum(acc));
+}
+
+fn counters_of_32_bits(lab: &mut Lab) {
+    const ROWS: usize = 2;
+    for (n, stride) in [(0, 4), (300, 301), (2048, 2048), (2100, 2200)] {
+        let (x, host_x) = small::<f32>(lab, ROWS * stride, -3);
+        let (w, host_w) = small::<f32>(lab, n, -3);
+        let (x_in, w_in) = (lab.input_at(&host_x, 0), lab.input_at(&host_w, 0));
+        let mut y = lab.output::<i64>(ROWS);
+        counted::<512>(x_in.slice(), w_in.slice(), &mut y.slice(), n as i32, stride as i32).grid(ROWS).launch().unwrap();
+        check_bits(&y.read(), |row| (0..n).map(|column| x[row * stride + column] * w[column]).sum());
+    }
 }
 
 fn small<T: Value>(lab: &mut Lab, len: usize, low: i64) -> (Vec<i64>, Vec<T>) {
