@@ -67,6 +67,11 @@ impl Target {
         if self.major >= 9 { crate::Schedule::MOST_CTAS } else { 1 }
     }
 
+    /// The most bytes of shared memory that a program may have.
+    pub const fn shared_bytes(self) -> u32 {
+        if self.major >= 9 { 227 << 10 } else { 163 << 10 }
+    }
+
     /// The widest access of one thread to global memory, in bytes.
     pub const fn widest_access(self) -> u32 {
         16

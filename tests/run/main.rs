@@ -31,6 +31,7 @@ mod scalars;
 mod scans;
 mod schedules;
 mod shapes;
+mod stages;
 mod statistics;
 mod streams;
 mod tolerance;
@@ -89,6 +90,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         scans,
         schedules,
         shapes,
+        stages,
         statistics,
         streams,
         tuning,

@@ -204,7 +204,28 @@ pub fn result_types(func: &Function, op: &Op, given: &[Type]) -> Result<Vec<Type
             }
             Ok(if atomic.has_result() { vec![expected] } else { Vec::new() })
         }
-        Op::Barrier {} => Ok(Vec::new()),
+        Op::Barrier {} | Op::FetchGroup {} | Op::FetchWait { .. } => Ok(Vec::new()),
+        Op::Ring { slots } => {
+            let wanted = wanted()?;
+            if *slots == 0 || !wanted.is_tile() {
+                return Err(format!("a ring holds tiles, not {slots} of `{wanted}`"));
+            }
+            one(wanted)
+        }
+        Op::Fetch { ring, slot, on, base, offset, mask, .. } => {
+            expect_scalar(func, "the slot of a ring", *slot, Dtype::I32)?;
+            expect_scalar(func, "the condition of a fetch", *on, Dtype::Bool)?;
+            let places = ty(*ring);
+            let is_fine = ty(*base).is_pointer()
+                && ty(*base).elem() == places.elem()
+                && *ty(*offset) == places.with_elem(Dtype::I64)
+                && mask.is_none_or(|mask| *ty(mask) == places.with_elem(Dtype::Bool));
+            if is_fine { Ok(Vec::new()) } else { Err(format!("cannot fetch `{places}` from `{}` at `{}`", ty(*base), ty(*offset))) }
+        }
+        Op::Fetched { ring, slot } => {
+            expect_scalar(func, "the slot of a ring", *slot, Dtype::I32)?;
+            one(ty(*ring).clone())
+        }
         Op::Report { base, offset, outside, .. } => check_access(func, "report", *base, *offset, Some(*outside)).map(|()| Vec::new()),
         Op::Length { base } | Op::Address { base } => {
             if !ty(*base).is_pointer() {

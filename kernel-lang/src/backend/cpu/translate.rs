@@ -196,6 +196,9 @@ impl Translator<'_> {
             Op::Sort { x, descending } => self.sort(*x, *descending, data.results[0]),
             Op::Butterfly { x, axis, bit } => self.butterfly(*x, *axis as usize, *bit, data.results[0]),
             Op::Convert { .. } => unreachable!("a kernel for the CPU has no layouts"),
+            Op::Ring { .. } | Op::Fetch { .. } | Op::FetchGroup {} | Op::FetchWait { .. } | Op::Fetched { .. } => {
+                unreachable!("a kernel for the CPU loads where it stands")
+            }
             Op::StaticIf { .. } | Op::StaticFor { .. } | Op::StaticAssert { .. } => {
                 unreachable!("a specialised kernel has no `{}`", data.op.name())
             }

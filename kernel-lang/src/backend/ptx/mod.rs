@@ -24,6 +24,7 @@ mod registers;
 mod relayout;
 mod remainder;
 mod report;
+mod ring;
 mod shared;
 mod words;
 
@@ -97,6 +98,7 @@ struct Emitter<'a> {
     /// Does the module need the bits of 2/pi?
     uses_two_over_pi: bool,
     shared: shared::Shared,
+    rings: ring::Rings,
     loc: Loc,
     target: Target,
     schedule: Schedule,
@@ -135,6 +137,7 @@ pub fn emit(func: Verified<'_>, target: &Target, schedule: Schedule) -> Module {
         ptx_version: target.ptx_version(),
         uses_two_over_pi: false,
         shared: shared::Shared::default(),
+        rings: ring::Rings::default(),
         loc: Loc::NONE,
         target: *target,
         schedule,
@@ -247,6 +250,10 @@ fn needed(func: &Function) -> Vec<bool> {
                 }
                 Op::Atomic { offset, values, mask, .. } => {
                     values.iter().copied().chain(*mask).for_each(&mut need);
+                    offset_parts(func, &mut facts, *offset).into_iter().for_each(need);
+                }
+                Op::Fetch { slot, on, offset, mask, .. } => {
+                    [*slot, *on].into_iter().chain(*mask).for_each(&mut need);
                     offset_parts(func, &mut facts, *offset).into_iter().for_each(need);
                 }
                 Op::Report { offset, outside, .. } => {
@@ -381,6 +388,7 @@ impl Emitter<'_> {
             if is_used || data.op.has_effects() {
                 self.place(data.loc);
                 self.inst(*inst);
+                self.release_rings(*inst);
             }
         }
         self.runs = outside;
@@ -452,6 +460,11 @@ impl Emitter<'_> {
             Op::Assert { cond, message } => self.assertion(*cond, message, data.loc),
             Op::Atomic { .. } => self.atomic(&data.op, data.results.first().copied()),
             Op::Barrier {} => self.program_barrier(),
+            Op::Ring { slots } => self.ring(*slots, data.results[0]),
+            Op::Fetch { .. } => self.fetch(&data.op),
+            Op::FetchGroup {} => asm!(self, "cp.async.commit_group"),
+            Op::FetchWait { pending } => asm!(self, "cp.async.wait_group {pending}"),
+            Op::Fetched { ring, slot } => self.fetched(*ring, *slot, data.results[0]),
             Op::Report { base, offset, outside, kind } => self.report(*base, *offset, *outside, *kind, data.loc),
             Op::If { .. } | Op::For { .. } | Op::While { .. } => self.control(&data.op, &data.results),
             Op::Return {} => {
