@@ -44,6 +44,14 @@ impl Array {
         (0..self.len()).map(|index| self.get(index))
     }
 
+    /// Holds the elements, floats among them, to the bits that a function says of each index.
+    pub(crate) fn check_bits(&self, want: impl Fn(usize) -> u64) -> Result<(), String> {
+        match (0..self.len()).find(|&index| self.bits[index] != want(index)) {
+            Some(index) => Err(format!("element {index} is {:#x}, not {:#x}, as bits of `{}`", self.bits[index], want(index), self.dtype)),
+            None => Ok(()),
+        }
+    }
+
     /// Holds the elements to what a function says of each index.
     pub(crate) fn check(&self, tolerance: Tolerance, want: impl Fn(usize) -> Number) -> Result<(), String> {
         (0..self.len()).try_for_each(|index| self.check_at(index, tolerance, want(index)))
@@ -54,9 +62,7 @@ impl Array {
         let got = self.get(index);
         let fits = match (got, want) {
             (Number::Float(got), want) => {
-                let want = want.float();
-                // What overflows when it is rounded is as far away as the number behind the largest.
-                let rounded = number::round(want, dtype);
+                let (want, rounded) = (want.float(), want.to(dtype).float());
                 let near = |allowed: f64| got == want || got == rounded || (got - want).abs() <= allowed;
                 match tolerance {
                     _ if got.is_nan() || want.is_nan() => got.is_nan() && want.is_nan(),

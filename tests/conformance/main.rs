@@ -11,6 +11,7 @@ mod lab;
 mod memory;
 mod number;
 mod themes;
+mod tiles;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -55,6 +56,21 @@ fn main() {
         ("unsigned_name_mangling", themes::math::unsigned_name_mangling()),
         ("libdevice_rint", themes::math::rint()),
         ("cast", themes::casts::cast()),
+        ("bitcast", themes::casts::bitcast()),
+        ("typeconvert_upcast", themes::casts::typeconvert_upcast()),
+        ("typeconvert_downcast", themes::casts::typeconvert_downcast()),
+        ("typeconvert_downcast_clamping", themes::casts::typeconvert_downcast_clamping()),
+        ("reduce1d", themes::reductions::reduce1d()),
+        ("reduce", themes::reductions::reduce()),
+        ("max_returns_zero", themes::reductions::max_returns_zero()),
+        ("sum_dtype", themes::reductions::sum_dtype()),
+        ("generic_reduction", themes::reductions::generic_reduction()),
+        ("chained_reductions", themes::reductions::chained_reductions()),
+        ("argmax_argmin_with_nan", themes::reductions::argmax_argmin_with_nan()),
+        ("optimize_thread_locality", themes::reductions::optimize_thread_locality()),
+        ("scan2d", themes::scans::scan2d()),
+        ("scan_1d", themes::scans::scan_1d()),
+        ("cumsum_dtype", themes::scans::cumsum_dtype()),
     ] {
         for case in cases {
             let name = format!("{theme}::{}", case.name);

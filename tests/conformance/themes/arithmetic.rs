@@ -165,13 +165,14 @@ pub(crate) fn bin_op_constexpr() -> Vec<Case> {
     cases
 }
 
-/// `-x` of every type, of which unsigned ones wrap, and `!x` of integers.
+/// `-x` of every type with a sign; of the others it is refused, and `0 - x` wraps. `!x` of integers.
 pub(crate) fn unary_op() -> Vec<Case> {
     let row = |name: String, dtype: Dtype, expression: &str| {
         (name, Elementwise { inputs: vec![(dtype, Draw::Any)], out: dtype, expression: expression.to_string(), tolerance: Tolerance::Exact })
     };
-    let negated = NUMBERS.into_iter().map(|dtype| {
-        let (name, case) = row(format!("neg-{dtype}"), dtype, "-x");
+    let negated = NUMBERS.into_iter().map(move |dtype| {
+        let is_unsigned = UNSIGNED.contains(&dtype);
+        let (name, case) = row(format!("neg-{dtype}"), dtype, if is_unsigned { "0 - x" } else { "-x" });
         case.case(name, |numbers| match numbers[0] {
             Number::Int(value) => Number::Int(-value),
             Number::Float(value) => Number::Float(-value),

@@ -3,6 +3,8 @@
 pub(crate) mod arithmetic;
 pub(crate) mod casts;
 pub(crate) mod math;
+pub(crate) mod reductions;
+pub(crate) mod scans;
 
 use galatea::Dtype;
 
