@@ -52,6 +52,21 @@ fn of_all_halves(from: Dtype, to: Dtype, want: fn(Number) -> Number) -> Case {
     })
 }
 
+/// Every `f16` as an `f32`, and back.
+pub(crate) fn convert_float16_to_float32() -> Vec<Case> {
+    let there = of_all_halves(Dtype::F16, Dtype::F32, |number| number);
+    let source = Source::new(
+        "fn kernel(x: Ptr<f16>, y: PtrMut<f16>) { let at = program_id(0) * 4096 + arange(0, 4096); store(y + at, (load(x + at) as f32) as f16); }",
+    );
+    let and_back = Case::new("and-back", move |lab| {
+        let x = Array { dtype: Dtype::F16, bits: (0..65536).collect() };
+        let mut y = lab.any(Dtype::F16, 65536);
+        lab.launch(&source, [16, 1, 1], &mut [Arg::In(&x), Arg::Out(&mut y)])?;
+        y.check(Tolerance::Exact, |i| x.get(i))
+    });
+    vec![there, and_back]
+}
+
 /// Every half as a wider float, which keeps its value.
 pub(crate) fn typeconvert_upcast() -> Vec<Case> {
     pairs(&[Dtype::F16, Dtype::Bf16], &[Dtype::F32, Dtype::F64]).map(|(from, to)| of_all_halves(from, to, |number| number)).collect()
