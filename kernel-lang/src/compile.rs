@@ -121,7 +121,7 @@ fn check_warps(options: &Options) -> Result<(), Diagnostics> {
         return Ok(());
     }
     let message = format!("`num_warps` is a power of two up to {}, not {warps}", options.target.max_warps());
-    Err(Diagnostic::new(Loc::NONE, message).into())
+    Err(Diagnostic::new(Loc::NONE, message).help("4 and 8 are usual; a warp is 32 threads").into())
 }
 
 /// A kernel that a pass broke: said as an error, because a user's build must not crash on our defect.
