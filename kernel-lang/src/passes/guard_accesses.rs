@@ -101,8 +101,7 @@ fn row(func: &Function, facts: &mut AffineFacts, mask: Value, offset: Value) -> 
             let (position, index) = (facts.get(func, *lhs)?, facts.get(func, offset)?);
             let Op::Broadcast { x: end } = func.def_op(*rhs)? else { return None };
             let start = index.minus(&position);
-            let is_position =
-                position.uniform.is_empty() && position.constant == 0 && position.lane_maximum(&func.ty(*lhs).extents()).is_some();
+            let is_position = position.start.is(0) && position.lane_maximum(&func.ty(*lhs).extents()).is_some();
             let is_row = is_position && start.is_uniform() && func.ty(*end).is_scalar();
             is_row.then_some((Row { mask, position: *lhs, end: *end }, start))
         }

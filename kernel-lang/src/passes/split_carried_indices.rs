@@ -32,6 +32,7 @@
 //! through; now they are `uniform + lanes` again, with wide accesses and immediate offsets.
 
 use crate::analysis::affine::{Affine, AffineFacts};
+use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute};
 use crate::ir::{BinaryOp, Builder, Function, Inst, Op, Region, Type, Value};
@@ -70,7 +71,7 @@ fn find(func: &Function) -> Option<(Region, Inst, usize, Affine)> {
 /// What is added to `param` to give `next`, if it is the same for all lanes.
 fn step(func: &Function, facts: &mut AffineFacts, param: Value, next: Value) -> Option<Affine> {
     let mut at = next;
-    let mut total = Affine::constant(0, func.ty(param).shape().len());
+    let mut total = Affine::uniform(Polynomial::default(), func.ty(param).shape().len());
     while at != param {
         let Some(Op::Binary { op: op @ (BinaryOp::Add | BinaryOp::Sub), lhs, rhs }) = func.def_op(at) else { return None };
         let mut uniform = |value: Value| facts.get(func, value).filter(Affine::is_uniform);

@@ -63,6 +63,7 @@
 use std::collections::HashMap;
 
 use crate::analysis::affine::{Affine, AffineFacts};
+use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, copy_insts};
 use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value};
@@ -70,6 +71,8 @@ use crate::location::Loc;
 
 /// The widest access of one thread, in bytes.
 const WIDEST: i64 = 16;
+/// Steps from lane to lane are less than that: as a tile has at most 2^20 elements, sums of them fit 61 bits.
+const LONGEST_STEP: i64 = 1 << 40;
 /// Longer stretches of ops are not doubled.
 const MAX_OPS: usize = 4000;
 
@@ -125,15 +128,17 @@ struct Plan {
     aligned: Vec<(Value, Affine, i64)>,
     /// Comparisons that then hold for every lane.
     masks: Vec<(Value, Test)>,
-    /// Numbers that must be divisible by others, so that masks end where wide accesses do.
-    divisible: Vec<(Affine, i64)>,
+    /// Numbers that must be divisible by others, so that masks end, and rows begin, where wide accesses do.
+    divisible: Vec<(Polynomial, i64)>,
+    /// Numbers that must be from 0 up to [`LONGEST_STEP`].
+    steps: Vec<Polynomial>,
     /// The accesses: whether each may be wide.
     accesses: HashMap<Inst, bool>,
     /// Pure ops that can be computed in front of the branch.
     before: Vec<Inst>,
 }
 
-/// An access that must be in bounds: of `index`'s lanes, those below each end.
+/// An access that must be in bounds: of `index`'s lanes, those below each end. No step is negative.
 #[derive(PartialEq)]
 struct Bound {
     base: Value,
@@ -146,15 +151,15 @@ struct Bound {
 #[derive(Clone, PartialEq)]
 struct End {
     axis: usize,
-    end: Affine,
+    end: Polynomial,
 }
 
 /// A comparison of a tile of indices with a number.
 enum Test {
     /// `uniform + lane < limit`, or `<=`, for all lanes up to the maximum.
-    Below { op: CompareOp, index: Affine, maximum: i64, limit: Affine },
+    Below { op: CompareOp, index: Affine, maximum: i64, limit: Polynomial },
     /// `uniform + lane > limit`, or `>=`, for all lanes up to the maximum.
-    Above { op: CompareOp, index: Affine, maximum: i64, limit: Affine },
+    Above { op: CompareOp, index: Affine, maximum: i64, limit: Polynomial },
     /// A truth value that is the same for every lane.
     Uniform(Value),
 }
@@ -185,15 +190,13 @@ fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts) -> Option<Pl
             data.results.iter().for_each(|result| late[*result] = true);
         }
     }
-    let is_early = |affine: &Affine| affine.uniform.iter().all(|(value, _)| !late[*value]);
+    let is_early = |affine: &Affine| affine.scalars().all(|value| !late[value]);
     for inst in stretch {
         let Some(Access { base, offset, mask, in_bounds: false, .. }) = func.inst(*inst).op.access() else { continue };
         let ty = func.ty(offset);
         let Some(affine) = facts.get(func, offset).filter(|affine| ty.is_tile() && is_early(affine)) else { continue };
         let extents = ty.extents();
-        if affine.lane_maximum(&extents).is_none() {
-            continue;
-        }
+        let Some(index) = rising(&affine, &extents) else { continue };
         let mut parts = Parts::default();
         if let Some(mask) = mask {
             let axes: Vec<usize> = (0..extents.len()).collect();
@@ -207,9 +210,18 @@ fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts) -> Option<Pl
         for end in parts.ends.iter().filter(|end| Some(end.axis) == run) {
             plan.divisible.push((end.end.clone(), WIDEST / bytes));
         }
-        let bound = Bound { base, index: affine.clone(), extents, ends: parts.ends };
-        if !func.unchecked && !plan.bounds.contains(&bound) {
-            plan.bounds.push(bound);
+        if run.is_some() {
+            let unknown = affine.lanes.iter().filter(|lane| lane.as_constant().is_none());
+            plan.divisible.extend(unknown.map(|lane| (lane.clone(), WIDEST / bytes)));
+        }
+        if !func.unchecked {
+            plan.steps.extend(index.lanes.iter().filter(|lane| lane.as_constant().is_none()).cloned());
+            // Where an axis was turned round, the lanes that a mask keeps are the last: all are asked to be in bounds.
+            let ends = parts.ends.into_iter().filter(|end| index.lanes[end.axis] == affine.lanes[end.axis]).collect();
+            let bound = Bound { base, index, extents, ends };
+            if !plan.bounds.contains(&bound) {
+                plan.bounds.push(bound);
+            }
         }
         let alignment = (base, affine, bytes);
         if run.is_some() && !plan.aligned.contains(&alignment) {
@@ -224,11 +236,32 @@ fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts) -> Option<Pl
     (!plan.accesses.is_empty()).then_some(plan)
 }
 
-/// The axis that the lanes run along, if each run is a whole number of wide accesses from the first one.
+/// The indices of a tile in another order, in which no step is known or expected to be negative; and none is that of an axis of one element.
+/// `None` if a step is too long.
+fn rising(affine: &Affine, extents: &[usize]) -> Option<Affine> {
+    let mut index = affine.clone();
+    for (axis, extent) in extents.iter().enumerate() {
+        let lane = std::mem::take(&mut index.lanes[axis]);
+        if *extent > 1 {
+            let is_falling = lane.looks_negative();
+            if is_falling {
+                index.start = index.start.plus(&lane.scaled(*extent as i64 - 1));
+            }
+            index.lanes[axis] = if is_falling { lane.scaled(-1) } else { lane };
+        }
+    }
+    let is_short = |lane: &Polynomial| lane.as_constant().is_none_or(|lane| (0..LONGEST_STEP).contains(&lane));
+    index.lanes.iter().all(is_short).then_some(index)
+}
+
+/// The axis that the lanes run along, if each run is a whole number of wide accesses from the first one, or may be where a step is an argument.
 fn run_axis(affine: &Affine, extents: &[usize], bytes: i64) -> Option<usize> {
-    let runs = |axis: &usize| affine.lanes[*axis] == 1 && extents[*axis] as i64 * bytes >= WIDEST;
+    let runs = |axis: &usize| affine.lanes[*axis].is(1) && extents[*axis] as i64 * bytes >= WIDEST;
     let fastest = (0..extents.len()).rev().find(runs)?;
-    let keeps_alignment = |axis: usize| axis == fastest || extents[axis] == 1 || affine.lanes[axis].wrapping_mul(bytes) % WIDEST == 0;
+    let keeps_alignment = |axis: usize| {
+        let step = affine.lanes[axis].as_constant().unwrap_or(0);
+        axis == fastest || extents[axis] == 1 || step.wrapping_mul(bytes) % WIDEST == 0
+    };
     (0..extents.len()).all(keeps_alignment).then_some(fastest)
 }
 
@@ -291,8 +324,8 @@ impl Masks<'_> {
         }
         let maximum = left.lane_maximum(&self.func.ty(lhs).extents()).filter(|_| right.is_uniform())?;
         match op {
-            CompareOp::Lt | CompareOp::Le => Some(Test::Below { op, index: left, maximum, limit: right }),
-            CompareOp::Gt | CompareOp::Ge => Some(Test::Above { op, index: left, maximum, limit: right }),
+            CompareOp::Lt | CompareOp::Le => Some(Test::Below { op, index: left, maximum, limit: right.start }),
+            CompareOp::Gt | CompareOp::Ge => Some(Test::Above { op, index: left, maximum, limit: right.start }),
             CompareOp::Eq | CompareOp::Ne => None,
         }
     }
@@ -300,9 +333,9 @@ impl Masks<'_> {
 
 /// The axis whose position the index is.
 fn prefix(index: &Affine) -> Option<usize> {
-    let axis = index.lanes.iter().position(|lane| *lane == 1)?;
-    let is_alone = index.lanes.iter().enumerate().all(|(other, lane)| other == axis || *lane == 0);
-    (is_alone && index.uniform.is_empty() && index.constant == 0).then_some(axis)
+    let axis = index.lanes.iter().position(|lane| lane.is(1))?;
+    let is_alone = index.lanes.iter().enumerate().all(|(other, lane)| other == axis || lane.is(0));
+    (is_alone && index.start.is(0)).then_some(axis)
 }
 
 /// The stretch as a condition and an `if` with both versions.
@@ -406,22 +439,21 @@ impl Bound {
     /// What the last lane adds to the index, of those that no mask keeps off.
     fn maximum(&self, b: &mut Builder<'_>) -> Value {
         let is_whole = |axis: usize| self.ends.iter().all(|end| end.axis != axis);
-        let whole: i64 = (0..self.extents.len())
-            .filter(|axis| is_whole(*axis))
-            .map(|axis| self.index.lanes[axis] * (self.extents[axis] as i64 - 1))
-            .sum();
-        let mut sum = (whole != 0 || self.ends.is_empty()).then(|| b.index(whole.into()));
-        for axis in (0..self.extents.len()).filter(|axis| !is_whole(*axis)) {
+        let (whole, parts): (Vec<usize>, Vec<usize>) = (0..self.extents.len()).partition(|axis| is_whole(*axis));
+        let spans = whole.into_iter().map(|axis| self.index.lanes[axis].scaled(self.extents[axis] as i64 - 1));
+        let whole = spans.fold(Polynomial::default(), |sum, span| sum.plus(&span));
+        let mut sum = (!whole.is(0) || self.ends.is_empty()).then(|| whole.value(b));
+        for axis in parts {
             // At least one lane: an empty row need not be fast.
             let mut count = b.index(self.extents[axis] as i128);
             for end in self.ends.iter().filter(|end| end.axis == axis) {
-                let end = end.end.uniform_value(b);
+                let end = end.end.value(b);
                 count = b.binary(BinaryOp::Min, end, count);
             }
             let one = b.index(1);
             let count = b.binary(BinaryOp::Max, count, one);
             let last = b.binary(BinaryOp::Sub, count, one);
-            let step = b.index(self.index.lanes[axis].into());
+            let step = self.index.lanes[axis].value(b);
             let last = b.binary(BinaryOp::Mul, last, step);
             sum = Some(sum.map_or(last, |sum| b.binary(BinaryOp::Add, sum, last)));
         }
@@ -432,7 +464,7 @@ impl Bound {
 fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
     let mut parts = Vec::new();
     for (at, bound) in plan.bounds.iter().enumerate() {
-        // 0 <= index and index < length - maximum: `length` is not negative and `maximum` fits 31 bits.
+        // 0 <= index and index < length - maximum: `length` is not negative and `maximum` fits 61 bits.
         let start = bound.index.uniform_value(b);
         if !plan.bounds[..at].iter().any(|known| known.index == bound.index) {
             let zero = b.index(0);
@@ -443,9 +475,17 @@ fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
         let limit = b.binary(BinaryOp::Sub, length, maximum);
         parts.push(b.compare(CompareOp::Lt, start, limit));
     }
+    for (at, step) in plan.steps.iter().enumerate() {
+        if !plan.steps[..at].contains(step) {
+            let step = step.value(b);
+            let (step, longest) = (b.bitcast(step, Dtype::U64), b.index(LONGEST_STEP.into()));
+            let longest = b.bitcast(longest, Dtype::U64);
+            parts.push(b.compare(CompareOp::Lt, step, longest));
+        }
+    }
     for (at, (number, divisor)) in plan.divisible.iter().enumerate() {
         if !plan.divisible[..at].contains(&plan.divisible[at]) {
-            let number = number.uniform_value(b);
+            let number = number.value(b);
             let low_bits = b.index((divisor - 1).into());
             let rest = b.binary(BinaryOp::And, number, low_bits);
             let zero = b.index(0);
@@ -456,7 +496,7 @@ fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
         match test {
             Test::Below { op, index, maximum, limit } => {
                 // Where `start < limit`, the difference is positive: where it overflows, it shows as negative.
-                let (start, limit) = (index.uniform_value(b), limit.uniform_value(b));
+                let (start, limit) = (index.uniform_value(b), limit.value(b));
                 parts.push(b.compare(*op, start, limit));
                 let room = b.binary(BinaryOp::Sub, limit, start);
                 let maximum = b.index((*maximum).into());
@@ -464,7 +504,7 @@ fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
             }
             Test::Above { op, index, maximum, limit } => {
                 // The lanes only add to `index`, which must not wrap.
-                let (start, limit) = (index.uniform_value(b), limit.uniform_value(b));
+                let (start, limit) = (index.uniform_value(b), limit.value(b));
                 parts.push(b.compare(*op, start, limit));
                 let last = b.index((i64::MAX - maximum).into());
                 parts.push(b.compare(CompareOp::Le, start, last));
