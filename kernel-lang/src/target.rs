@@ -62,6 +62,11 @@ impl Target {
         32
     }
 
+    /// The most CTAs of a cluster: 1 where there are none.
+    pub const fn max_cluster(self) -> u32 {
+        if self.major >= 9 { crate::Schedule::MOST_CTAS } else { 1 }
+    }
+
     /// The widest access of one thread to global memory, in bytes.
     pub const fn widest_access(self) -> u32 {
         16

@@ -8,6 +8,7 @@ mod addressing;
 mod atomics;
 mod casts;
 mod checked;
+mod clusters;
 mod constants;
 mod device_functions;
 #[path = "../devices/mod.rs"]
@@ -68,6 +69,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         atomics,
         casts,
         checked,
+        clusters,
         constants,
         device_functions,
         elementwise,

@@ -44,7 +44,8 @@ pub(crate) fn header(text: &str) -> Result<Header, String> {
                     };
                 }
             }
-            "num_warps" => header.options.num_warps = rest.parse().map_err(|_| "`num_warps` is a number")?,
+            "num_warps" => header.options.schedule.num_warps = rest.parse().map_err(|_| "`num_warps` is a number")?,
+            "num_ctas" => header.options.schedule.num_ctas = rest.parse().map_err(|_| "`num_ctas` is a number")?,
             "target" => header.options.target = rest.parse().map_err(|_| "an unknown target")?,
             "checked" => header.options.checked = true,
             // Everything else is a remark for the reader.
@@ -83,7 +84,7 @@ fn apply(name: &str, func: &Function, header: &Header) -> Result<String, String>
     match name {
         "specialize" => {}
         "assign_layouts" => {
-            assign_layouts::run(&mut func, &options.target, options.num_warps);
+            assign_layouts::run(&mut func, &options.target, options.schedule).map_err(|errors| errors.render(&[]))?;
             stage = Stage::Gpu;
         }
         name => {
