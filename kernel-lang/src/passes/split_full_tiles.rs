@@ -63,6 +63,7 @@
 use std::collections::HashMap;
 
 use crate::analysis::affine::{Affine, AffineFacts};
+use crate::analysis::bounds::{self, Bound, End};
 use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, copy_insts};
@@ -71,8 +72,6 @@ use crate::location::Loc;
 
 /// The widest access of one thread, in bytes.
 const WIDEST: i64 = 16;
-/// Steps from lane to lane are less than that: as a tile has at most 2^20 elements, sums of them fit 61 bits.
-const LONGEST_STEP: i64 = 1 << 40;
 /// Longer stretches of ops are not doubled.
 const MAX_OPS: usize = 4000;
 
@@ -130,28 +129,10 @@ struct Plan {
     masks: Vec<(Value, Test)>,
     /// Numbers that must be divisible by others, so that masks end, and rows begin, where wide accesses do.
     divisible: Vec<(Polynomial, i64)>,
-    /// Numbers that must be from 0 up to [`LONGEST_STEP`].
-    steps: Vec<Polynomial>,
     /// The accesses: whether each may be wide.
     accesses: HashMap<Inst, bool>,
     /// Pure ops that can be computed in front of the branch.
     before: Vec<Inst>,
-}
-
-/// An access that must be in bounds: of `index`'s lanes, those below each end. No step is negative.
-#[derive(PartialEq)]
-struct Bound {
-    base: Value,
-    index: Affine,
-    extents: Vec<usize>,
-    ends: Vec<End>,
-}
-
-/// A mask that keeps the lanes from 0 up to a number along an axis, for every program alike: the columns of a row.
-#[derive(Clone, PartialEq)]
-struct End {
-    axis: usize,
-    end: Polynomial,
 }
 
 /// A comparison of a tile of indices with a number.
@@ -196,12 +177,12 @@ fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts) -> Option<Pl
         let ty = func.ty(offset);
         let Some(affine) = facts.get(func, offset).filter(|affine| ty.is_tile() && is_early(affine)) else { continue };
         let extents = ty.extents();
-        let Some(index) = rising(&affine, &extents) else { continue };
         let mut parts = Parts::default();
         if let Some(mask) = mask {
             let axes: Vec<usize> = (0..extents.len()).collect();
             Masks { func, facts, is_early: &is_early, is_early_value: &|value| !late[value] }.parts(mask, Some(&axes), &mut parts);
         }
+        let Some(bound) = Bound::of(base, &affine, &extents, parts.ends.clone()) else { continue };
         let bytes = func.ty(base).dtype().bytes() as i64;
         // An atomic takes one element at a time.
         let is_atomic = matches!(func.inst(*inst).op, Op::Atomic { .. });
@@ -211,17 +192,11 @@ fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts) -> Option<Pl
             plan.divisible.push((end.end.clone(), WIDEST / bytes));
         }
         if run.is_some() {
-            let unknown = affine.lanes.iter().filter(|lane| lane.as_constant().is_none());
-            plan.divisible.extend(unknown.map(|lane| (lane.clone(), WIDEST / bytes)));
+            let unknown = affine.lanes.iter().zip(&extents).filter(|(lane, extent)| lane.as_constant().is_none() && **extent > 1);
+            plan.divisible.extend(unknown.map(|(lane, _)| (lane.clone(), WIDEST / bytes)));
         }
-        if !func.unchecked {
-            plan.steps.extend(index.lanes.iter().filter(|lane| lane.as_constant().is_none()).cloned());
-            // Where an axis was turned round, the lanes that a mask keeps are the last: all are asked to be in bounds.
-            let ends = parts.ends.into_iter().filter(|end| index.lanes[end.axis] == affine.lanes[end.axis]).collect();
-            let bound = Bound { base, index, extents, ends };
-            if !plan.bounds.contains(&bound) {
-                plan.bounds.push(bound);
-            }
+        if !func.unchecked && !plan.bounds.contains(&bound) {
+            plan.bounds.push(bound);
         }
         let alignment = (base, affine, bytes);
         if run.is_some() && !plan.aligned.contains(&alignment) {
@@ -234,24 +209,6 @@ fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts) -> Option<Pl
         }
     }
     (!plan.accesses.is_empty()).then_some(plan)
-}
-
-/// The indices of a tile in another order, in which no step is known or expected to be negative; and none is that of an axis of one element.
-/// `None` if a step is too long.
-fn rising(affine: &Affine, extents: &[usize]) -> Option<Affine> {
-    let mut index = affine.clone();
-    for (axis, extent) in extents.iter().enumerate() {
-        let lane = std::mem::take(&mut index.lanes[axis]);
-        if *extent > 1 {
-            let is_falling = lane.looks_negative();
-            if is_falling {
-                index.start = index.start.plus(&lane.scaled(*extent as i64 - 1));
-            }
-            index.lanes[axis] = if is_falling { lane.scaled(-1) } else { lane };
-        }
-    }
-    let is_short = |lane: &Polynomial| lane.as_constant().is_none_or(|lane| (0..LONGEST_STEP).contains(&lane));
-    index.lanes.iter().all(is_short).then_some(index)
 }
 
 /// The axis that the lanes run along, if each run is a whole number of wide accesses from the first one, or may be where a step is an argument.
@@ -435,54 +392,8 @@ fn make_full(func: &mut Function, stretch: &[Inst], region: Region, plan: &Plan,
     func.insts_mut(region).splice(0..0, constants);
 }
 
-impl Bound {
-    /// What the last lane adds to the index, of those that no mask keeps off.
-    fn maximum(&self, b: &mut Builder<'_>) -> Value {
-        let is_whole = |axis: usize| self.ends.iter().all(|end| end.axis != axis);
-        let (whole, parts): (Vec<usize>, Vec<usize>) = (0..self.extents.len()).partition(|axis| is_whole(*axis));
-        let spans = whole.into_iter().map(|axis| self.index.lanes[axis].scaled(self.extents[axis] as i64 - 1));
-        let whole = spans.fold(Polynomial::default(), |sum, span| sum.plus(&span));
-        let mut sum = (!whole.is(0) || self.ends.is_empty()).then(|| whole.value(b));
-        for axis in parts {
-            // At least one lane: an empty row need not be fast.
-            let mut count = b.index(self.extents[axis] as i128);
-            for end in self.ends.iter().filter(|end| end.axis == axis) {
-                let end = end.end.value(b);
-                count = b.binary(BinaryOp::Min, end, count);
-            }
-            let one = b.index(1);
-            let count = b.binary(BinaryOp::Max, count, one);
-            let last = b.binary(BinaryOp::Sub, count, one);
-            let step = self.index.lanes[axis].value(b);
-            let last = b.binary(BinaryOp::Mul, last, step);
-            sum = Some(sum.map_or(last, |sum| b.binary(BinaryOp::Add, sum, last)));
-        }
-        sum.expect("an access has axes")
-    }
-}
-
 fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
-    let mut parts = Vec::new();
-    for (at, bound) in plan.bounds.iter().enumerate() {
-        // 0 <= index and index < length - maximum: `length` is not negative and `maximum` fits 61 bits.
-        let start = bound.index.uniform_value(b);
-        if !plan.bounds[..at].iter().any(|known| known.index == bound.index) {
-            let zero = b.index(0);
-            parts.push(b.compare(CompareOp::Ge, start, zero));
-        }
-        let length = b.op(Op::Length { base: bound.base }, &[]);
-        let maximum = bound.maximum(b);
-        let limit = b.binary(BinaryOp::Sub, length, maximum);
-        parts.push(b.compare(CompareOp::Lt, start, limit));
-    }
-    for (at, step) in plan.steps.iter().enumerate() {
-        if !plan.steps[..at].contains(step) {
-            let step = step.value(b);
-            let (step, longest) = (b.bitcast(step, Dtype::U64), b.index(LONGEST_STEP.into()));
-            let longest = b.bitcast(longest, Dtype::U64);
-            parts.push(b.compare(CompareOp::Lt, step, longest));
-        }
-    }
+    let mut parts = bounds::tests(b, &plan.bounds);
     for (at, (number, divisor)) in plan.divisible.iter().enumerate() {
         if !plan.divisible[..at].contains(&plan.divisible[at]) {
             let number = number.value(b);

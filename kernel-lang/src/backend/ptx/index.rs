@@ -42,9 +42,16 @@ impl PositionTest {
     pub(super) fn of(func: &Function, facts: &mut AffineFacts, op: &Op, result: Value) -> Option<PositionTest> {
         let &Op::Compare { mut op, lhs, rhs } = op else { return None };
         let extents = func.ty(result).is_tile().then(|| func.ty(result).extents())?;
-        let (mut position, mut limit) = (facts.get(func, lhs)?, facts.get(func, rhs)?);
+        let (mut position, mut limit, mut scalar) = (facts.get(func, lhs)?, facts.get(func, rhs)?, rhs);
         if position.is_uniform() {
-            (position, limit, op) = (limit, position, op.swapped());
+            (position, limit, scalar, op) = (limit, position, lhs, op.swapped());
+        }
+        // A number that an op has computed need not be computed again from its parts.
+        if let Some(Op::Broadcast { x }) = func.def_op(scalar)
+            && func.ty(*x).is_scalar()
+            && limit.as_constant().is_none()
+        {
+            limit.start = Polynomial::scalar(*x);
         }
         let is_position = position.start.as_constant().is_some_and(|start| (0..1 << 30).contains(&start));
         let is_small = position.lane_maximum(&extents).is_some_and(|maximum| maximum < 1 << 30);
@@ -62,26 +69,27 @@ impl PositionTest {
     }
 }
 
-/// Comparisons of a thread's number with each register's part of a position, all of which must hold.
+/// Comparisons of a thread's numbers with each register's part of a position, all of which must hold.
 #[derive(Clone, Debug)]
 pub(super) struct Tests {
-    all: Vec<(CompareOp, Reg)>,
-    constants: Vec<i64>,
+    all: Vec<(CompareOp, Reg, Vec<i64>)>,
 }
 
 impl Tests {
     /// The same where runs of so many registers are alike: each is tested as its first.
-    pub(super) fn of_runs(mut self, run: usize) -> Tests {
-        for register in 0..self.constants.len() {
-            self.constants[register] = self.constants[register & !(run - 1)];
-        }
-        self
+    pub(super) fn of_runs(self, run: usize) -> Tests {
+        let sources: Vec<u32> = (0..self.all[0].2.len()).map(|register| (register & !(run - 1)) as u32).collect();
+        self.moved(&sources)
     }
 
-    /// Both, if they are of the same positions.
-    pub(super) fn and(&self, other: &Tests) -> Option<Tests> {
-        let all = self.all.iter().chain(&other.all).copied().collect();
-        (self.constants == other.constants).then(|| Tests { all, constants: self.constants.clone() })
+    /// The tests of a tile whose elements are those of other registers.
+    pub(super) fn moved(self, sources: &[u32]) -> Tests {
+        Tests { all: self.all.into_iter().map(|(op, room, of)| (op, room, sources.iter().map(|at| of[*at as usize]).collect())).collect() }
+    }
+
+    /// Both.
+    pub(super) fn and(self, other: Tests) -> Tests {
+        Tests { all: self.all.into_iter().chain(other.all).collect() }
     }
 }
 
@@ -278,17 +286,30 @@ impl Emitter<'_> {
         let address = self.address(base, base_value, affine, layout, bytes);
         let constant = |register| affine.start.constant.wrapping_add(Self::register_part(layout, affine, register)).wrapping_mul(bytes);
         let mut addresses = vec![address];
+        // By place along the axes whose steps are arguments.
+        let mut known: HashMap<Vec<u32>, Reg> = HashMap::new();
         if let Some(layout) = layout.filter(|_| affine.lanes.iter().any(|lane| lane.as_constant().is_none())) {
             let unknown: Vec<usize> = (0..affine.lanes.len()).filter(|axis| affine.lanes[*axis].as_constant().is_none()).collect();
             for register in 1..count {
                 // From the element that differs in the highest bit only.
                 let near = register ^ 1 << register.ilog2();
-                let [at, from] = [register, near].map(|register| layout.apply(register as u32, 0, 0, 0));
+                let place = |register| -> Vec<u32> {
+                    let place = layout.apply(register as u32, 0, 0, 0);
+                    unknown.iter().map(|axis| place[*axis]).collect()
+                };
+                let (at, from) = (place(register), place(near));
                 let mut address = addresses[near];
-                for axis in unknown.iter().filter(|axis| at[**axis] != from[**axis]) {
-                    let distance = i64::from(at[*axis]) - i64::from(from[*axis]);
-                    let step = self.step(&affine.lanes[*axis], distance.wrapping_mul(bytes));
-                    address = self.sum(Some(address), step);
+                if let Some(same) = known.get(&at) {
+                    address = *same;
+                } else if at != from {
+                    for (axis, (at, from)) in unknown.iter().zip(at.iter().zip(from)) {
+                        let distance = i64::from(*at) - i64::from(from);
+                        if distance != 0 {
+                            let step = self.step(&affine.lanes[*axis], distance.wrapping_mul(bytes));
+                            address = self.sum(Some(address), step);
+                        }
+                    }
+                    known.insert(at, address);
                 }
                 addresses.push(address);
             }
@@ -369,15 +390,15 @@ impl Emitter<'_> {
         }
         let constants = (0..self.lane_count(result))
             .map(|register| test.position.start.constant + Self::register_part(layout.as_ref(), &test.position, register));
-        let tests = Tests { all: vec![(test.op.swapped(), room)], constants: constants.collect() };
+        let tests = Tests { all: vec![(test.op.swapped(), room, constants.collect())] };
         self.sources[result] = Some(Source::Tests(tests));
     }
 
     /// Do all the tests hold for that element?
     pub(super) fn test(&mut self, tests: &Tests, register: usize) -> Reg {
-        let constant = tests.constants[register];
         let mut before: Option<Reg> = None;
-        for (op, room) in &tests.all {
+        for (op, room, constants) in &tests.all {
+            let constant = constants[register];
             let holds = self.reg(Class::Pred);
             match before {
                 Some(before) => asm!(self, "setp.{}.and.s32 {holds}, {room}, {constant}, {before}", op.name()),

@@ -411,9 +411,8 @@ impl Emitter<'_> {
         }
         if let Op::Binary { op: BinaryOp::And, lhs, rhs } = &data.op
             && let (Source::Tests(left), Source::Tests(right)) = (self.source(*lhs), self.source(*rhs))
-            && let Some(both) = left.and(&right)
         {
-            self.sources[data.results[0]] = Some(Source::Tests(both));
+            self.sources[data.results[0]] = Some(Source::Tests(left.and(right)));
             return;
         }
         if let &Op::Binary { op: BinaryOp::Mul, lhs, rhs } = &data.op
