@@ -33,6 +33,7 @@ mod schedules;
 mod shapes;
 mod statistics;
 mod streams;
+mod strides;
 mod tolerance;
 mod tuning;
 mod value;
@@ -90,6 +91,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         schedules,
         shapes,
         statistics,
+        strides,
         streams,
         tuning,
         views
