@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use cpu_support::naive::{self, Arg};
 use cpu_support::{Buffer, Random, compile_function, matrix_kernels, random_kernels, run_grid, same, samples};
+use kernel_lang::dtype::Dtype;
 use kernel_lang::ir::{Function, Op, Stage, UnaryOp, parse, verify};
 use kernel_lang::passes::{self, PIPELINE, SIMPLIFY};
 use proptest::prelude::*;
@@ -222,6 +223,21 @@ fn matrices() {
         let (tensors, scalars) = matrix_kernels::arguments(&func, random, shape);
         compare(&func, tensors, &scalars)
     });
+}
+
+/// Every mask of rows that numbers near the ends of `i64` make.
+#[test]
+fn rows_that_are_counted_from_afar() {
+    const FAR: [i64; 10] = [0, 1, -1, 2, 1 << 62, (1 << 62) - 3, i64::MAX, i64::MAX - 2, i64::MIN, i64::MIN + 3];
+    let func = kernel(matrix_kernels::COUNTED);
+    let sides = FAR.iter().flat_map(|start| FAR.map(|end| (*start, end)));
+    for (index, (start, end)) in sides.enumerate() {
+        for (first, stride) in [(0, 16), (i64::MIN, 20), (start, 1 << 40), (FAR[index % 9], 0)] {
+            let [x, y] = [3, 5].map(|element| Some(Buffer::new(Dtype::U8, &[element; 80])));
+            let tensors = vec![x, y, None, None, None, None];
+            compare(&func, tensors, &[start, first, end, stride].map(|scalar| scalar as u64));
+        }
+    }
 }
 
 proptest! {

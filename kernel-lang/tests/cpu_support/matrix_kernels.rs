@@ -85,3 +85,28 @@ pub(crate) fn arguments(func: &Function, random: &mut Random, [rows, columns]: [
     });
     (tensors.collect(), scalars.map(|scalar| scalar as u64).to_vec())
 }
+
+/// Rows that a mask counts from `%start` on, in memory that does not care where they are counted from.
+pub(crate) const COUNTED: &str = "kernel @counted(%x: ptr<u8>, %y: ptr_mut<u8>, %start: i64, %first: i64, %end: i64, %s: i64) {
+    %l = arange {start = 0, end = 4} : tile<i64, [4]>
+    %c = arange {start = 0, end = 16} : tile<i64, [16]>
+    %w = broadcast %start : tile<i64, [4]>
+    %r = add %w, %l : tile<i64, [4]>
+    %f = broadcast %first : tile<i64, [4]>
+    %e = broadcast %end : tile<i64, [4]>
+    %a = ge %r, %f : tile<bool, [4]>
+    %b = lt %r, %e : tile<bool, [4]>
+    %ab = and %a, %b : tile<bool, [4]>
+    %m1 = expand_dims %ab {axis = 1} : tile<bool, [4, 1]>
+    %mask = broadcast %m1 : tile<bool, [4, 16]>
+    %sw = broadcast %s : tile<i64, [4]>
+    %ls = mul %l, %sw : tile<i64, [4]>
+    %l1 = expand_dims %ls {axis = 1} : tile<i64, [4, 1]>
+    %c1 = expand_dims %c : tile<i64, [1, 16]>
+    %lw = broadcast %l1 : tile<i64, [4, 16]>
+    %cw = broadcast %c1 : tile<i64, [4, 16]>
+    %at = add %lw, %cw : tile<i64, [4, 16]>
+    %v = load %x, %at {mask = %mask} : tile<u8, [4, 16]>
+    store %y, %at, %v {mask = %mask}
+    return
+}";
