@@ -4,7 +4,7 @@ use crate::backend::{self, ptx::Site};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::{Function, Stage, Violation, verify};
 use crate::location::Loc;
-use crate::passes::{self, PIPELINE, SIMPLIFY, UNCHECKED, assign_layouts, specialize::Bindings};
+use crate::passes::{self, PIPELINE, SIMPLIFY, UNCHECKED, assign_layouts, prefetch_loads, specialize::Bindings};
 use crate::schedule::Schedule;
 use crate::target::Target;
 
@@ -79,6 +79,8 @@ pub fn compile_with(func: &Function, options: &Options, after: &mut dyn FnMut(&s
     func.reports = options.checked;
     func.unchecked &= !options.checked;
     passes::run(&mut func, PIPELINE, &mut |pass, func, changed| after(pass.name, func, changed));
+    let changed = prefetch_loads::run(&mut func, &options.target, options.schedule)?;
+    after("prefetch_loads", &func, changed);
     assign_layouts::run(&mut func, &options.target, options.schedule)?;
     after("assign_layouts", &func, true);
     let verified = verify(&func, Stage::Gpu).map_err(|violations| defect(&violations))?;

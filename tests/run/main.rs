@@ -14,6 +14,7 @@ mod device_functions;
 #[path = "../devices/mod.rs"]
 mod devices;
 mod elementwise;
+mod float8;
 mod grids;
 mod integers;
 mod lab;
@@ -31,6 +32,7 @@ mod scalars;
 mod scans;
 mod schedules;
 mod shapes;
+mod stages;
 mod statistics;
 mod streams;
 mod strides;
@@ -74,6 +76,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         constants,
         device_functions,
         elementwise,
+        float8,
         grids,
         integers,
         library_math,
@@ -90,6 +93,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         scans,
         schedules,
         shapes,
+        stages,
         statistics,
         strides,
         streams,

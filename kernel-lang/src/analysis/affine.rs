@@ -13,7 +13,7 @@
 
 use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
-use crate::ir::{BinaryOp, Builder, ConstExpr, Elem, Function, Op, SideTable, UnaryOp, Value};
+use crate::ir::{BinaryOp, Builder, ConstExpr, Elem, Function, Op, SideTable, Type, UnaryOp, Value};
 
 /// An index as a sum. Equality of the parts is equality of the indices, whatever the scalars are.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -67,6 +67,21 @@ impl Affine {
         self.start.value(b)
     }
 
+    /// Appends ops that compute what the lanes add, as a tile of that shape.
+    pub fn lanes_value(&self, b: &mut Builder<'_>, shape: &[ConstExpr]) -> Value {
+        let mut sum: Option<Value> = None;
+        for (axis, lane) in self.lanes.iter().enumerate().filter(|(_, lane)| !lane.is(0)) {
+            let mut term = place(b, shape, axis);
+            if !lane.is(1) {
+                let step = lane.value(b);
+                let step = b.broadcast(step, shape);
+                term = b.binary(BinaryOp::Mul, term, step);
+            }
+            sum = Some(sum.map_or(term, |sum| b.binary(BinaryOp::Add, sum, term)));
+        }
+        sum.unwrap_or_else(|| b.constant(ConstExpr::Int(0), Type::tile(Dtype::I64, shape.to_vec())))
+    }
+
     /// The sum of two indices of one rank.
     #[must_use]
     pub fn plus(&self, other: &Affine) -> Affine {
@@ -89,6 +104,15 @@ impl Affine {
         let lanes = self.lanes.iter().map(|lane| lane.times(factor)).collect::<Option<_>>()?;
         Some(Affine { start: self.start.times(factor)?, lanes })
     }
+}
+
+/// Appends ops that compute each element's place along an axis, as a tile of that shape.
+pub fn place(b: &mut Builder<'_>, shape: &[ConstExpr], axis: usize) -> Value {
+    let mut place = b.op(Op::Arange { start: ConstExpr::Int(0), end: shape[axis].clone() }, &[]);
+    for other in (0..shape.len()).filter(|other| *other != axis) {
+        place = b.expand_dims(place, other as u32);
+    }
+    b.broadcast(place, shape)
 }
 
 /// The affine form of indices of one kernel, computed when asked for.

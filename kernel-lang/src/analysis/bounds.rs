@@ -17,7 +17,7 @@ use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, Builder, CompareOp, Op, Value};
 
 /// Steps from lane to lane are less than that: as a tile has at most 2^20 elements, sums of them are less than 2^60.
-const LONGEST_STEP: i64 = 1 << 40;
+pub const LONGEST_STEP: i64 = 1 << 40;
 
 /// An access that must be in bounds: of `index`'s lanes, those below each end.
 #[derive(Clone, PartialEq, Debug)]

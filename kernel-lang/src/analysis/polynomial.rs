@@ -49,6 +49,20 @@ impl Polynomial {
         self.terms.iter().flat_map(|(factors, _)| factors.iter().copied())
     }
 
+    /// What each 1 of `value` adds, if that is the same for all.
+    pub fn coefficient(&self, value: Value) -> Option<Polynomial> {
+        let mut coefficient = Polynomial::default();
+        for (factors, number) in self.terms.iter().filter(|(factors, _)| factors.contains(&value)) {
+            let rest: Vec<Value> = factors.iter().copied().filter(|factor| *factor != value).collect();
+            match (factors.len() - rest.len(), rest.is_empty()) {
+                (1, true) => coefficient.constant = coefficient.constant.wrapping_add(*number),
+                (1, false) => coefficient.add_term(&rest, *number),
+                _ => return None,
+            }
+        }
+        Some(coefficient)
+    }
+
     /// Would it be negative if every scalar were positive?
     pub fn looks_negative(&self) -> bool {
         let mut coefficients = self.terms.iter().map(|(_, coefficient)| *coefficient).chain((self.constant != 0).then_some(self.constant));

@@ -71,7 +71,7 @@ use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst,
 use crate::location::Loc;
 
 /// The widest access of one thread, in bytes.
-const WIDEST: i64 = 16;
+pub(super) const WIDEST: i64 = 16;
 /// Longer stretches of ops are not doubled.
 const MAX_OPS: usize = 4000;
 
@@ -96,7 +96,7 @@ fn split_region(func: &mut Function, region: Region, facts: &mut AffineFacts) ->
     while at < insts.len() {
         let length = insts[at..].iter().take_while(|inst| is_plain(&func.inst(**inst).op)).count();
         let stretch = &insts[at..at + length];
-        match plan(func, stretch, facts) {
+        match plan(func, stretch, facts, &|_| true) {
             Some(plan) if length <= MAX_OPS => {
                 out.extend(split(func, stretch, &insts[at + length..], plan));
                 changed = true;
@@ -112,7 +112,7 @@ fn split_region(func: &mut Function, region: Region, facts: &mut AffineFacts) ->
 }
 
 /// A sort is long, and nothing in it is guarded: it stands once.
-fn is_plain(op: &Op) -> bool {
+pub(super) fn is_plain(op: &Op) -> bool {
     let mut plain = !op.is_terminator() && !matches!(op, Op::Sort { .. });
     op.for_each_region(&mut |_| plain = matches!(op, Op::Reduce { .. } | Op::Scan { .. }));
     plain
@@ -120,23 +120,23 @@ fn is_plain(op: &Op) -> bool {
 
 /// What makes a stretch full.
 #[derive(Default)]
-struct Plan {
+pub(super) struct Plan {
     /// Accesses whose lanes are then all in bounds, or masked off.
-    bounds: Vec<Bound>,
+    pub(super) bounds: Vec<Bound>,
     /// Accesses whose address must be divisible by [`WIDEST`], by base, offset, and bytes of an element.
-    aligned: Vec<(Value, Affine, i64)>,
+    pub(super) aligned: Vec<(Value, Affine, i64)>,
     /// Comparisons that then hold for every lane.
-    masks: Vec<(Value, Test)>,
+    pub(super) masks: Vec<(Value, Test)>,
     /// Numbers that must be divisible by others, so that masks end, and rows begin, where wide accesses do.
-    divisible: Vec<(Polynomial, i64)>,
+    pub(super) divisible: Vec<(Polynomial, i64)>,
     /// The accesses: whether each may be wide.
-    accesses: HashMap<Inst, bool>,
+    pub(super) accesses: HashMap<Inst, bool>,
     /// Pure ops that can be computed in front of the branch.
     before: Vec<Inst>,
 }
 
 /// A comparison of a tile of indices with a number.
-enum Test {
+pub(super) enum Test {
     /// `uniform + lane < limit`, or `<=`, for all lanes up to the maximum.
     Below { op: CompareOp, index: Affine, maximum: i64, limit: Polynomial },
     /// `uniform + lane > limit`, or `>=`, for all lanes up to the maximum.
@@ -154,7 +154,8 @@ struct Parts {
     is_partial: bool,
 }
 
-fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts) -> Option<Plan> {
+/// What makes a stretch full, as far as a condition can say so that is made from values that are `usable`.
+pub(super) fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts, usable: &dyn Fn(Value) -> bool) -> Option<Plan> {
     let mut plan = Plan::default();
     // What depends on memory, or on anything that does, cannot be part of the condition.
     let mut late: SideTable<Value, bool> = SideTable::new();
@@ -171,7 +172,7 @@ fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts) -> Option<Pl
             data.results.iter().for_each(|result| late[*result] = true);
         }
     }
-    let is_early = |affine: &Affine| affine.scalars().all(|value| !late[value]);
+    let is_early = |affine: &Affine| affine.scalars().all(|value| !late[value] && usable(value));
     for inst in stretch {
         let Some(Access { base, offset, mask, in_bounds: false, .. }) = func.inst(*inst).op.access() else { continue };
         let ty = func.ty(offset);
@@ -180,7 +181,11 @@ fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts) -> Option<Pl
         let mut parts = Parts::default();
         if let Some(mask) = mask {
             let axes: Vec<usize> = (0..extents.len()).collect();
-            Masks { func, facts, is_early: &is_early, is_early_value: &|value| !late[value] }.parts(mask, Some(&axes), &mut parts);
+            Masks { func, facts, is_early: &is_early, is_early_value: &|value| !late[value] && usable(value) }.parts(
+                mask,
+                Some(&axes),
+                &mut parts,
+            );
         }
         let Some(bound) = Bound::of(base, &affine, &extents, parts.ends.clone()) else { continue };
         let bytes = func.ty(base).dtype().bytes() as i64;
@@ -357,7 +362,7 @@ fn used_after(func: &Function, stretch: &[Inst], before: &[Inst], rest: &[Inst])
 }
 
 /// Drops masks and marks accesses in the copy that runs for full tiles. `region` holds copies of `stretch` in its order.
-fn make_full(func: &mut Function, stretch: &[Inst], region: Region, plan: &Plan, map: &mut Substitution) {
+pub(super) fn make_full(func: &mut Function, stretch: &[Inst], region: Region, plan: &Plan, map: &mut Substitution) {
     let copies = func.region(region).insts.clone();
     for (original, copy) in stretch.iter().zip(&copies) {
         let Some(is_wide) = plan.accesses.get(original) else { continue };
@@ -392,7 +397,7 @@ fn make_full(func: &mut Function, stretch: &[Inst], region: Region, plan: &Plan,
     func.insts_mut(region).splice(0..0, constants);
 }
 
-fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
+pub(super) fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
     let mut parts = bounds::tests(b, &plan.bounds);
     for (at, (number, divisor)) in plan.divisible.iter().enumerate() {
         if !plan.divisible[..at].contains(&plan.divisible[at]) {

@@ -15,6 +15,7 @@ mod atomic;
 mod control;
 mod convert;
 mod elementwise;
+mod float8;
 mod index;
 mod lookup;
 mod math;
@@ -24,6 +25,7 @@ mod registers;
 mod relayout;
 mod remainder;
 mod report;
+mod ring;
 mod shared;
 mod words;
 
@@ -97,6 +99,7 @@ struct Emitter<'a> {
     /// Does the module need the bits of 2/pi?
     uses_two_over_pi: bool,
     shared: shared::Shared,
+    rings: ring::Rings,
     loc: Loc,
     target: Target,
     schedule: Schedule,
@@ -135,6 +138,7 @@ pub fn emit(func: Verified<'_>, target: &Target, schedule: Schedule) -> Module {
         ptx_version: target.ptx_version(),
         uses_two_over_pi: false,
         shared: shared::Shared::default(),
+        rings: ring::Rings::default(),
         loc: Loc::NONE,
         target: *target,
         schedule,
@@ -188,7 +192,7 @@ fn param_declarations(func: &Function, index: usize, value: Value) -> Vec<String
 /// The type of an element in `ld`, `st` and `.param`: its width in memory.
 fn memory_type(dtype: Dtype) -> &'static str {
     match dtype {
-        Dtype::Bool | Dtype::U8 => "u8",
+        Dtype::Bool | Dtype::U8 | Dtype::F8E4M3 | Dtype::F8E5M2 => "u8",
         Dtype::I8 => "s8",
         Dtype::U16 => "u16",
         Dtype::I16 => "s16",
@@ -202,11 +206,11 @@ fn memory_type(dtype: Dtype) -> &'static str {
     }
 }
 
-/// The type of an element in arithmetic: narrow integers are 32 bits wide there.
+/// The type of an element in arithmetic: narrow integers are 32 bits wide there. Floats of 8 bits are cast first.
 fn arithmetic_type(dtype: Dtype) -> &'static str {
     match dtype {
         Dtype::Bool => "pred",
-        Dtype::U8 | Dtype::U16 | Dtype::U32 => "u32",
+        Dtype::U8 | Dtype::U16 | Dtype::U32 | Dtype::F8E4M3 | Dtype::F8E5M2 => "u32",
         Dtype::I8 | Dtype::I16 | Dtype::I32 => "s32",
         Dtype::U64 => "u64",
         Dtype::I64 => "s64",
@@ -247,6 +251,10 @@ fn needed(func: &Function) -> Vec<bool> {
                 }
                 Op::Atomic { offset, values, mask, .. } => {
                     values.iter().copied().chain(*mask).for_each(&mut need);
+                    offset_parts(func, &mut facts, *offset).into_iter().for_each(need);
+                }
+                Op::Fetch { slot, on, offset, mask, .. } => {
+                    [*slot, *on].into_iter().chain(*mask).for_each(&mut need);
                     offset_parts(func, &mut facts, *offset).into_iter().for_each(need);
                 }
                 Op::Report { offset, outside, .. } => {
@@ -381,6 +389,7 @@ impl Emitter<'_> {
             if is_used || data.op.has_effects() {
                 self.place(data.loc);
                 self.inst(*inst);
+                self.release_rings(*inst);
             }
         }
         self.runs = outside;
@@ -451,6 +460,11 @@ impl Emitter<'_> {
             Op::Assert { cond, message } => self.assertion(*cond, message, data.loc),
             Op::Atomic { .. } => self.atomic(&data.op, data.results.first().copied()),
             Op::Barrier {} => self.program_barrier(),
+            Op::Ring { slots } => self.ring(*slots, data.results[0]),
+            Op::Fetch { .. } => self.fetch(&data.op),
+            Op::FetchGroup {} => asm!(self, "cp.async.commit_group"),
+            Op::FetchWait { pending } => asm!(self, "cp.async.wait_group {pending}"),
+            Op::Fetched { ring, slot } => self.fetched(*ring, *slot, data.results[0]),
             Op::Report { base, offset, outside, kind } => self.report(*base, *offset, *outside, *kind, data.loc),
             Op::If { .. } | Op::For { .. } | Op::While { .. } => self.control(&data.op, &data.results),
             Op::Return {} => {

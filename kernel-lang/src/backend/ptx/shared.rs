@@ -1,6 +1,6 @@
 //! Shared memory: who has which bytes, and the barriers between.
 //!
-//! No tile lives in shared memory: an op writes there, waits, and reads. So the bytes of an op are free again once every thread has read, and
+//! Tiles do not live in shared memory: an op writes there, waits, and reads. So the bytes of an op are free again once every thread has read, and
 //! that is known after the next barrier, whosever it is. Until then another op takes other bytes, if there are some; if not, it waits first.
 //!
 //! ```text
@@ -11,6 +11,8 @@
 //!
 //! Where several CTAs share a program, what the others read is free only after a barrier of the cluster, which the last reads of a kernel are followed by,
 //! too: the memory of a CTA is gone when it ends.
+//!
+//! A ring is the exception: it is held for as long as its loop runs, but each thread has places of its own there, and nobody waits.
 //!
 //! A loop comes back to its first op: if that writes, before any barrier of the loop, what the end of the loop may still be reading, the loop
 //! ends in a barrier.
@@ -34,6 +36,8 @@ pub(super) struct Shared {
     pub(super) bytes: u32,
     /// What some thread may still be reading.
     pending: Vec<Pending>,
+    /// What rings hold: nobody else's for as long as they live.
+    held: Vec<Range<u32>>,
     /// The loops around.
     loops: Vec<Loop>,
 }
@@ -63,24 +67,43 @@ fn overlap(a: &Range<u32>, b: &Range<u32>) -> bool {
     a.start < b.end && b.start < a.end
 }
 
+impl Shared {
+    /// The first place of so many bytes that nobody holds, and with `quiet` nobody may be reading.
+    fn place(&self, bytes: u32, quiet: bool) -> Option<u32> {
+        let taken: Vec<&Range<u32>> = self.held.iter().chain(self.pending.iter().map(|pending| &pending.range).filter(|_| quiet)).collect();
+        let mut starts: Vec<u32> = [0].into_iter().chain(taken.iter().map(|range| range.end)).collect();
+        starts.sort_unstable();
+        starts.into_iter().find(|start| taken.iter().all(|range| !overlap(range, &(*start..start + bytes))))
+    }
+}
+
 impl Emitter<'_> {
     /// Bytes that this op may write at once.
     pub(super) fn scratch(&mut self, bytes: u32) -> Range<u32> {
         let bytes = bytes.next_multiple_of(ALIGN);
-        let shared = &self.shared;
-        let mut starts: Vec<u32> = [0].into_iter().chain(shared.pending.iter().map(|pending| pending.range.end)).collect();
-        starts.sort_unstable();
-        let free = |start: &u32| shared.pending.iter().all(|pending| !overlap(&pending.range, &(*start..start + bytes)));
-        let start = starts.into_iter().find(free).filter(|start| start + bytes <= shared.bytes.max(SPARE_BYTES));
+        let start = self.shared.place(bytes, true).filter(|start| start + bytes <= self.shared.bytes.max(SPARE_BYTES));
         let start = start.unwrap_or_else(|| {
             self.end_reads();
-            0
+            self.shared.place(bytes, false).unwrap_or_default()
         });
         let range = start..start + bytes;
         let shared = &mut self.shared;
         shared.bytes = shared.bytes.max(range.end);
         shared.loops.iter_mut().filter(|around| !around.is_fenced).for_each(|around| around.exposed.push(range.clone()));
         range
+    }
+
+    /// Bytes that stay taken until they are given back.
+    pub(super) fn hold(&mut self, bytes: u32) -> Range<u32> {
+        let range = self.scratch(bytes);
+        self.shared.held.push(range.clone());
+        range
+    }
+
+    /// Gives back bytes that threads may still be reading.
+    pub(super) fn give_back(&mut self, range: Range<u32>) {
+        self.shared.held.retain(|held| *held != range);
+        self.reads_shared(range);
     }
 
     /// Waits for all threads of the CTA: what they wrote is seen, what they read is free.

@@ -14,12 +14,10 @@
 //!
 //! The second copy is for kernels that mean to leave their tensor, and for numbers near the ends of `i64`.
 
-use crate::analysis::affine::{Affine, AffineFacts};
+use crate::analysis::affine::{Affine, AffineFacts, place};
 use crate::analysis::bounds::{self, Bound, End};
 use crate::analysis::polynomial::Polynomial;
 use crate::ir::{Access, BinaryOp, Builder, CompareOp, Function, Inst, Op, Value};
-
-use super::interval::lane;
 
 /// Where a box begins is less than that, so that no sum with a lane's place overflows.
 const FARTHEST: i64 = 1 << 62;
@@ -136,7 +134,7 @@ impl Corners {
             let mask = if is_inside {
                 let mut parts = self.rest.clone();
                 for End { axis, end } in &ends {
-                    let (place, end) = (lane(r, ty.shape(), *axis), end.value(r));
+                    let (place, end) = (place(r, ty.shape(), *axis), end.value(r));
                     let end = r.broadcast(end, ty.shape());
                     parts.push(r.compare(CompareOp::Lt, place, end));
                 }

@@ -13,14 +13,11 @@
 //! ```
 
 use crate::analysis::affine::{Affine, AffineFacts};
-use crate::analysis::polynomial::Polynomial;
 use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Function, Op, Value};
 
 /// The lanes of an access whose mask holds and whose offset is in bounds.
 pub(super) struct Interval {
-    start: Polynomial,
-    /// What a step along each axis adds to the position.
-    steps: Vec<i64>,
+    index: Affine,
     shape: Vec<ConstExpr>,
     upper: Option<Upper>,
     /// The mask that it stands for as well; it may be a part of the access's.
@@ -45,8 +42,7 @@ pub(super) fn find(func: &Function, facts: &mut AffineFacts, access: Access) -> 
         return None;
     }
     let (absorbed, upper) = upper.unzip();
-    let steps = index.lanes.iter().filter_map(Polynomial::as_constant).collect();
-    Some(Interval { start: index.start, steps, shape: ty.shape().to_vec(), upper, absorbed })
+    Some(Interval { index, shape: ty.shape().to_vec(), upper, absorbed })
 }
 
 /// The mask, or a part of it, that bounds the position or the index.
@@ -70,7 +66,7 @@ fn upper(func: &Function, facts: &mut AffineFacts, mask: Value, index: &Affine) 
 impl Interval {
     /// The lanes, as truths. Where a difference overflows, `start` is so far outside that no lane is inside, and the other comparison says so.
     pub(super) fn inside(&self, b: &mut Builder<'_>, base: Value) -> Value {
-        let (known, start) = (self.start.as_constant(), self.start.value(b));
+        let (known, start) = (self.index.start.as_constant(), self.index.start.value(b));
         let mut length = b.op(Op::Length { base }, &[]);
         if let Some(Upper::Index(end)) = self.upper {
             let zero = b.index(0);
@@ -81,7 +77,7 @@ impl Interval {
         if let Some(Upper::Position(own)) = self.upper {
             end = b.binary(BinaryOp::Min, own, end);
         }
-        let position = self.position(b);
+        let position = self.index.lanes_value(b, &self.shape);
         let end = b.broadcast(end, &self.shape);
         let below = b.compare(CompareOp::Lt, position, end);
         if known.is_some_and(|start| start >= 0) {
@@ -93,29 +89,4 @@ impl Interval {
         let behind = b.compare(CompareOp::Ge, position, first);
         b.binary(BinaryOp::And, below, behind)
     }
-
-    fn position(&self, b: &mut Builder<'_>) -> Value {
-        let mut sum: Option<Value> = None;
-        for (axis, step) in self.steps.iter().enumerate().filter(|(_, step)| **step != 0) {
-            let mut term = lane(b, &self.shape, axis);
-            if *step != 1 {
-                let step = b.int_like((*step).into(), term);
-                term = b.binary(BinaryOp::Mul, term, step);
-            }
-            sum = Some(sum.map_or(term, |sum| b.binary(BinaryOp::Add, sum, term)));
-        }
-        sum.unwrap_or_else(|| {
-            let zero = b.index(0);
-            b.broadcast(zero, &self.shape)
-        })
-    }
-}
-
-/// A tile that holds each element's place along an axis.
-pub(super) fn lane(b: &mut Builder<'_>, shape: &[ConstExpr], axis: usize) -> Value {
-    let mut lanes = b.op(Op::Arange { start: ConstExpr::Int(0), end: shape[axis].clone() }, &[]);
-    for other in (0..shape.len()).filter(|other| *other != axis) {
-        lanes = b.expand_dims(lanes, other as u32);
-    }
-    b.broadcast(lanes, shape)
 }
