@@ -12,8 +12,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut path, mut show_passes) = (None, false);
     for argument in std::env::args().skip(1) {
         match argument.split_once('=') {
-            Some(("num_warps", value)) => options.num_warps = value.parse()?,
-            Some(("num_stages", value)) => options.num_stages = value.parse()?,
+            Some(("num_warps", value)) => options.schedule.num_warps = value.parse()?,
+            Some(("num_ctas", value)) => options.schedule.num_ctas = value.parse()?,
+            Some(("num_stages", value)) => options.schedule.num_stages = value.parse()?,
             Some(("target", value)) => options.target = value.parse().map_err(|_| format!("`{value}` is not a target"))?,
             Some((name, value)) => match value.parse() {
                 Ok(dtype) => options.bindings = options.bindings.ty(name, dtype),

@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use cpu_support::naive::{self, Arg};
 use cpu_support::{Buffer, Random, compile_function, random_kernels, run_grid, same, samples};
+use kernel_lang::Schedule;
 use kernel_lang::ir::{Function, Op, Stage, UnaryOp, parse, verify};
 use kernel_lang::passes::{self, PIPELINE, SIMPLIFY, prefetch_loads};
 use kernel_lang::target::Target;
@@ -23,7 +24,8 @@ fn compare(func: &Function, mut tensors: Vec<Option<Buffer>>, scalars: &[u64]) -
     let ready = parse(&ready.to_string()).unwrap_or_else(|error| panic!("{error}\n{ready}"));
     // What loads ahead, too; the CPU does not, so only the naive executor runs it.
     let mut ahead = ready.clone();
-    let changed = prefetch_loads::run(&mut ahead, &Target::SM_80, 1, 3).unwrap_or_else(|error| panic!("{}", error.render(&[])));
+    let changed = prefetch_loads::run(&mut ahead, &Target::SM_80, Schedule { num_warps: 1, ..Schedule::DEFAULT })
+        .unwrap_or_else(|error| panic!("{}", error.render(&[])));
     verify(&ahead, Stage::Tile).unwrap_or_else(|violations| panic!("{violations:?}\n{ahead}"));
     let ahead = if changed { parse(&ahead.to_string()).unwrap_or_else(|error| panic!("{error}\n{ahead}")) } else { ahead };
 

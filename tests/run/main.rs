@@ -8,6 +8,7 @@ mod addressing;
 mod atomics;
 mod casts;
 mod checked;
+mod clusters;
 mod constants;
 mod device_functions;
 #[path = "../devices/mod.rs"]
@@ -69,6 +70,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         atomics,
         casts,
         checked,
+        clusters,
         constants,
         device_functions,
         elementwise,

@@ -64,7 +64,8 @@ const COMPILER: Rooms = &[
     ("diagnostic", &["location"]),
     ("dtype", &["diagnostic", "location"]),
     ("location", &["diagnostic"]),
-    ("target", &["diagnostic", "dtype", "location"]),
+    ("schedule", &[]),
+    ("target", &["diagnostic", "dtype", "location", "schedule"]),
     ("ir", &["diagnostic", "dtype", "layout", "location", "target"]),
     // Texts of the kernel language, which the frontend embeds.
     ("library", &[]),
@@ -72,13 +73,13 @@ const COMPILER: Rooms = &[
     // What an elementwise op means on one element: constant folding and the CPU backend share it.
     ("scalar", &["diagnostic", "dtype", "ir", "location"]),
     ("analysis", &["diagnostic", "dtype", "ir", "layout", "location", "scalar", "target"]),
-    ("passes", &["analysis", "diagnostic", "dtype", "ir", "layout", "location", "scalar", "target"]),
-    ("backend", &["analysis", "diagnostic", "dtype", "ir", "layout", "location", "passes", "scalar", "target"]),
+    ("passes", &["analysis", "diagnostic", "dtype", "ir", "layout", "location", "scalar", "schedule", "target"]),
+    ("backend", &["analysis", "diagnostic", "dtype", "ir", "layout", "location", "passes", "scalar", "schedule", "target"]),
     // The one door: it knows the passes and the backends, so that nobody else has to.
-    ("compile", &["analysis", "backend", "diagnostic", "dtype", "ir", "layout", "location", "passes", "scalar", "target"]),
+    ("compile", &["analysis", "backend", "diagnostic", "dtype", "ir", "layout", "location", "passes", "scalar", "schedule", "target"]),
     ("dsl", &["dtype"]),
     // Past the IR, the macros' side goes through the door as everybody does.
-    ("frontend", &["compile", "diagnostic", "dsl", "dtype", "ir", "location", "target"]),
+    ("frontend", &["compile", "diagnostic", "dsl", "dtype", "ir", "location", "schedule", "target"]),
 ];
 
 const SIMULATOR: Rooms = &[

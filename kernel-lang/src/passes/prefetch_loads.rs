@@ -91,6 +91,7 @@ use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute};
 use crate::ir::{BinaryOp, Builder, Cache, CompareOp, ConstExpr, Def, Evict, Function, Inst, Op, Region, SideTable, Type, Value};
 use crate::location::Loc;
+use crate::schedule::Schedule;
 use crate::target::Target;
 
 use super::split_full_tiles::WIDEST;
@@ -100,18 +101,18 @@ use super::split_loops::Loop;
 /// in its shared memory.
 const BYTES_PER_THREAD: u32 = 96;
 
-/// Runs the pass. `num_stages` is the most that a loop has that says nothing itself.
+/// Runs the pass. The schedule's `num_stages` is the most that a loop has that says nothing itself.
 ///
 /// # Errors
 /// A loop asks for more than there is shared memory.
-pub fn run(func: &mut Function, target: &Target, num_warps: u32, num_stages: u32) -> Result<Changed, Diagnostics> {
+pub fn run(func: &mut Function, target: &Target, schedule: Schedule) -> Result<Changed, Diagnostics> {
     let mut changed = false;
     // A launch that reports accesses asks about each of them where it stands.
     let regions = if func.reports { Vec::new() } else { func.regions_under(func.body) };
     for region in regions {
         for inst in func.region(region).insts.clone() {
             let Some(around) = Loop::of(func, inst) else { continue };
-            if let Some(plan) = plan(func, &around, target, num_warps, num_stages)? {
+            if let Some(plan) = plan(func, &around, target, schedule)? {
                 let before = prefetch(func, &around, &plan);
                 let list = func.insts_mut(region);
                 if let Some(place) = list.iter().position(|at| *at == inst) {
@@ -131,27 +132,32 @@ struct Plan {
     registers: Vec<Inst>,
 }
 
-fn plan(func: &Function, around: &Loop, target: &Target, num_warps: u32, most: u32) -> Result<Option<Plan>, Diagnostics> {
+fn plan(func: &Function, around: &Loop, target: &Target, schedule: Schedule) -> Result<Option<Plan>, Diagnostics> {
     let data = func.inst(around.inst);
     let Op::For { num_stages, .. } = &data.op else { return Ok(None) };
     let wanted = num_stages.as_ref().and_then(ConstExpr::as_int).and_then(|wanted| u32::try_from(wanted).ok());
     let (rings, registers): (Vec<Inst>, Vec<Inst>) = early_loads(func, around).into_iter().partition(|load| fits_ring(func, *load));
-    let threads = target.warp_size() * num_warps;
-    let bytes =
-        rings.iter().map(|load| func.ty(func.result(*load))).map(|ty| (ty.numel() as u32 / threads).max(1) * ty.dtype().bytes() as u32);
+    let threads = schedule.threads();
+    let bytes = rings
+        .iter()
+        .map(|load| func.ty(func.result(*load)))
+        .map(|ty| (ty.numel() as u32 / (threads * schedule.num_ctas)).max(1) * ty.dtype().bytes() as u32);
     let bytes: u32 = bytes.sum();
     let (stages, registers) = match wanted {
         Some(wanted) => (wanted, registers),
         None if holds_loops(func, around.body) => (1, Vec::new()),
-        None => (most.min(BYTES_PER_THREAD.checked_div(bytes).unwrap_or(1)), Vec::new()),
+        None => (schedule.num_stages.min(BYTES_PER_THREAD.checked_div(bytes).unwrap_or(1)), Vec::new()),
     };
+    let slot = bytes * threads;
+    let most = Target::ALL.into_iter().map(Target::shared_bytes).max().unwrap_or_default();
+    if let Some(needed) = slot.checked_mul(stages).filter(|needed| *needed > most) {
+        let message = format!("{stages} stages of this loop take {needed} bytes of shared memory, and a GPU has at most {most}");
+        return Err(Diagnostic::new(data.loc, message).help("say a smaller `num_stages`, or make the tiles smaller").into());
+    }
+    // What one GPU has room for, another may not.
+    let stages = stages.min(target.shared_bytes().checked_div(slot).unwrap_or(stages));
     if stages < 2 || (rings.is_empty() && registers.is_empty()) {
         return Ok(None);
-    }
-    let (needed, limit) = (u64::from(bytes) * u64::from(threads) * u64::from(stages), target.shared_bytes());
-    if needed > u64::from(limit) {
-        let message = format!("{stages} stages of this loop take {needed} bytes of shared memory, and `{target}` has {limit}");
-        return Err(Diagnostic::new(data.loc, message).help("say a smaller `num_stages`, or make the tiles smaller").into());
     }
     Ok(Some(Plan { ahead: stages - 1, rings, registers }))
 }

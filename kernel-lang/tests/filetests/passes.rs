@@ -45,8 +45,12 @@ pub(crate) fn header(text: &str) -> Result<Header, String> {
                     };
                 }
             }
-            "num_warps" => header.options.num_warps = rest.parse().map_err(|_| "`num_warps` is a number")?,
-            "num_stages" => header.options.num_stages = rest.parse().map_err(|_| "`num_stages` is a number")?,
+            "num_warps" => header.options.schedule.num_warps = rest.parse().map_err(|_| "`num_warps` is a number")?,
+            "num_stages" => header.options.schedule.num_stages = rest.parse().map_err(|_| "`num_stages` is a number")?,
+            "num_ctas" => {
+                header.options.schedule.num_ctas = rest.parse().map_err(|_| "`num_ctas` is a number")?;
+                header.options.target = Target::SM_90A;
+            }
             "target" => header.options.target = rest.parse().map_err(|_| "an unknown target")?,
             "checked" => header.options.checked = true,
             // Everything else is a remark for the reader.
@@ -85,10 +89,10 @@ fn apply(name: &str, func: &Function, header: &Header) -> Result<String, String>
     match name {
         "specialize" => {}
         "assign_layouts" => {
-            assign_layouts::run(&mut func, &options.target, options.num_warps);
+            assign_layouts::run(&mut func, &options.target, options.schedule).map_err(|errors| errors.render(&[]))?;
             stage = Stage::Gpu;
         }
-        "prefetch_loads" => match prefetch_loads::run(&mut func, &options.target, options.num_warps, options.num_stages) {
+        "prefetch_loads" => match prefetch_loads::run(&mut func, &options.target, options.schedule) {
             Ok(_) => {}
             Err(diagnostics) => return Ok(diagnostics.render(&func.files)),
         },

@@ -35,7 +35,7 @@ struct Ring {
 impl Emitter<'_> {
     pub(super) fn ring(&mut self, slots: u32, result: Value) {
         let elements = self.lane_count(result) as u32 * self.func.ty(result).dtype().bytes() as u32;
-        let threads = 32 * self.num_warps;
+        let threads = self.schedule.threads();
         let chunk = elements.min(CHUNK);
         let slot_bytes = elements * threads;
         let range = self.hold(slots * slot_bytes);
@@ -90,7 +90,7 @@ impl Emitter<'_> {
         let bytes = dtype.bytes() as u32;
         let chunk = (self.lane_count(ring) as u32 * bytes).min(CHUNK);
         let at = register as u32 * bytes;
-        at / chunk * chunk * 32 * self.num_warps + at % chunk
+        at / chunk * chunk * self.schedule.threads() + at % chunk
     }
 
     pub(super) fn fetch(&mut self, op: &Op) {
