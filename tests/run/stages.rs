@@ -11,7 +11,7 @@ use crate::value::{FloatValue, Value};
 
 tests![
     dots_of_rows<f16, bf16, f32, f64>, dots_of_integers<i8, u8, i16, i32, i64>, schedules, what_is_stored_is_not_read_before,
-    gathers, strides_and_others, softmaxes_of_long_rows, rows_in_a_loop, steps_at_run_time, runs_of_a_scan, small_tiles, counters_of_32_bits];
+    gathers, strides_and_others, softmaxes_of_long_rows, rows_in_a_loop, steps_at_run_time, runs_of_a_scan, tiles_of_two_axes, small_tiles, counters_of_32_bits];
 
 /// A row of `x` times `w`, whose sum is in an integer.
 #[kernel]
@@ -321,6 +321,38 @@ fn runs_of_a_scan(lab: &mut Lab) {
         let mut y = lab.output::<i64>(n);
         running::<256>(x.slice(), &mut y.slice(), n).grid(1).launch().unwrap();
         check_bits(&y.read(), |i| host[..=i].iter().sum());
+    }
+}
+
+/// Blocks of rows, and the same of a transposed matrix, whose neighbours lie along the other axis: they cross the threads behind their ring.
+#[kernel]
+fn across<const BM: usize, const BN: usize, const STAGES: usize>(x: Ptr<i32>, z: Ptr<i32>, y: PtrMut<i32>, rows: usize) {
+    let columns = arange(0, BN);
+    let mut acc = zeros::<i32>([BM, BN]);
+    for first in range(0, rows, BM, num_stages = STAGES) {
+        let row = first + arange(0, BM);
+        let mask = (row < rows)[(.., None)] & (columns < BN - 4)[(None, ..)];
+        let a = load(x + row[(.., None)] * BN + columns[(None, ..)], mask = mask);
+        acc += a * load(z + columns[(None, ..)] * 128 + row[(.., None)], mask = mask, other = 1);
+    }
+    store(y + columns, sum(acc, axis = 0));
+}
+
+fn tiles_of_two_axes(lab: &mut Lab) {
+    const N: usize = 64;
+    for rows in [0, 1, 16, 80, 96, 128] {
+        let (host_x, host_z) = (lab.numbers::<i32>(rows * N, -99.0, 99.0), lab.numbers::<i32>(128 * N, -99.0, 99.0));
+        for shift in [0, 1] {
+            let (x, z) = (lab.input_at(&host_x, shift), lab.input_at(&host_z, 0));
+            let (mut y, mut w) = (lab.output::<i32>(N), lab.output::<i32>(N));
+            across::<16, N, 3>(x.slice(), z.slice(), &mut y.slice(), rows).grid(1).launch().unwrap();
+            across::<32, N, 2>(x.slice(), z.slice(), &mut w.slice(), rows).grid(1).launch().unwrap();
+            let want = |column: usize| {
+                (0..rows).map(|row| if column < N - 4 { host_x[row * N + column] * host_z[column * 128 + row] } else { 0 }).sum()
+            };
+            check_bits(&y.read(), want);
+            check_bits(&w.read(), want);
+        }
     }
 }
 

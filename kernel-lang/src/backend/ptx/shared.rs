@@ -81,7 +81,8 @@ impl Emitter<'_> {
     /// Bytes that this op may write at once.
     pub(super) fn scratch(&mut self, bytes: u32) -> Range<u32> {
         let bytes = bytes.next_multiple_of(ALIGN);
-        let start = self.shared.place(bytes, true).filter(|start| start + bytes <= self.shared.bytes.max(SPARE_BYTES));
+        let held = self.shared.held.iter().map(|range| range.end).max().unwrap_or_default();
+        let start = self.shared.place(bytes, true).filter(|start| start + bytes <= self.shared.bytes.max(held + SPARE_BYTES));
         let start = start.unwrap_or_else(|| {
             self.end_reads();
             self.shared.place(bytes, false).unwrap_or_default()
