@@ -3,6 +3,7 @@
 pub mod diagnostic;
 pub mod dsl;
 pub mod dtype;
+pub mod float8;
 #[cfg(feature = "frontend")]
 pub mod frontend;
 pub mod ir;

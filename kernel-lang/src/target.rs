@@ -52,6 +52,11 @@ impl Target {
         self.major >= 9
     }
 
+    /// Are there conversions to and from floats of 8 bits?
+    pub const fn has_float8_conversions(self) -> bool {
+        self.major >= 9 || (self.major == 8 && self.minor >= 9)
+    }
+
     /// Threads of a warp.
     pub const fn warp_size(self) -> u32 {
         32

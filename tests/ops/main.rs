@@ -10,7 +10,7 @@ mod element;
 
 use galatea::prelude::*;
 use galatea::{__private as private, Dtype};
-use kernel_lang::ir::{BinaryOp, CompareOp, UnaryOp};
+use kernel_lang::ir::{BinaryOp, CompareOp, Domain, UnaryOp};
 use kernel_lang::scalar::{self, Scalar};
 use libtest_mimic::{Arguments, Failed, Trial};
 
@@ -68,7 +68,7 @@ fn cases() -> Vec<Case> {
                 meaning,
             });
         }
-        if dtype.is_float() {
+        if Domain::Float.contains(dtype) {
             let meaning = exact(Box::new(|[a, b, c]| scalar::fma(a, b, c)));
             cases.push(Case { name: format!("fma_{dtype}"), op: "fma %a, %b, %c".into(), from: dtype, to: dtype, meaning });
         }

@@ -14,6 +14,7 @@ mod device_functions;
 #[path = "../devices/mod.rs"]
 mod devices;
 mod elementwise;
+mod float8;
 mod grids;
 mod integers;
 mod lab;
@@ -74,6 +75,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         constants,
         device_functions,
         elementwise,
+        float8,
         grids,
         integers,
         library_math,

@@ -13,9 +13,9 @@ use crate::ir::fields::{Field, Parts, modifier};
 /// Which element types an elementwise op takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Domain {
-    /// Integers and floats.
+    /// Integers and floats of 16 bits and more.
     Number,
-    /// Floats.
+    /// Floats of 16 bits and more.
     Float,
     /// Integers.
     Int,
@@ -29,8 +29,8 @@ impl Domain {
     /// Does it hold that dtype?
     pub fn contains(self, dtype: crate::dtype::Dtype) -> bool {
         match self {
-            Domain::Number => dtype.is_int() || dtype.is_float(),
-            Domain::Float => dtype.is_float(),
+            Domain::Number => dtype.is_int() || Domain::Float.contains(dtype),
+            Domain::Float => dtype.is_float() && !dtype.is_float8(),
             Domain::Int => dtype.is_int(),
             Domain::Bits => !dtype.is_float(),
             Domain::Any => true,

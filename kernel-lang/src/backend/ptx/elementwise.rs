@@ -1,6 +1,7 @@
 //! Elementwise ops: an instruction or a few for each register.
 
 use crate::dtype::Dtype;
+use crate::float8::Format;
 use crate::ir::{BinaryOp, CompareOp, ConstExpr, Op, UnaryOp, Value};
 
 use super::registers::{Class, Reg, asm};
@@ -74,6 +75,10 @@ impl Emitter<'_> {
             (Dtype::Bf16, value) => asm!(self, "mov.b16 {reg}, {:#06x}", half::bf16::from_f64(float(value)).to_bits()),
             (Dtype::F32, value) => asm!(self, "mov.f32 {reg}, 0f{:08X}", (float(value) as f32).to_bits()),
             (Dtype::F64, value) => asm!(self, "mov.f64 {reg}, 0d{:016X}", float(value).to_bits()),
+            (dtype, value) if let Some(format) = Format::of(dtype) => {
+                // A verified kernel's constant is a value of its type.
+                asm!(self, "mov.b32 {reg}, {:#04x}", format.from_f32(float(value) as f32));
+            }
             (_, ConstExpr::Int(int)) => asm!(self, "mov.{} {reg}, {int}", reg.class.suffix()),
             (dtype, value) => unreachable!("`{value}` is no `{dtype}` of a verified kernel"),
         }

@@ -15,6 +15,7 @@ mod atomic;
 mod control;
 mod convert;
 mod elementwise;
+mod float8;
 mod index;
 mod lookup;
 mod math;
@@ -191,7 +192,7 @@ fn param_declarations(func: &Function, index: usize, value: Value) -> Vec<String
 /// The type of an element in `ld`, `st` and `.param`: its width in memory.
 fn memory_type(dtype: Dtype) -> &'static str {
     match dtype {
-        Dtype::Bool | Dtype::U8 => "u8",
+        Dtype::Bool | Dtype::U8 | Dtype::F8E4M3 | Dtype::F8E5M2 => "u8",
         Dtype::I8 => "s8",
         Dtype::U16 => "u16",
         Dtype::I16 => "s16",
@@ -205,11 +206,11 @@ fn memory_type(dtype: Dtype) -> &'static str {
     }
 }
 
-/// The type of an element in arithmetic: narrow integers are 32 bits wide there.
+/// The type of an element in arithmetic: narrow integers are 32 bits wide there. Floats of 8 bits are cast first.
 fn arithmetic_type(dtype: Dtype) -> &'static str {
     match dtype {
         Dtype::Bool => "pred",
-        Dtype::U8 | Dtype::U16 | Dtype::U32 => "u32",
+        Dtype::U8 | Dtype::U16 | Dtype::U32 | Dtype::F8E4M3 | Dtype::F8E5M2 => "u32",
         Dtype::I8 | Dtype::I16 | Dtype::I32 => "s32",
         Dtype::U64 => "u64",
         Dtype::I64 => "s64",

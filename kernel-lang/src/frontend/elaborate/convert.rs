@@ -34,7 +34,7 @@ impl Elaborator<'_> {
             let help = match (elem, constant.kind) {
                 (Elem::Dtype(Dtype::Bool), _) => "write `true` or `false`".to_string(),
                 (Elem::Dtype(_), Kind::Bool) => format!("cast it: `{expr} as {elem}`"),
-                (Elem::Dtype(_), _) => "write an integer, or cast the other side to a float".to_string(),
+                (Elem::Dtype(_), _) => format!("write an integer, or cast it: `{expr} as {elem}`"),
                 (Elem::Param(name), Kind::Float) => format!("`{name}` may be an integer; bound it by `Float`, or cast: `{expr} as {name}`"),
                 (Elem::Param(name), Kind::Int) => format!("`{name}` may be `bool`; bound it by `Number`"),
                 (Elem::Param(name), Kind::Bool) => format!("cast it: `{expr} as {name}`"),
@@ -43,6 +43,9 @@ impl Elaborator<'_> {
         }
         let Some(dtype) = elem.dtype() else { return Ok(constant.expr.clone()) };
         match (constant.expr.to_dtype(dtype), &constant.expr) {
+            (Err(message), _) if dtype.is_float8() => {
+                Err((message, format!("the largest is `{dtype}::MAX`, which casts give for what is larger")))
+            }
             (Err(message), ConstExpr::Float(_)) => Err((message, format!("infinity is written `{dtype}::INFINITY`"))),
             (Err(message), _) => Err((message, "use a wider type, or a smaller number".to_string())),
             (Ok(_), ConstExpr::Int(value)) if dtype.is_float() => Ok(ConstExpr::Float(*value as f64)),
