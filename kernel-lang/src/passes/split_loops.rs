@@ -212,10 +212,9 @@ fn full_turns(func: &Function, around: &Loop, facts: &mut AffineFacts) -> Option
     let step = around.constant_step(func);
     let keeps = |affine: &Affine, bytes: i64| {
         let Some(scale) = affine.start.coefficient(index) else { return false };
-        // Whatever an argument is, the distance is a multiple of it.
+        // Whatever an argument and the step are, the distance is a multiple of it.
         let scale = scale.as_constant().unwrap_or(1);
-        let distance = step.map_or(0, |step| step.wrapping_mul(bytes)).wrapping_mul(scale);
-        distance % WIDEST == 0 && (is_same(&affine.start) || step.is_some())
+        step.unwrap_or(1).wrapping_mul(bytes).wrapping_mul(scale) % WIDEST == 0
     };
     plan.aligned.retain(|(_, affine, bytes)| keeps(affine, *bytes));
     for (inst, is_wide) in &mut plan.accesses {
