@@ -188,7 +188,7 @@ fn peaks<const B: usize, const STAGES: usize>(x: Ptr<i32>, y: PtrMut<i32>, count
     let mut top = -1000i32;
     for start in range(0, n, B, num_stages = STAGES) {
         let at = start + arange(0, B);
-        top = max(top, max(load(x + row * n + at, mask = at < n, other = -1000)));
+        top = max(top, max(load(x + row * n + at, mask = at < n, other = -1000, evict = "evict_last")));
     }
     let mut many = zeros::<i32>([B]);
     for start in range(0, n, B, num_stages = STAGES) {
@@ -198,7 +198,7 @@ fn peaks<const B: usize, const STAGES: usize>(x: Ptr<i32>, y: PtrMut<i32>, count
     store(count + row, sum(many));
     for start in range(0, n, B, num_stages = STAGES, unroll = 2) {
         let at = start + arange(0, B);
-        store(y + row * n + at, load(x + row * n + at, mask = at < n) - top, mask = at < n);
+        store(y + row * n + at, load(x + row * n + at, mask = at < n, evict = "evict_first") - top, mask = at < n);
     }
 }
 

@@ -89,7 +89,7 @@
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute};
-use crate::ir::{BinaryOp, Builder, Cache, CompareOp, ConstExpr, Def, Evict, Function, Inst, Op, Region, SideTable, Type, Value};
+use crate::ir::{BinaryOp, Builder, Cache, CompareOp, ConstExpr, Def, Function, Inst, Op, Region, SideTable, Type, Value};
 use crate::location::Loc;
 use crate::schedule::Schedule;
 use crate::target::Target;
@@ -204,7 +204,7 @@ fn early_loads(func: &Function, around: &Loop) -> Vec<Inst> {
 
 /// Can the hardware copy it to shared memory by itself?
 fn fits_ring(func: &Function, load: Inst) -> bool {
-    let Op::Load { mask, other, cache, evict, align, .. } = func.inst(load).op else { return false };
+    let Op::Load { mask, other, cache, align, .. } = func.inst(load).op else { return false };
     let is_zero = |value: Value| match func.def_op(value) {
         Some(Op::Const { value }) => matches!(value, ConstExpr::Int(0)) || matches!(value, ConstExpr::Float(zero) if zero.to_bits() == 0),
         _ => false,
@@ -212,7 +212,6 @@ fn fits_ring(func: &Function, load: Inst) -> bool {
     i64::from(align) == WIDEST
         && (mask.is_none() || other.is_none_or(is_zero))
         && matches!(cache, Cache::Default | Cache::All | Cache::Global)
-        && matches!(evict, Evict::Normal | Evict::NoAllocate)
 }
 
 /// Rewrites the loop; gives what stands in front of it.
