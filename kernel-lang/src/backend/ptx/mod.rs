@@ -85,6 +85,8 @@ struct Emitter<'a> {
     threads: index::ThreadParts,
     /// Byte offsets of the thread's part, by the region where they are valid.
     addresses: Vec<HashMap<index::AddressKey, Reg>>,
+    /// How far a thread's places are from numbers, by the region where they are valid.
+    rooms: Vec<HashMap<index::RoomKey, Reg>>,
     /// How many neighbouring registers a mask has alike, in this region: of masks of wide accesses.
     runs: HashMap<Value, usize>,
     /// Addresses and lengths of pointer parameters.
@@ -130,6 +132,7 @@ pub fn emit(func: Verified<'_>, target: &Target, schedule: Schedule) -> Module {
         facts: AffineFacts::new(),
         threads: index::ThreadParts::default(),
         addresses: vec![HashMap::new()],
+        rooms: vec![HashMap::new()],
         runs: HashMap::new(),
         pointers: SideTable::new(),
         report_buffer: None,
