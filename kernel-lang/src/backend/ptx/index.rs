@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::polynomial::Polynomial;
+use crate::dtype::Dtype;
 use crate::ir::{CompareOp, Function, Op, Value};
 use crate::layout::{Layout, Level};
 
@@ -77,22 +78,53 @@ impl PositionTest {
     }
 }
 
-/// Comparisons of a thread's numbers with each register's part of a position, all of which must hold.
+/// Is a tile of indices inside a tensor? Of the indices and the length.
+pub(super) fn bounds_test(func: &Function, facts: &mut AffineFacts, op: &Op) -> Option<(Value, Affine, Value)> {
+    let &Op::Compare { op: CompareOp::Lt, lhs, rhs } = op else { return None };
+    let (Some(&Op::Bitcast { x: index }), Some(&Op::Broadcast { x: length })) = (func.def_op(lhs), func.def_op(rhs)) else { return None };
+    let is_test = func.ty(index).is_tile() && func.ty(lhs).dtype() == Dtype::U64 && func.ty(length).is_scalar();
+    Some((index, facts.get(func, index).filter(|_| is_test)?, length))
+}
+
+/// Comparisons, all of which must hold.
 #[derive(Clone, Debug)]
 pub(super) struct Tests {
-    all: Vec<(CompareOp, Reg, Vec<i64>)>,
+    all: Vec<Test>,
+}
+
+/// A comparison for each register of a thread.
+#[derive(Clone, Debug)]
+enum Test {
+    /// A number of the thread with the register's part of a position.
+    Place { op: CompareOp, room: Reg, parts: Vec<i64> },
+    /// `base + part`, unsigned, with a length.
+    Index { bases: Vec<Reg>, parts: Vec<i64>, length: Reg },
+}
+
+impl Test {
+    fn moved(self, sources: &[u32]) -> Test {
+        let parts = |parts: Vec<i64>| sources.iter().map(|at| parts[*at as usize]).collect();
+        match self {
+            Test::Place { op, room, parts: of } => Test::Place { op, room, parts: parts(of) },
+            Test::Index { bases, parts: of, length } => {
+                let bases = sources.iter().map(|at| bases[(*at as usize).min(bases.len() - 1)]).collect();
+                Test::Index { bases, parts: parts(of), length }
+            }
+        }
+    }
 }
 
 impl Tests {
     /// The same where runs of so many registers are alike: each is tested as its first.
     pub(super) fn of_runs(self, run: usize) -> Tests {
-        let sources: Vec<u32> = (0..self.all[0].2.len()).map(|register| (register & !(run - 1)) as u32).collect();
+        let (Test::Place { parts, .. } | Test::Index { parts, .. }) = &self.all[0];
+        let sources: Vec<u32> = (0..parts.len()).map(|register| (register & !(run - 1)) as u32).collect();
         self.moved(&sources)
     }
 
     /// The tests of a tile whose elements are those of other registers.
     pub(super) fn moved(self, sources: &[u32]) -> Tests {
-        Tests { all: self.all.into_iter().map(|(op, room, of)| (op, room, sources.iter().map(|at| of[*at as usize]).collect())).collect() }
+        Tests { all: self.all.into_iter().map(|test| test.moved(sources)).collect() }
     }
 
     /// Both.
@@ -383,8 +415,16 @@ impl Emitter<'_> {
         let room = self.room(test, layout.as_ref());
         let constants = (0..self.lane_count(result))
             .map(|register| test.position.start.constant + Self::register_part(layout.as_ref(), &test.position, register));
-        let tests = Tests { all: vec![(test.op.swapped(), room, constants.collect())] };
-        self.sources[result] = Some(Source::Tests(tests));
+        let test = Test::Place { op: test.op.swapped(), room, parts: constants.collect() };
+        self.sources[result] = Some(Source::Tests(Tests { all: vec![test] }));
+    }
+
+    /// Compares at each use, so that the indices of a whole tile are never held at once.
+    pub(super) fn test_bounds(&mut self, (index, affine, length): (Value, Affine, Value), result: Value) {
+        let layout = self.layout(index).cloned();
+        let (bases, parts) = self.addresses(None, &affine, layout.as_ref(), self.lane_count(index), 1);
+        let test = Test::Index { bases, parts, length: self.scalar(length) };
+        self.sources[result] = Some(Source::Tests(Tests { all: vec![test] }));
     }
 
     /// The limit less the thread part, computed once in a region.
@@ -422,12 +462,23 @@ impl Emitter<'_> {
     /// Do all the tests hold for that element?
     pub(super) fn test(&mut self, tests: &Tests, register: usize) -> Reg {
         let mut before: Option<Reg> = None;
-        for (op, room, constants) in &tests.all {
-            let constant = constants[register];
+        for test in &tests.all {
+            let (compare, left, right) = match test {
+                Test::Place { op, room, parts } => (format!("{}.s32", op.name()), *room, parts[register].to_string()),
+                Test::Index { bases, parts, length } => {
+                    let mut index = bases[register.min(bases.len() - 1)];
+                    if parts[register] != 0 {
+                        let base = index;
+                        index = self.reg(Class::B64);
+                        asm!(self, "add.s64 {index}, {base}, {}", parts[register]);
+                    }
+                    ("lt.u64".to_string(), index, length.to_string())
+                }
+            };
             let holds = self.reg(Class::Pred);
-            match before {
-                Some(before) => asm!(self, "setp.{}.and.s32 {holds}, {room}, {constant}, {before}", op.name()),
-                None => asm!(self, "setp.{}.s32 {holds}, {room}, {constant}", op.name()),
+            match (before, compare.split_once('.')) {
+                (Some(before), Some((op, ty))) => asm!(self, "setp.{op}.and.{ty} {holds}, {left}, {right}, {before}"),
+                _ => asm!(self, "setp.{compare} {holds}, {left}, {right}"),
             }
             before = Some(holds);
         }

@@ -267,6 +267,10 @@ fn needed(func: &Function) -> Vec<bool> {
                 op if let Some(test) = data.results.first().and_then(|result| PositionTest::of(func, &mut facts, op, *result)) => {
                     test.operands().for_each(need);
                 }
+                op if let Some((_, index, length)) = index::bounds_test(func, &mut facts, op) => {
+                    index.scalars().for_each(&mut need);
+                    need(length);
+                }
                 op => match data.results.first().filter(|result| func.ty(**result).is_tile()).and_then(|result| facts.get(func, *result)) {
                     // A needed tile of indices is computed from its affine form, whatever op made it.
                     Some(affine) if op.is_pure() => affine.scalars().for_each(need),
@@ -420,6 +424,11 @@ impl Emitter<'_> {
             && let Some(test) = PositionTest::of(func, &mut self.facts, &data.op, result)
         {
             return self.test_positions(&test, result);
+        }
+        if let [result] = data.results[..]
+            && let Some(test) = index::bounds_test(func, &mut self.facts, &data.op)
+        {
+            return self.test_bounds(test, result);
         }
         if let Op::Binary { op: BinaryOp::And, lhs, rhs } = &data.op
             && let (Source::Tests(left), Source::Tests(right)) = (self.source(*lhs), self.source(*rhs))
