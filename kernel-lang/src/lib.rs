@@ -26,6 +26,6 @@ pub mod passes;
 pub mod scalar;
 
 #[cfg(feature = "codegen")]
-pub use compile::{Compiled, Options, compile, compile_cpu, compile_with};
+pub use compile::{Compiled, Options, compile, compile_cpu, compile_with, notes};
 #[cfg(feature = "codegen")]
 pub use passes::specialize::Bindings;

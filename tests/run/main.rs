@@ -24,6 +24,7 @@ mod masks;
 mod odd_extents;
 mod order;
 mod pieces;
+mod printing;
 mod random;
 mod reductions;
 mod rows;
@@ -82,6 +83,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         odd_extents,
         order,
         pieces,
+        printing,
         random,
         reductions,
         rows,

@@ -196,7 +196,7 @@ impl Translator<'_> {
             Op::Sort { x, descending } => self.sort(*x, *descending, data.results[0]),
             Op::Butterfly { x, axis, bit } => self.butterfly(*x, *axis as usize, *bit, data.results[0]),
             Op::Convert { .. } => unreachable!("a kernel for the CPU has no layouts"),
-            Op::StaticIf { .. } | Op::StaticFor { .. } | Op::StaticAssert { .. } => {
+            Op::StaticIf { .. } | Op::StaticFor { .. } | Op::StaticAssert { .. } | Op::StaticPrint { .. } | Op::Print { .. } => {
                 unreachable!("a specialised kernel has no `{}`", data.op.name())
             }
         }

@@ -444,7 +444,9 @@ impl Emitter<'_> {
             Op::If { .. } | Op::For { .. } | Op::While { .. } => self.control(&data.op, &data.results),
             Op::Return {} => asm!(self, "ret"),
             Op::Yield { .. } | Op::Condition { .. } => {}
-            Op::StaticIf { .. } | Op::StaticFor { .. } | Op::StaticAssert { .. } => unreachable!("a verified kernel is specialised"),
+            Op::StaticIf { .. } | Op::StaticFor { .. } | Op::StaticAssert { .. } | Op::StaticPrint { .. } | Op::Print { .. } => {
+                unreachable!("a verified kernel is specialised")
+            }
         }
     }
 }
