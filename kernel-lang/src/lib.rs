@@ -12,6 +12,7 @@ pub mod layout;
 #[cfg(false)]
 mod library;
 pub mod location;
+mod schedule;
 pub mod target;
 
 #[cfg(feature = "codegen")]
@@ -24,6 +25,8 @@ mod compile;
 pub mod passes;
 #[cfg(feature = "codegen")]
 pub mod scalar;
+
+pub use schedule::Schedule;
 
 #[cfg(feature = "codegen")]
 pub use compile::{Compiled, Options, compile, compile_cpu, compile_with, notes};

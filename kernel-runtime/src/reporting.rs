@@ -1,12 +1,13 @@
 //! Launches on a GPU, simulated or not, that write what the host reads back: what a checked one found, and what `device_print!` says.
 
+use kernel_lang::Schedule;
 use kernel_lang::backend::printed;
 use kernel_lang::backend::ptx::REPORT_BYTES;
 
 use crate::args::Args;
 use crate::error::{AssertionFailed, OutOfBounds};
 use crate::gpu::Gpu;
-use crate::kernel::{Checked, Schedule};
+use crate::kernel::Checked;
 use crate::{Error, Result, Tensor, prints};
 
 /// The report of a checked launch, in 8-byte words; [`REPORT_BYTES`] says what is where.

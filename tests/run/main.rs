@@ -8,6 +8,7 @@ mod addressing;
 mod atomics;
 mod casts;
 mod checked;
+mod clusters;
 mod constants;
 mod device_functions;
 #[path = "../devices/mod.rs"]
@@ -32,6 +33,7 @@ mod scalars;
 mod scans;
 mod schedules;
 mod shapes;
+mod stages;
 mod statistics;
 mod streams;
 mod tolerance;
@@ -70,6 +72,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         atomics,
         casts,
         checked,
+        clusters,
         constants,
         device_functions,
         elementwise,
@@ -91,6 +94,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         scans,
         schedules,
         shapes,
+        stages,
         statistics,
         streams,
         tuning,

@@ -15,8 +15,8 @@ impl Emitter<'_> {
                 let reg = self.constant(value, dtype);
                 self.define(result, Lanes::Splat(reg));
             }
-            Op::ProgramId { axis } => self.special(&format!("%ctaid.{}", AXES[*axis as usize]), result),
-            Op::NumPrograms { axis } => self.special(&format!("%nctaid.{}", AXES[*axis as usize]), result),
+            Op::ProgramId { axis } => self.special(&format!("%{}id.{}", self.program(), AXES[*axis as usize]), result),
+            Op::NumPrograms { axis } => self.special(&format!("%n{}id.{}", self.program(), AXES[*axis as usize]), result),
             Op::Length { base } | Op::Address { base } => {
                 let (address, length) = self.pointers[*base].expect("a pointer is a parameter of the kernel");
                 self.define(result, Lanes::Splat(if matches!(op, Op::Length { .. }) { length } else { address }));

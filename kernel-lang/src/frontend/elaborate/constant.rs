@@ -51,7 +51,14 @@ impl Elaborator<'_> {
             return Some(Meaning::Poison);
         }
         let expr = ConstExpr::binary(op, a.expr.clone(), b.expr.clone());
-        if a.expr.is_literal() && b.expr.is_literal() && !expr.is_literal() {
+        let is_literal = a.expr.is_literal() && b.expr.is_literal();
+        // Integers that have a type wrap in it, as they do at run time: what a function computes of a constant is what it computes of a value.
+        let expr = match (elem.as_ref().and_then(Elem::dtype), expr.as_int()) {
+            (Some(dtype), Some(value)) => ConstExpr::Int(super::cast::wrap(value, dtype)),
+            (Some(_), None) if is_literal && !is_comparison => return None,
+            _ => expr,
+        };
+        if is_literal && !expr.is_literal() {
             self.errors.push_help(
                 place,
                 format!("the constant `{}` has no value", shown(&expr)),

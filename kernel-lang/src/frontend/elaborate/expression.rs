@@ -1,6 +1,7 @@
 //! Expressions, form by form.
 
 use super::Elaborator;
+use super::branch::Wants;
 use super::meaning::{Kind, Meaning};
 use super::operator::float8_help;
 use crate::diagnostic::did_you_mean;
@@ -41,7 +42,7 @@ impl Elaborator<'_> {
             ExprKind::Cast(x, ty) => {
                 let meaning = self.expr(x);
                 match self.elem(ty) {
-                    Some(elem) => self.cast(&meaning, &elem, place),
+                    Some(elem) => self.cast(&meaning, &elem, x.place, place),
                     None => Meaning::Poison,
                 }
             }
@@ -65,15 +66,23 @@ impl Elaborator<'_> {
             }
             ExprKind::NewAxes(x, axes) => self.new_axes(x, axes, place),
             ExprKind::Field(x, index) => self.field(x, index, place),
-            ExprKind::If(inner) => self.if_else(inner, true, place),
-            ExprKind::Block(block) => self.scoped(|cx| cx.block(block)),
+            ExprKind::If(_) | ExprKind::Block(_) => self.expr_as(expr, None),
+        }
+    }
+
+    /// An expression whose value is to have a type: so have the constants that branches of an `if` give, which would meet in their kind's otherwise.
+    pub(super) fn expr_as(&mut self, expr: &Expr, elem: Option<&Elem>) -> Meaning {
+        match &expr.kind {
+            ExprKind::If(inner) => self.if_else(inner, Wants::Value(elem), expr.place),
+            ExprKind::Block(block) => self.scoped(|cx| cx.block_as(block, elem)),
+            _ => self.expr(expr),
         }
     }
 
     /// The value of a block, in a scope that the caller opened.
-    pub(super) fn block(&mut self, block: &Block) -> Meaning {
+    pub(super) fn block_as(&mut self, block: &Block, elem: Option<&Elem>) -> Meaning {
         self.stmts(&block.stmts);
-        block.value.as_ref().map_or(Meaning::UNIT, |value| self.expr(value))
+        block.value.as_ref().map_or(Meaning::UNIT, |value| self.expr_as(value, elem))
     }
 
     /// The element type that a written type is.
@@ -90,6 +99,7 @@ impl Elaborator<'_> {
             "char" | "str" | "String" => "kernels compute with numbers and `bool`".to_string(),
             "Ptr" | "PtrMut" => "pointers come from the kernel's parameters".to_string(),
             _ if let Some(float8) = float8_named(name) => format!("did you mean {float8}?"),
+            _ if elsewhere(name).is_some() => format!("it is called `{}` here", elsewhere(name).unwrap_or_default()),
             _ => {
                 let names = Dtype::ALL.iter().map(|dtype| dtype.name()).chain(["usize", "isize"]);
                 let params = self.type_params();
@@ -246,7 +256,7 @@ impl Elaborator<'_> {
         let of = |value: Expr| Block { stmts: Vec::new(), place: value.place, value: Some(Box::new(value)) };
         let (then_block, else_block) =
             if is_and { (of(rhs.clone()), of(known(false, place))) } else { (of(known(true, place)), of(rhs.clone())) };
-        self.branch(lhs.0, lhs.1.place, &then_block, Some(&else_block), true, place)
+        self.branch(lhs.0, lhs.1.place, &then_block, Some(&else_block), Wants::Value(None), place)
     }
 
     fn expect_bool(&mut self, meaning: &Meaning, place: Place, is_and: bool) -> bool {
@@ -279,4 +289,24 @@ fn reads_memory(expr: &Expr) -> bool {
         ExprKind::If(_) | ExprKind::Block(_) => true,
         _ => false,
     }
+}
+
+/// What an element type of another language is called here.
+fn elsewhere(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "float" | "float32" | "single" => "f32",
+        "double" | "float64" => "f64",
+        "half" | "float16" => "f16",
+        "bfloat16" => "bf16",
+        "int" | "int32" => "i32",
+        "int8" => "i8",
+        "int16" | "short" => "i16",
+        "int64" | "long" => "i64",
+        "uint8" | "byte" => "u8",
+        "uint16" => "u16",
+        "uint" | "uint32" => "u32",
+        "uint64" => "u64",
+        "int1" | "boolean" => "bool",
+        _ => return None,
+    })
 }
