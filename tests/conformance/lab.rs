@@ -64,7 +64,8 @@ impl Source {
         let ir = self.lower().map_err(|errors| format!("{errors}in\n{}", self.text))?;
         let mut kernels = KERNELS.lock().unwrap_or_else(PoisonError::into_inner);
         // A kernel is a static of the program; these live as long as the tests.
-        let leak = || &*Box::leak(Box::new(private::Kernel::new("case", Box::leak(ir.into_boxed_str()), self.num_warps, &[], &[])));
+        let schedule = private::Schedule { num_warps: self.num_warps, ..private::Schedule::DEFAULT };
+        let leak = || &*Box::leak(Box::new(private::Kernel::new("case", Box::leak(ir.into_boxed_str()), schedule, &[], &[])));
         Ok(*kernels.get_or_insert_default().entry(self.clone()).or_insert_with(leak))
     }
 }

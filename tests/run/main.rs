@@ -36,6 +36,7 @@ mod shapes;
 mod stages;
 mod statistics;
 mod streams;
+mod strides;
 mod tolerance;
 mod tuning;
 mod value;
@@ -96,6 +97,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         shapes,
         stages,
         statistics,
+        strides,
         streams,
         tuning,
         views

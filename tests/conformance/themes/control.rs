@@ -449,7 +449,7 @@ pub(crate) fn num_warps() -> Vec<Case> {
         let func = kernel_lang::ir::parse(&Source::new("fn kernel(y: PtrMut<i32>) { store(y, 1); }").lower()?)
             .map_err(|error| error.to_string())?;
         let options = kernel_lang::Options {
-            num_warps: 3,
+            schedule: kernel_lang::Schedule { num_warps: 3, ..kernel_lang::Schedule::DEFAULT },
             ..kernel_lang::Options::new(kernel_lang::Bindings::new(), kernel_lang::target::Target::SM_80)
         };
         let errors = match kernel_lang::compile(&func, &options) {
