@@ -80,8 +80,8 @@ where
             }
             // How long a simulation takes says nothing about a GPU.
             Place::Sim(sim) => self.run_first(sim),
-            // Looking for a mistake needs no tuning, and one configuration has no rivals.
-            Place::Cuda(cuda) if self.checked || self.kept().nth(1).is_none() => self.run_first(cuda),
+            // Looking for a mistake needs no tuning, nobody wants to read what each trial prints, and one configuration has no rivals.
+            Place::Cuda(cuda) if self.checked || self.args.kernel().prints() || self.kept().nth(1).is_none() => self.run_first(cuda),
             Place::Cuda(cuda) => {
                 let first = self.first(cuda.device)?;
                 let report = self.with_tuning_key(cuda, |key| match self.tuner.find(key) {
@@ -103,10 +103,12 @@ where
     /// As [`AutotunedLaunch::launch`].
     pub fn report(mut self) -> Result<Arc<Report<C>>> {
         match Place::of(&mut self.args, self.stream)? {
-            Place::Cuda(cuda) if self.kept().nth(1).is_some() => self.with_tuning_key(cuda, |key| match self.tuner.find(key) {
-                Some(report) => Ok(report),
-                None => self.tune(key, cuda),
-            }),
+            Place::Cuda(cuda) if self.kept().nth(1).is_some() && !self.args.kernel().prints() => {
+                self.with_tuning_key(cuda, |key| match self.tuner.find(key) {
+                    Some(report) => Ok(report),
+                    None => self.tune(key, cuda),
+                })
+            }
             Place::Cuda(cuda) => Ok(Arc::new(self.untimed(cuda.device))),
             Place::Sim(sim) => Ok(Arc::new(self.untimed(sim.device()))),
             Place::Cpu => Ok(Arc::new(self.untimed(Device::cpu()))),

@@ -484,7 +484,9 @@ impl Emitter<'_> {
                 asm!(self, "ret");
             }
             Op::Yield { .. } | Op::Condition { .. } => {}
-            Op::StaticIf { .. } | Op::StaticFor { .. } | Op::StaticAssert { .. } => unreachable!("a verified kernel is specialised"),
+            Op::StaticIf { .. } | Op::StaticFor { .. } | Op::StaticAssert { .. } | Op::StaticPrint { .. } | Op::Print { .. } => {
+                unreachable!("a verified kernel is specialised")
+            }
         }
     }
 }
