@@ -6,9 +6,12 @@ mod cpu_support;
 use std::fmt::Write;
 
 use cpu_support::naive::{self, Arg};
-use cpu_support::{Buffer, Random, compile_function, random_kernels, run_grid, same, samples};
+use cpu_support::{Buffer, Random, compile_function, matrix_kernels, random_kernels, run_grid, same, samples};
+use kernel_lang::Schedule;
+use kernel_lang::dtype::Dtype;
 use kernel_lang::ir::{Function, Op, Stage, UnaryOp, parse, verify};
-use kernel_lang::passes::{self, PIPELINE, SIMPLIFY};
+use kernel_lang::passes::{self, PIPELINE, SIMPLIFY, prefetch_loads};
+use kernel_lang::target::Target;
 use proptest::prelude::*;
 
 const GRID: [u32; 3] = [3, 1, 1];
@@ -20,6 +23,12 @@ fn compare(func: &Function, mut tensors: Vec<Option<Buffer>>, scalars: &[u64]) -
     passes::run(&mut ready, PIPELINE, &mut |_, _, _| {});
     verify(&ready, Stage::Tile).unwrap_or_else(|violations| panic!("{violations:?}\n{ready}"));
     let ready = parse(&ready.to_string()).unwrap_or_else(|error| panic!("{error}\n{ready}"));
+    // What loads ahead, too; the CPU does not, so only the naive executor runs it.
+    let mut ahead = ready.clone();
+    let changed = prefetch_loads::run(&mut ahead, &Target::SM_80, Schedule { num_warps: 1, ..Schedule::DEFAULT })
+        .unwrap_or_else(|error| panic!("{}", error.render(&[])));
+    verify(&ahead, Stage::Tile).unwrap_or_else(|violations| panic!("{violations:?}\n{ahead}"));
+    let ahead = if changed { parse(&ahead.to_string()).unwrap_or_else(|error| panic!("{error}\n{ahead}")) } else { ahead };
 
     let mut naively = tensors.clone();
     let mut wide = 0;
@@ -30,7 +39,10 @@ fn compare(func: &Function, mut tensors: Vec<Option<Buffer>>, scalars: &[u64]) -
         // Such a kernel promises to stay inside.
         return 0;
     }
+    let mut naively_ahead = tensors.clone();
     for index in 0..GRID[0] {
+        let outside = naive::run(&ahead, naive_args(&mut naively_ahead, scalars), GRID, [index, 0, 0]);
+        assert_eq!(outside, None, "an access that runs ahead is not guarded\n{func}\n{ahead}");
         let (outside, count) = naive::run_counting(&ready, naive_args(&mut naively, scalars), GRID, [index, 0, 0]);
         assert_eq!(outside, None, "an access that should be guarded is not\n{func}\n{ready}");
         wide += count;
@@ -46,14 +58,14 @@ fn compare(func: &Function, mut tensors: Vec<Option<Buffer>>, scalars: &[u64]) -
     }
     let outcome = run_grid(&compile_function(&ready), &words, GRID, true);
     assert!(outcome.is_ok(), "{outcome:?}\n{ready}");
-    for (executor, found) in [("naive", &naively), ("cpu", &tensors)] {
+    for (executor, found) in [("naive", &naively), ("ahead", &naively_ahead), ("cpu", &tensors)] {
         for (expected, found) in expected.iter().zip(found).filter_map(|(expected, found)| expected.as_ref().zip(found.as_ref())) {
             found.check_guards();
             for at in 0..found.len {
                 let (wanted, got) = (expected.get(at), found.get(at));
                 assert!(
                     same(expected.dtype, wanted, got),
-                    "{executor}: {}[{at}] is {got:#x}, not {wanted:#x}, scalars {scalars:?}\n{func}\n{ready}",
+                    "{executor}: {}[{at}] is {got:#x}, not {wanted:#x}, scalars {scalars:?}\n{func}\n{ahead}",
                     expected.dtype
                 );
             }
@@ -112,11 +124,23 @@ fn usual_kernel(random: &mut Random, extent: i64) -> String {
         "walk" => line(format!(
             "%three = const {{value = 3}} : i64\n%last, %sum = for %zero, %three, %one, %at0, %acc0 (%i: i64, %at: {indices}, %acc: {tile}) {{"
         )),
-        "count" => line(format!(
-            "%end = const {{value = 200}} : i64\n%by = const {{value = {extent}}} : i64\n\
-             %sum = for %zero, %end, %by, %acc0 (%i: i64, %acc: {tile}) {{\n\
-             %wi = broadcast %i : {indices}\n%at = add %at0, %wi : {indices}"
-        )),
+        "count" => {
+            // A few turns: up to the limit, from behind or from 0; an index that counts lanes or tiles, by steps of every kind.
+            let short = of(&[
+                "%t300 = const {value = 300} : i64\n%end = min %n, %t300 : i64\n%from = max %zero, %zero : i64\n",
+                "%t300 = const {value = 300} : i64\n%end = min %n, %t300 : i64\n%from = const {value = -7} : i64\n",
+                "%t300 = const {value = 300} : i64\n%end = max %n, %n : i64\n%from = sub %n, %t300 : i64\n",
+                "%end = const {value = 200} : i64\n%from = const {value = 0} : i64\n",
+            ]);
+            let (by, scale) = (of(&[&around[2], &around[2], &around[2], "48", "7"]), of(&["1", "1", "1", "3", "32", "-1"]));
+            let start = of(&["%at0", "%at0", "%lanes"]);
+            let options = of(&["", "{num_stages = 2}", "{num_stages = 4}", "{unroll = 2}", "{unroll = 3, num_stages = 3}"]);
+            line(format!(
+                "{short}%by = const {{value = {by}}} : i64\n%scale = const {{value = {scale}}} : i64\n\
+                 %sum = for %from, %end, %by, %acc0 {options} (%i: i64, %acc: {tile}) {{\n\
+                 %scaled = mul %i, %scale : i64\n%wi = broadcast %scaled : {indices}\n%at = add {start}, %wi : {indices}"
+            ));
+        }
         _ => line(format!("%none = const {{value = 0}} : {indices}\n%at = add %at0, %none : {indices}\n%acc = add %acc0, %acc0 : {tile}")),
     }
     // Masks: comparisons with limits on either side, truths of the program, bits of memory, and both.
@@ -183,25 +207,60 @@ fn usual_arguments(func: &Function, random: &mut Random, extent: i64) -> (Vec<Op
     (tensors, vec![limit(), limit(), random.bits() & 1])
 }
 
-#[test]
-fn usual_kernels() {
-    // Fresh kernels in each run; a failure prints the kernel.
+/// Random kernels of one kind, fresh in each run; a failure prints the kernel. `one` makes a kernel and answers how many wide accesses it ran.
+fn many(mut one: impl FnMut(&mut Random) -> usize) {
     let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| u64::from(std::process::id()));
     println!("SEED={seed}");
     let mut random = Random(seed << 32);
     let start = std::time::Instant::now();
     let (mut runs, mut wide) = (0, 0);
     while runs < 200 || start.elapsed().as_secs() < 4 {
-        let extent = [64, 128, 8, 96, 50][random.below(5)];
-        let text = usual_kernel(&mut random, extent);
-        let func = parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        verify(&func, Stage::Generic).unwrap_or_else(|violations| panic!("{violations:?}\n{text}"));
-        let (tensors, scalars) = usual_arguments(&func, &mut random, extent);
-        wide += usize::from(compare(&func, tensors, &scalars) > 0);
+        wide += usize::from(one(&mut random) > 0);
         runs += 1;
     }
     println!("{wide} of {runs} kernels ran wide accesses");
     assert!(wide * 20 > runs, "the branch for full tiles hardly runs: {wide} of {runs}");
+}
+
+fn kernel(text: &str) -> Function {
+    let func = parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    verify(&func, Stage::Generic).unwrap_or_else(|violations| panic!("{violations:?}\n{text}"));
+    func
+}
+
+#[test]
+fn usual_kernels() {
+    many(|random| {
+        let extent = [64, 128, 8, 96, 50][random.below(5)];
+        let func = kernel(&usual_kernel(random, extent));
+        let (tensors, scalars) = usual_arguments(&func, random, extent);
+        compare(&func, tensors, &scalars)
+    });
+}
+
+#[test]
+fn matrices() {
+    many(|random| {
+        let shape = [[8, 32], [4, 16], [16, 16], [1, 64], [6, 20]][random.below(5)];
+        let func = kernel(&matrix_kernels::text(random, shape));
+        let (tensors, scalars) = matrix_kernels::arguments(&func, random, shape);
+        compare(&func, tensors, &scalars)
+    });
+}
+
+/// Every mask of rows that numbers near the ends of `i64` make.
+#[test]
+fn rows_that_are_counted_from_afar() {
+    const FAR: [i64; 10] = [0, 1, -1, 2, 1 << 62, (1 << 62) - 3, i64::MAX, i64::MAX - 2, i64::MIN, i64::MIN + 3];
+    let func = kernel(matrix_kernels::COUNTED);
+    let sides = FAR.iter().flat_map(|start| FAR.map(|end| (*start, end)));
+    for (index, (start, end)) in sides.enumerate() {
+        for (first, stride) in [(0, 16), (i64::MIN, 20), (start, 1 << 40), (FAR[index % 9], 0)] {
+            let [x, y] = [3, 5].map(|element| Some(Buffer::new(Dtype::U8, &[element; 80])));
+            let tensors = vec![x, y, None, None, None, None];
+            compare(&func, tensors, &[start, first, end, stride].map(|scalar| scalar as u64));
+        }
+    }
 }
 
 proptest! {

@@ -130,7 +130,7 @@ fn sliceable(func: &Function, region: Region, first: usize, facts: &mut AffineFa
         }
     }
     let in_order = accesses.iter().filter(|(.., is_store)| *is_store).all(|(stored, at, _)| {
-        let is_one_to_one = at.as_ref().is_some_and(|at| at.lanes.iter().all(|lane| *lane != 0));
+        let is_one_to_one = at.as_ref().is_some_and(|at| at.lanes.iter().all(|lane| lane.as_constant().is_some_and(|lane| lane != 0)));
         is_one_to_one && accesses.iter().all(|(base, other, _)| base != stored || other == at)
     });
     let is_apart = numbers.iter().all(|number| accesses.iter().all(|(base, ..)| base != number));
@@ -192,7 +192,7 @@ fn slice(func: &mut Function, region: Region, first_op: usize, extent: usize, lo
     let scratch = func.add_region();
     let b = &mut Builder::new(func, scratch, loc);
     let (lower, upper, step) = (b.index(0), b.index(extent as i128), b.index(length as i128));
-    func.append(scratch, Op::For { lower, upper, step, init: Vec::new(), body }, [], loc);
+    func.append(scratch, Op::For { lower, upper, step, init: Vec::new(), body, num_stages: None, unroll: None }, [], loc);
     out.append(func.insts_mut(scratch));
     out.push(insts[insts.len() - 1]);
     *func.insts_mut(region) = out;

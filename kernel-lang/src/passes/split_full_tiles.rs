@@ -63,13 +63,15 @@
 use std::collections::HashMap;
 
 use crate::analysis::affine::{Affine, AffineFacts};
+use crate::analysis::bounds::{self, Bound, End};
+use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, copy_insts};
 use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value};
 use crate::location::Loc;
 
 /// The widest access of one thread, in bytes.
-const WIDEST: i64 = 16;
+pub(super) const WIDEST: i64 = 16;
 /// Longer stretches of ops are not doubled.
 const MAX_OPS: usize = 4000;
 
@@ -94,7 +96,7 @@ fn split_region(func: &mut Function, region: Region, facts: &mut AffineFacts) ->
     while at < insts.len() {
         let length = insts[at..].iter().take_while(|inst| is_plain(&func.inst(**inst).op)).count();
         let stretch = &insts[at..at + length];
-        match plan(func, stretch, facts) {
+        match plan(func, stretch, facts, &|_| true) {
             Some(plan) if length <= MAX_OPS => {
                 out.extend(split(func, stretch, &insts[at + length..], plan));
                 changed = true;
@@ -110,7 +112,7 @@ fn split_region(func: &mut Function, region: Region, facts: &mut AffineFacts) ->
 }
 
 /// A sort is long, and nothing in it is guarded: it stands once.
-fn is_plain(op: &Op) -> bool {
+pub(super) fn is_plain(op: &Op) -> bool {
     let mut plain = !op.is_terminator() && !matches!(op, Op::Sort { .. });
     op.for_each_region(&mut |_| plain = matches!(op, Op::Reduce { .. } | Op::Scan { .. }));
     plain
@@ -118,43 +120,27 @@ fn is_plain(op: &Op) -> bool {
 
 /// What makes a stretch full.
 #[derive(Default)]
-struct Plan {
+pub(super) struct Plan {
     /// Accesses whose lanes are then all in bounds, or masked off.
-    bounds: Vec<Bound>,
+    pub(super) bounds: Vec<Bound>,
     /// Accesses whose address must be divisible by [`WIDEST`], by base, offset, and bytes of an element.
-    aligned: Vec<(Value, Affine, i64)>,
+    pub(super) aligned: Vec<(Value, Affine, i64)>,
     /// Comparisons that then hold for every lane.
-    masks: Vec<(Value, Test)>,
-    /// Numbers that must be divisible by others, so that masks end where wide accesses do.
-    divisible: Vec<(Affine, i64)>,
+    pub(super) masks: Vec<(Value, Test)>,
+    /// Numbers that must be divisible by others, so that masks end, and rows begin, where wide accesses do.
+    pub(super) divisible: Vec<(Polynomial, i64)>,
     /// The accesses: whether each may be wide.
-    accesses: HashMap<Inst, bool>,
+    pub(super) accesses: HashMap<Inst, bool>,
     /// Pure ops that can be computed in front of the branch.
     before: Vec<Inst>,
 }
 
-/// An access that must be in bounds: of `index`'s lanes, those below each end.
-#[derive(PartialEq)]
-struct Bound {
-    base: Value,
-    index: Affine,
-    extents: Vec<usize>,
-    ends: Vec<End>,
-}
-
-/// A mask that keeps the lanes from 0 up to a number along an axis, for every program alike: the columns of a row.
-#[derive(Clone, PartialEq)]
-struct End {
-    axis: usize,
-    end: Affine,
-}
-
 /// A comparison of a tile of indices with a number.
-enum Test {
+pub(super) enum Test {
     /// `uniform + lane < limit`, or `<=`, for all lanes up to the maximum.
-    Below { op: CompareOp, index: Affine, maximum: i64, limit: Affine },
+    Below { op: CompareOp, index: Affine, maximum: i64, limit: Polynomial },
     /// `uniform + lane > limit`, or `>=`, for all lanes up to the maximum.
-    Above { op: CompareOp, index: Affine, maximum: i64, limit: Affine },
+    Above { op: CompareOp, index: Affine, maximum: i64, limit: Polynomial },
     /// A truth value that is the same for every lane.
     Uniform(Value),
 }
@@ -168,7 +154,8 @@ struct Parts {
     is_partial: bool,
 }
 
-fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts) -> Option<Plan> {
+/// What makes a stretch full, as far as a condition can say so that is made from values that are `usable`.
+pub(super) fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts, usable: &dyn Fn(Value) -> bool) -> Option<Plan> {
     let mut plan = Plan::default();
     // What depends on memory, or on anything that does, cannot be part of the condition.
     let mut late: SideTable<Value, bool> = SideTable::new();
@@ -185,20 +172,22 @@ fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts) -> Option<Pl
             data.results.iter().for_each(|result| late[*result] = true);
         }
     }
-    let is_early = |affine: &Affine| affine.uniform.iter().all(|(value, _)| !late[*value]);
+    let is_early = |affine: &Affine| affine.scalars().all(|value| !late[value] && usable(value));
     for inst in stretch {
         let Some(Access { base, offset, mask, in_bounds: false, .. }) = func.inst(*inst).op.access() else { continue };
         let ty = func.ty(offset);
         let Some(affine) = facts.get(func, offset).filter(|affine| ty.is_tile() && is_early(affine)) else { continue };
         let extents = ty.extents();
-        if affine.lane_maximum(&extents).is_none() {
-            continue;
-        }
         let mut parts = Parts::default();
         if let Some(mask) = mask {
             let axes: Vec<usize> = (0..extents.len()).collect();
-            Masks { func, facts, is_early: &is_early, is_early_value: &|value| !late[value] }.parts(mask, Some(&axes), &mut parts);
+            Masks { func, facts, is_early: &is_early, is_early_value: &|value| !late[value] && usable(value) }.parts(
+                mask,
+                Some(&axes),
+                &mut parts,
+            );
         }
+        let Some(bound) = Bound::of(base, &affine, &extents, parts.ends.clone()) else { continue };
         let bytes = func.ty(base).dtype().bytes() as i64;
         // An atomic takes one element at a time.
         let is_atomic = matches!(func.inst(*inst).op, Op::Atomic { .. });
@@ -207,7 +196,10 @@ fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts) -> Option<Pl
         for end in parts.ends.iter().filter(|end| Some(end.axis) == run) {
             plan.divisible.push((end.end.clone(), WIDEST / bytes));
         }
-        let bound = Bound { base, index: affine.clone(), extents, ends: parts.ends };
+        if run.is_some() {
+            let unknown = affine.lanes.iter().zip(&extents).filter(|(lane, extent)| lane.as_constant().is_none() && **extent > 1);
+            plan.divisible.extend(unknown.map(|(lane, _)| (lane.clone(), WIDEST / bytes)));
+        }
         if !func.unchecked && !plan.bounds.contains(&bound) {
             plan.bounds.push(bound);
         }
@@ -224,11 +216,14 @@ fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts) -> Option<Pl
     (!plan.accesses.is_empty()).then_some(plan)
 }
 
-/// The axis that the lanes run along, if each run is a whole number of wide accesses from the first one.
+/// The axis that the lanes run along, if each run is a whole number of wide accesses from the first one, or may be where a step is an argument.
 fn run_axis(affine: &Affine, extents: &[usize], bytes: i64) -> Option<usize> {
-    let runs = |axis: &usize| affine.lanes[*axis] == 1 && extents[*axis] as i64 * bytes >= WIDEST;
+    let runs = |axis: &usize| affine.lanes[*axis].is(1) && extents[*axis] as i64 * bytes >= WIDEST;
     let fastest = (0..extents.len()).rev().find(runs)?;
-    let keeps_alignment = |axis: usize| axis == fastest || extents[axis] == 1 || affine.lanes[axis].wrapping_mul(bytes) % WIDEST == 0;
+    let keeps_alignment = |axis: usize| {
+        let step = affine.lanes[axis].as_constant().unwrap_or(0);
+        axis == fastest || extents[axis] == 1 || step.wrapping_mul(bytes) % WIDEST == 0
+    };
     (0..extents.len()).all(keeps_alignment).then_some(fastest)
 }
 
@@ -291,8 +286,8 @@ impl Masks<'_> {
         }
         let maximum = left.lane_maximum(&self.func.ty(lhs).extents()).filter(|_| right.is_uniform())?;
         match op {
-            CompareOp::Lt | CompareOp::Le => Some(Test::Below { op, index: left, maximum, limit: right }),
-            CompareOp::Gt | CompareOp::Ge => Some(Test::Above { op, index: left, maximum, limit: right }),
+            CompareOp::Lt | CompareOp::Le => Some(Test::Below { op, index: left, maximum, limit: right.start }),
+            CompareOp::Gt | CompareOp::Ge => Some(Test::Above { op, index: left, maximum, limit: right.start }),
             CompareOp::Eq | CompareOp::Ne => None,
         }
     }
@@ -300,9 +295,9 @@ impl Masks<'_> {
 
 /// The axis whose position the index is.
 fn prefix(index: &Affine) -> Option<usize> {
-    let axis = index.lanes.iter().position(|lane| *lane == 1)?;
-    let is_alone = index.lanes.iter().enumerate().all(|(other, lane)| other == axis || *lane == 0);
-    (is_alone && index.uniform.is_empty() && index.constant == 0).then_some(axis)
+    let axis = index.lanes.iter().position(|lane| lane.is(1))?;
+    let is_alone = index.lanes.iter().enumerate().all(|(other, lane)| other == axis || lane.is(0));
+    (is_alone && index.start.is(0)).then_some(axis)
 }
 
 /// The stretch as a condition and an `if` with both versions.
@@ -367,7 +362,7 @@ fn used_after(func: &Function, stretch: &[Inst], before: &[Inst], rest: &[Inst])
 }
 
 /// Drops masks and marks accesses in the copy that runs for full tiles. `region` holds copies of `stretch` in its order.
-fn make_full(func: &mut Function, stretch: &[Inst], region: Region, plan: &Plan, map: &mut Substitution) {
+pub(super) fn make_full(func: &mut Function, stretch: &[Inst], region: Region, plan: &Plan, map: &mut Substitution) {
     let copies = func.region(region).insts.clone();
     for (original, copy) in stretch.iter().zip(&copies) {
         let Some(is_wide) = plan.accesses.get(original) else { continue };
@@ -402,50 +397,11 @@ fn make_full(func: &mut Function, stretch: &[Inst], region: Region, plan: &Plan,
     func.insts_mut(region).splice(0..0, constants);
 }
 
-impl Bound {
-    /// What the last lane adds to the index, of those that no mask keeps off.
-    fn maximum(&self, b: &mut Builder<'_>) -> Value {
-        let is_whole = |axis: usize| self.ends.iter().all(|end| end.axis != axis);
-        let whole: i64 = (0..self.extents.len())
-            .filter(|axis| is_whole(*axis))
-            .map(|axis| self.index.lanes[axis] * (self.extents[axis] as i64 - 1))
-            .sum();
-        let mut sum = (whole != 0 || self.ends.is_empty()).then(|| b.index(whole.into()));
-        for axis in (0..self.extents.len()).filter(|axis| !is_whole(*axis)) {
-            // At least one lane: an empty row need not be fast.
-            let mut count = b.index(self.extents[axis] as i128);
-            for end in self.ends.iter().filter(|end| end.axis == axis) {
-                let end = end.end.uniform_value(b);
-                count = b.binary(BinaryOp::Min, end, count);
-            }
-            let one = b.index(1);
-            let count = b.binary(BinaryOp::Max, count, one);
-            let last = b.binary(BinaryOp::Sub, count, one);
-            let step = b.index(self.index.lanes[axis].into());
-            let last = b.binary(BinaryOp::Mul, last, step);
-            sum = Some(sum.map_or(last, |sum| b.binary(BinaryOp::Add, sum, last)));
-        }
-        sum.expect("an access has axes")
-    }
-}
-
-fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
-    let mut parts = Vec::new();
-    for (at, bound) in plan.bounds.iter().enumerate() {
-        // 0 <= index and index < length - maximum: `length` is not negative and `maximum` fits 31 bits.
-        let start = bound.index.uniform_value(b);
-        if !plan.bounds[..at].iter().any(|known| known.index == bound.index) {
-            let zero = b.index(0);
-            parts.push(b.compare(CompareOp::Ge, start, zero));
-        }
-        let length = b.op(Op::Length { base: bound.base }, &[]);
-        let maximum = bound.maximum(b);
-        let limit = b.binary(BinaryOp::Sub, length, maximum);
-        parts.push(b.compare(CompareOp::Lt, start, limit));
-    }
+pub(super) fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
+    let mut parts = bounds::tests(b, &plan.bounds);
     for (at, (number, divisor)) in plan.divisible.iter().enumerate() {
         if !plan.divisible[..at].contains(&plan.divisible[at]) {
-            let number = number.uniform_value(b);
+            let number = number.value(b);
             let low_bits = b.index((divisor - 1).into());
             let rest = b.binary(BinaryOp::And, number, low_bits);
             let zero = b.index(0);
@@ -456,7 +412,7 @@ fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
         match test {
             Test::Below { op, index, maximum, limit } => {
                 // Where `start < limit`, the difference is positive: where it overflows, it shows as negative.
-                let (start, limit) = (index.uniform_value(b), limit.uniform_value(b));
+                let (start, limit) = (index.uniform_value(b), limit.value(b));
                 parts.push(b.compare(*op, start, limit));
                 let room = b.binary(BinaryOp::Sub, limit, start);
                 let maximum = b.index((*maximum).into());
@@ -464,7 +420,7 @@ fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
             }
             Test::Above { op, index, maximum, limit } => {
                 // The lanes only add to `index`, which must not wrap.
-                let (start, limit) = (index.uniform_value(b), limit.uniform_value(b));
+                let (start, limit) = (index.uniform_value(b), limit.value(b));
                 parts.push(b.compare(*op, start, limit));
                 let last = b.index((i64::MAX - maximum).into());
                 parts.push(b.compare(CompareOp::Le, start, last));

@@ -11,11 +11,10 @@ use crate::ir::Elem;
 impl Elaborator<'_> {
     /// `let pattern: ty = value;`
     pub(super) fn bind(&mut self, pattern: &Pattern, ty: Option<&TypeName>, value: &Expr) {
-        let mut meaning = self.expr(value);
-        if let Some(ty) = ty
-            && let Some(elem) = self.elem(ty)
-        {
-            meaning = self.ascribe(meaning, &elem, value, ty.place);
+        let elem = ty.and_then(|ty| Some((self.elem(ty)?, ty.place)));
+        let mut meaning = self.expr_as(value, elem.as_ref().map(|(elem, _)| elem));
+        if let Some((elem, place)) = elem {
+            meaning = self.ascribe(meaning, &elem, value, place);
         }
         self.bind_meaning(pattern, meaning);
     }
@@ -93,6 +92,12 @@ impl Elaborator<'_> {
             }
             Pattern::Wild | Pattern::Error => {}
         }
+    }
+
+    /// The type of elements that an assignment keeps.
+    pub(super) fn elem_of_target(&self, pattern: &Pattern) -> Option<Elem> {
+        let Pattern::Name { name, .. } = pattern else { return None };
+        self.elem_of(&self.variables[self.find(&name.text)?].meaning)
     }
 
     /// `name += value;`

@@ -16,12 +16,20 @@ enum Decider {
     Unknown,
 }
 
+/// What an `if` is for.
+#[derive(Clone, Copy)]
+pub(super) enum Wants<'a> {
+    Nothing,
+    /// Its value, which is to have a type, if that is known.
+    Value(Option<&'a Elem>),
+}
+
 impl Elaborator<'_> {
-    pub(super) fn if_else(&mut self, inner: &If, wants_value: bool, place: Place) -> Meaning {
+    pub(super) fn if_else(&mut self, inner: &If, wants: Wants<'_>, place: Place) -> Meaning {
         let cond = self.expr(&inner.cond);
         // An `if` without `else` whose value nobody can use is a statement.
-        let wants_value = wants_value && (inner.else_block.is_some() || inner.then_block.value.is_some());
-        self.branch(&cond, inner.cond.place, &inner.then_block, inner.else_block.as_ref(), wants_value, place)
+        let wants = if inner.else_block.is_some() || inner.then_block.value.is_some() { wants } else { Wants::Nothing };
+        self.branch(&cond, inner.cond.place, &inner.then_block, inner.else_block.as_ref(), wants, place)
     }
 
     pub(super) fn branch(
@@ -30,19 +38,23 @@ impl Elaborator<'_> {
         cond_place: Place,
         then_block: &Block,
         else_block: Option<&Block>,
-        wants_value: bool,
+        wants: Wants<'_>,
         place: Place,
     ) -> Meaning {
+        let elem = if let Wants::Value(elem) = wants { elem } else { None };
         let decider = self.decider(cond, cond_place);
         // In a function, what a call decides exists in that call only: the other branch may not even fit its types.
         if let (Decider::Constant(ConstExpr::Bool(cond)), false) = (&decider, self.frames.is_empty()) {
             let block = if *cond { Some(then_block) } else { else_block };
-            return block.map_or(Meaning::UNIT, |block| self.scoped(|cx| cx.block(block)));
+            return block.map_or(Meaning::UNIT, |block| self.scoped(|cx| cx.block_as(block, elem)));
         }
         let undecided = matches!(decider, Decider::Unknown);
+        let is_static = usize::from(matches!(decider, Decider::Constant(_)));
+        self.static_branches += is_static;
         let before = self.meanings();
-        let (then_region, then_value, then_after) = self.way(Some(then_block), &before);
-        let (else_region, else_value, else_after) = self.way(else_block, &before);
+        let (then_region, then_value, then_after) = self.way(Some(then_block), elem, &before);
+        let (else_region, else_value, else_after) = self.way(else_block, elem, &before);
+        self.static_branches -= is_static;
         let mut ways = Ways { regions: [then_region, else_region], yields: [Vec::new(), Vec::new()] };
         let mut plans = Vec::new();
         for index in 0..before.len() {
@@ -61,7 +73,7 @@ impl Elaborator<'_> {
             });
             plans.push((index, plan));
         }
-        let value = wants_value.then(|| {
+        let value = matches!(wants, Wants::Value(_)).then(|| {
             let has_else = else_block.is_some();
             if undecided && has_else {
                 // Branches that do not meet are no second mistake: a condition that is a tile asks for `select`.
@@ -94,10 +106,15 @@ impl Elaborator<'_> {
     }
 
     /// Elaborates one branch into a region of its own: its value, and what the variables mean at its end.
-    fn way(&mut self, block: Option<&Block>, before: &[Meaning]) -> (Region, Meaning, Vec<Meaning>) {
+    fn way(&mut self, block: Option<&Block>, elem: Option<&Elem>, before: &[Meaning]) -> (Region, Meaning, Vec<Meaning>) {
         let region = self.func.add_region();
         let outer = std::mem::replace(&mut self.region, region);
-        let value = block.map_or(Meaning::UNIT, |block| self.scoped(|cx| cx.block(block)));
+        let value = match (block.map_or(Meaning::UNIT, |block| self.scoped(|cx| cx.block_as(block, elem))), elem) {
+            (Meaning::Constant(constant @ Constant { elem: None, .. }), Some(elem)) if self.fit(&constant, elem).is_ok() => {
+                Meaning::Constant(Constant { elem: Some(elem.clone()), ..constant })
+            }
+            (value, _) => value,
+        };
         let mut after = self.meanings();
         after.truncate(before.len());
         self.restore(before);

@@ -289,6 +289,7 @@ impl Elaborator<'_> {
                     false => format!("cast it: `{written} as {target}`"),
                 }
             }
+            (_, Some(Elem::Dtype(dtype))) if dtype.is_float8() => super::operator::float8_help(x),
             _ => format!("cast it: `{written} as {target}`"),
         };
         self.errors.push_help(x.place, format!("`{name}` takes {}, not {found}", domain.words()), help);

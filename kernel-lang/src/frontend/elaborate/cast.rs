@@ -78,7 +78,7 @@ impl Elaborator<'_> {
 }
 
 /// The value that Rust's `as` gives.
-fn wrap(value: i128, dtype: Dtype) -> i128 {
+pub(super) fn wrap(value: i128, dtype: Dtype) -> i128 {
     let bits = dtype.bits();
     let low = value & ((1i128 << bits) - 1);
     if dtype.is_signed_int() && low >> (bits - 1) == 1 { low - (1i128 << bits) } else { low }

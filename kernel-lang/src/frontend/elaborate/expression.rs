@@ -1,14 +1,16 @@
 //! Expressions, form by form.
 
 use super::Elaborator;
+use super::branch::Wants;
 use super::meaning::{Kind, Meaning};
+use super::operator::float8_help;
 use crate::diagnostic::did_you_mean;
 use crate::dtype::Dtype;
 use crate::frontend::ast::{Block, Expr, ExprKind, Operator, TypeName};
 use crate::frontend::place::Place;
-use crate::frontend::signature::dtype_of;
+use crate::frontend::signature::{dtype_of, float8_named};
 use crate::frontend::words;
-use crate::ir::{BinaryOp, CompareOp, ConstBinary, ConstExpr, ConstUnary, Elem, Op, UnaryOp};
+use crate::ir::{BinaryOp, CompareOp, ConstBinary, ConstExpr, ConstUnary, Domain, Elem, Op, UnaryOp};
 
 impl Elaborator<'_> {
     pub(super) fn expr(&mut self, expr: &Expr) -> Meaning {
@@ -64,15 +66,23 @@ impl Elaborator<'_> {
             }
             ExprKind::NewAxes(x, axes) => self.new_axes(x, axes, place),
             ExprKind::Field(x, index) => self.field(x, index, place),
-            ExprKind::If(inner) => self.if_else(inner, true, place),
-            ExprKind::Block(block) => self.scoped(|cx| cx.block(block)),
+            ExprKind::If(_) | ExprKind::Block(_) => self.expr_as(expr, None),
+        }
+    }
+
+    /// An expression whose value is to have a type: so have the constants that branches of an `if` give, which would meet in their kind's otherwise.
+    pub(super) fn expr_as(&mut self, expr: &Expr, elem: Option<&Elem>) -> Meaning {
+        match &expr.kind {
+            ExprKind::If(inner) => self.if_else(inner, Wants::Value(elem), expr.place),
+            ExprKind::Block(block) => self.scoped(|cx| cx.block_as(block, elem)),
+            _ => self.expr(expr),
         }
     }
 
     /// The value of a block, in a scope that the caller opened.
-    pub(super) fn block(&mut self, block: &Block) -> Meaning {
+    pub(super) fn block_as(&mut self, block: &Block, elem: Option<&Elem>) -> Meaning {
         self.stmts(&block.stmts);
-        block.value.as_ref().map_or(Meaning::UNIT, |value| self.expr(value))
+        block.value.as_ref().map_or(Meaning::UNIT, |value| self.expr_as(value, elem))
     }
 
     /// The element type that a written type is.
@@ -88,6 +98,7 @@ impl Elaborator<'_> {
             "i128" | "u128" => "the widest integers are `i64` and `u64`".to_string(),
             "char" | "str" | "String" => "kernels compute with numbers and `bool`".to_string(),
             "Ptr" | "PtrMut" => "pointers come from the kernel's parameters".to_string(),
+            _ if let Some(float8) = float8_named(name) => format!("did you mean {float8}?"),
             _ if elsewhere(name).is_some() => format!("it is called `{}` here", elsewhere(name).unwrap_or_default()),
             _ => {
                 let names = Dtype::ALL.iter().map(|dtype| dtype.name()).chain(["usize", "isize"]);
@@ -166,9 +177,10 @@ impl Elaborator<'_> {
         }
         let Some(value) = self.value(&meaning, x.place) else { return Meaning::Poison };
         let elem = self.func.ty(value).elem().clone();
-        if self.choices(&elem).iter().any(|dtype| !dtype.is_float() && !dtype.is_signed_int()) {
+        if self.choices(&elem).iter().any(|dtype| !(Domain::Float.contains(*dtype) || dtype.is_signed_int())) {
             let found = self.describe(&meaning);
             let help = match &elem {
+                Elem::Dtype(dtype) if dtype.is_float8() => float8_help(x),
                 Elem::Dtype(Dtype::Bool) => "invert a `bool` with `!`".to_string(),
                 Elem::Dtype(_) => "cast it to a signed type first, or write `0 - x`, which wraps".to_string(),
                 Elem::Param(name) => format!("`{name}` may be unsigned; bound it by `Float`, or write `0 - x`, which wraps"),
@@ -187,7 +199,7 @@ impl Elaborator<'_> {
             return Meaning::constant(ConstExpr::unary(ConstUnary::Not, constant.expr.clone()), Kind::Bool, None);
         }
         let Some(value) = self.value(&meaning, x.place) else { return Meaning::Poison };
-        if !self.check_domain(value, crate::ir::Domain::Bits) {
+        if !self.check_domain(value, Domain::Bits) {
             let found = self.describe(&meaning);
             self.errors.push_help(place, format!("cannot apply `!` to {found}"), "`!` inverts a `bool` and the bits of an integer");
             return Meaning::Poison;
@@ -196,7 +208,7 @@ impl Elaborator<'_> {
     }
 
     /// Is every dtype that the value may have in the domain?
-    pub(super) fn check_domain(&self, value: crate::ir::Value, domain: crate::ir::Domain) -> bool {
+    pub(super) fn check_domain(&self, value: crate::ir::Value, domain: Domain) -> bool {
         self.choices(self.func.ty(value).elem()).iter().all(|dtype| domain.contains(*dtype))
     }
 
@@ -244,7 +256,7 @@ impl Elaborator<'_> {
         let of = |value: Expr| Block { stmts: Vec::new(), place: value.place, value: Some(Box::new(value)) };
         let (then_block, else_block) =
             if is_and { (of(rhs.clone()), of(known(false, place))) } else { (of(known(true, place)), of(rhs.clone())) };
-        self.branch(lhs.0, lhs.1.place, &then_block, Some(&else_block), true, place)
+        self.branch(lhs.0, lhs.1.place, &then_block, Some(&else_block), Wants::Value(None), place)
     }
 
     fn expect_bool(&mut self, meaning: &Meaning, place: Place, is_and: bool) -> bool {

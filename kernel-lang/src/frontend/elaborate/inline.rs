@@ -92,7 +92,11 @@ impl Elaborator<'_> {
             let name = param.name.text.clone();
             self.declare(Variable { name, meaning, mutable: param.mutable, origin: Origin::Parameter, argument });
         }
-        let meaning = self.block(&func.body);
+        let elem = match &func.output {
+            ParamType::Scalar(name) | ParamType::Value(name) => self.elem(name),
+            _ => None,
+        };
+        let meaning = self.block_as(&func.body, elem.as_ref());
         let end = func.body.value.as_ref().map_or(Place::at(func.body.place.end), |value| value.place);
         let meaning = self.output("the function", &meaning, &func.output, end);
         self.leave_function();

@@ -42,6 +42,7 @@ use crate::frontend::place::{Errors, Place, Places};
 use crate::frontend::signature::Signature;
 use crate::ir::{self, Builder, ConstParam, Elem, Function, Op, Region, Stage, Type, TypeParam, Value};
 
+use branch::Wants;
 use inline::Frame;
 use meaning::{Constant, Kind, Meaning};
 use scope::{Origin, Variable};
@@ -90,6 +91,7 @@ pub(crate) fn run(
         library: HashMap::new(),
         indices: Vec::new(),
         frames: Vec::new(),
+        static_branches: 0,
     };
     for param in &signature.params {
         let meaning = match &param.ty {
@@ -144,6 +146,8 @@ struct Elaborator<'a> {
     indices: Vec<String>,
     /// The functions whose bodies are being elaborated, the innermost last; none in the kernel itself.
     frames: Vec<Frame>,
+    /// How many branches are open that a constant decides: what stands there need not be a part of the kernel.
+    static_branches: usize,
 }
 
 impl Elaborator<'_> {
@@ -157,7 +161,8 @@ impl Elaborator<'_> {
         match &stmt.kind {
             StmtKind::Let(pattern, ty, value) => self.bind(pattern, ty.as_ref(), value),
             StmtKind::Assign(pattern, value) => {
-                let meaning = self.expr(value);
+                let elem = self.elem_of_target(pattern);
+                let meaning = self.expr_as(value, elem.as_ref());
                 self.assign(pattern, meaning, value.place);
             }
             StmtKind::Update(name, operator, value) => self.update(name, *operator, value, stmt.place),
@@ -165,7 +170,7 @@ impl Elaborator<'_> {
                 self.expr(expr);
             }
             StmtKind::If(inner) => {
-                self.if_else(inner, false, stmt.place);
+                self.if_else(inner, Wants::Nothing, stmt.place);
             }
             StmtKind::Block(block) => self.scoped(|cx| cx.stmts(&block.stmts)),
             StmtKind::For(inner) => self.for_loop(inner, stmt.place),
@@ -190,7 +195,7 @@ impl Elaborator<'_> {
     fn static_assert(&mut self, cond: &crate::frontend::ast::Expr, message: &str) {
         match self.expr(cond) {
             Meaning::Poison => {}
-            Meaning::Constant(Constant { expr: ir::ConstExpr::Bool(false), .. }) => {
+            Meaning::Constant(Constant { expr: ir::ConstExpr::Bool(false), .. }) if self.static_branches == 0 => {
                 self.errors.push_help(cond.place, message, "the condition is false whatever the constants are");
             }
             Meaning::Value(_) => self.errors.push_help(

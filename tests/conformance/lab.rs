@@ -1,0 +1,173 @@
+//! What a case works with: a device, random numbers, and kernels given as text.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use galatea::__private as private;
+use galatea::Dtype;
+use galatea::prelude::*;
+
+use crate::array::Array;
+use crate::memory::Held;
+use crate::number::Number;
+
+/// A device and a source of random numbers: the same for a case on every device.
+pub(crate) struct Lab {
+    device: Device,
+    state: u64,
+}
+
+/// A kernel in the language, and how many warps a program has.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Source {
+    pub(crate) text: String,
+    pub(crate) num_warps: u32,
+}
+
+/// An argument of a launch.
+pub(crate) enum Arg<'a> {
+    /// A tensor that the kernel reads.
+    In(&'a Array),
+    /// A tensor that the kernel changes.
+    Out(&'a mut Array),
+    Scalar(Dtype, Number),
+}
+
+/// What the arguments are called where an error names one.
+const NAMES: [&str; 10] = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"];
+
+impl Source {
+    /// A kernel of four warps.
+    pub(crate) fn new(text: impl Into<String>) -> Source {
+        Source { text: text.into(), num_warps: 4 }
+    }
+
+    pub(crate) fn warps(self, num_warps: u32) -> Source {
+        Source { num_warps, ..self }
+    }
+
+    /// The IR, or the messages and what they help with.
+    pub(crate) fn lower(&self) -> Result<String, String> {
+        let text = format!("#[kernel]\n{}", self.text);
+        kernel_lang::frontend::lower_source(&text, "case.rs")
+            .map(|func| func.to_string())
+            .map_err(|errors| errors.into_vec().iter().map(|error| format!("error: {error}\n")).collect())
+    }
+
+    /// The kernel, which all devices share.
+    fn kernel(&self) -> Result<&'static private::Kernel, String> {
+        static KERNELS: Mutex<Option<HashMap<Source, &'static private::Kernel>>> = Mutex::new(None);
+        let find = |kernels: &mut Option<HashMap<Source, _>>| kernels.get_or_insert_default().get(self).copied();
+        if let Some(kernel) = find(&mut KERNELS.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(kernel);
+        }
+        let ir = self.lower().map_err(|errors| format!("{errors}in\n{}", self.text))?;
+        let mut kernels = KERNELS.lock().unwrap_or_else(PoisonError::into_inner);
+        // A kernel is a static of the program; these live as long as the tests.
+        let schedule = private::Schedule { num_warps: self.num_warps, ..private::Schedule::DEFAULT };
+        let leak = || &*Box::leak(Box::new(private::Kernel::new("case", Box::leak(ir.into_boxed_str()), schedule, &[], &[])));
+        Ok(*kernels.get_or_insert_default().entry(self.clone()).or_insert_with(leak))
+    }
+}
+
+impl Lab {
+    pub(crate) fn new(device: Device, seed: u64, name: &str) -> Lab {
+        let state = name.bytes().fold(seed ^ 0x517c_c1b7_2722_0a95, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+        Lab { device, state: state | 1 }
+    }
+
+    /// Any 64 bits: xorshift*.
+    pub(crate) fn random(&mut self) -> u64 {
+        self.state ^= self.state >> 12;
+        self.state ^= self.state << 25;
+        self.state ^= self.state >> 27;
+        self.state.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// A number from 0 to `end - 1`.
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        (self.random() >> 16) as usize % end.max(1)
+    }
+
+    /// A number of an interval.
+    pub(crate) fn between(&mut self, low: f64, high: f64) -> f64 {
+        low + (self.random() >> 11) as f64 / 2f64.powi(53) * (high - low)
+    }
+
+    /// Elements of any bits, every third of moderate size, every eighth a corner of the type.
+    pub(crate) fn any(&mut self, dtype: Dtype, len: usize) -> Array {
+        const CORNERS: [f64; 13] =
+            [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e300, 0.5, 65504.0, f64::MIN_POSITIVE];
+        let numbers = (0..len).map(|_| match self.below(24) {
+            0..3 => crate::number::encode(Number::Float(CORNERS[self.below(CORNERS.len())]), dtype),
+            3..11 => crate::number::encode(Number::Float(self.between(-100.0, 100.0)), dtype),
+            // Shifted down, so that wide types see small numbers too.
+            11..14 => self.random() >> self.below(64),
+            _ => self.random(),
+        });
+        let bits = numbers.map(|bits| bits & (u64::MAX >> (64 - dtype.bits()))).collect();
+        Array { dtype, bits }
+    }
+
+    /// Elements of an interval.
+    pub(crate) fn within(&mut self, dtype: Dtype, len: usize, low: f64, high: f64) -> Array {
+        Array::new(dtype, (0..len).map(|_| Number::Float(self.between(low, high))))
+    }
+
+    /// Integers from `low` to `high - 1`, also as floats.
+    pub(crate) fn ints(&mut self, dtype: Dtype, len: usize, low: i128, high: i128) -> Array {
+        Array::ints(dtype, (0..len).map(|_| low + self.below((high - low) as usize) as i128))
+    }
+
+    /// Runs a kernel. Each tensor lies, not always aligned, among noise that must stay.
+    pub(crate) fn launch(&mut self, source: &Source, grid: [usize; 3], args: &mut [Arg<'_>]) -> Result<(), String> {
+        let kernel = source.kernel()?;
+        let mut held = Vec::new();
+        for arg in args.iter() {
+            held.push(match arg {
+                Arg::In(array) => Some(Held::new(self, array)?),
+                Arg::Out(array) => Some(Held::new(self, array)?),
+                Arg::Scalar(..) => None,
+            });
+        }
+        let words = args.iter().map(|arg| if matches!(arg, Arg::Scalar(..)) { 1 } else { 2 }).sum();
+        macro_rules! by_count {
+            ($($count:literal)*) => {
+                match words {
+                    $($count => run::<$count>(kernel, grid, args, &mut held),)*
+                    _ => return Err(format!("no launch has {words} words")),
+                }
+            };
+        }
+        by_count!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16).map_err(|error| format!("{error}\nin {}", source.text))?;
+        for (arg, held) in args.iter_mut().zip(held) {
+            if let (Arg::Out(array), Some(held)) = (arg, held) {
+                array.bits = held.read()?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn device(&self) -> Device {
+        self.device
+    }
+}
+
+fn run<const WORDS: usize>(
+    kernel: &'static private::Kernel,
+    grid: [usize; 3],
+    args: &[Arg<'_>],
+    held: &mut [Option<Held>],
+) -> galatea::Result<()> {
+    let mut slices = held.iter_mut().map(|held| held.as_mut().map(Held::slice).transpose()).collect::<galatea::Result<Vec<_>>>()?;
+    let mut words: private::Args<'_, WORDS> = private::Args::new(kernel);
+    for ((arg, slice), name) in args.iter().zip(&mut slices).zip(NAMES) {
+        match (arg, slice) {
+            (Arg::Out(_), Some(slice)) => slice.written_by(&mut words, name),
+            (_, Some(slice)) => slice.read_by(&mut words, name),
+            (Arg::Scalar(dtype, number), None) => words.scalar(crate::number::encode(*number, *dtype)),
+            (_, None) => {}
+        }
+    }
+    private::Launch::<'_, WORDS, 0>::new(words, []).grid(grid).launch()
+}

@@ -1,0 +1,61 @@
+//! Conformance: the themes of Triton's own suites, each a table of cases: a kernel template with its types, shapes, axes and options, run on the
+//! CPU, on simulated GPUs and on the first GPU, and held to a reference in plain Rust that shares nothing with the compiler.
+//!
+//! A case is one trial a device: `cpu::bin_op::add-i8-f32`. Inputs are fresh in every run; a failure prints its seed, and `GALATEA_SEED` sets it.
+
+mod array;
+mod case;
+#[path = "../devices/mod.rs"]
+mod devices;
+mod lab;
+mod memory;
+mod number;
+mod table;
+mod themes;
+mod tiles;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+
+use case::Case;
+use galatea::Device;
+use lab::Lab;
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let seed = seed();
+    let columns = devices::columns(seed);
+    let themes = themes::all();
+    let rows: Vec<table::Row> = themes.iter().map(table::Row::new).collect();
+    let mut trials = vec![Trial::test("table", move || table::check(&rows))];
+    for theme in themes {
+        for case in theme.cases {
+            let name = format!("{}::{}", theme.name, case.name);
+            let case = Arc::new(case);
+            trials.extend(columns.iter().map(|column| {
+                let (case, case_name) = (case.clone(), name.clone());
+                column.trial(&name, move |device| run(&case, device, &case_name, seed))
+            }));
+        }
+    }
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+/// What `GALATEA_SEED` says, else another one each time.
+fn seed() -> u64 {
+    match std::env::var("GALATEA_SEED") {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("GALATEA_SEED is a number, not `{text}`")),
+        Err(_) => std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |time| time.as_nanos() as u64),
+    }
+}
+
+fn run(case: &Case, device: Device, name: &str, seed: u64) -> Result<(), Failed> {
+    let mut lab = Lab::new(device, seed, name);
+    let checked = catch_unwind(AssertUnwindSafe(|| (case.run)(&mut lab))).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+        Err(text.unwrap_or("a panic without a text").to_string())
+    });
+    checked.map_err(|error| Failed::from(format!("{error}\nto repeat: GALATEA_SEED={seed}")))
+}
