@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use galatea::__private as private;
-use galatea::prelude::*;
 use galatea::Dtype;
+use galatea::prelude::*;
 
 use crate::array::Array;
 use crate::memory::Held;
@@ -49,9 +49,9 @@ impl Source {
     /// The IR, or the messages and what they help with.
     pub(crate) fn lower(&self) -> Result<String, String> {
         let text = format!("#[kernel]\n{}", self.text);
-        kernel_lang::frontend::lower_source(&text, "case.rs").map(|func| func.to_string()).map_err(|errors| {
-            errors.into_vec().iter().map(|error| format!("error: {error}\n")).collect()
-        })
+        kernel_lang::frontend::lower_source(&text, "case.rs")
+            .map(|func| func.to_string())
+            .map_err(|errors| errors.into_vec().iter().map(|error| format!("error: {error}\n")).collect())
     }
 
     /// The kernel, which all devices share.
@@ -138,8 +138,7 @@ impl Lab {
                 }
             };
         }
-        by_count!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16)
-            .map_err(|error| format!("{error}\nin {}", source.text))?;
+        by_count!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16).map_err(|error| format!("{error}\nin {}", source.text))?;
         for (arg, held) in args.iter_mut().zip(held) {
             if let (Arg::Out(array), Some(held)) = (arg, held) {
                 array.bits = held.read()?;

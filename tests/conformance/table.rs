@@ -80,12 +80,7 @@ fn render(rows: &[Row]) -> String {
     );
     let mut totals = [0; 4];
     for suite in Suite::ALL {
-        let of = [
-            suite.upstream(),
-            outside(suite),
-            of_suite(rows, suite).count(),
-            of_suite(rows, suite).map(|row| row.cases).sum(),
-        ];
+        let of = [suite.upstream(), outside(suite), of_suite(rows, suite).count(), of_suite(rows, suite).map(|row| row.cases).sum()];
         totals.iter_mut().zip(of).for_each(|(total, of)| *total += of);
         line(&mut text, &format!("`{}`", suite.name()), &of);
     }

@@ -41,7 +41,13 @@ fn operate(sign: &str, a: Number, b: Number) -> Number {
             "|" => a | b,
             "^" => a ^ b,
             // Counts of the width and more shift everything out.
-            "<<" => if b < 64 { a << b } else { 0 },
+            "<<" => {
+                if b < 64 {
+                    a << b
+                } else {
+                    0
+                }
+            }
             ">>" => a >> b.min(100),
             _ => return compare(sign, a.cmp(&b).into()),
         }),
@@ -168,7 +174,10 @@ pub(crate) fn bin_op_constexpr() -> Vec<Case> {
 /// `-x` of every type with a sign; of the others it is refused, and `0 - x` wraps. `!x` of integers.
 pub(crate) fn unary_op() -> Vec<Case> {
     let row = |name: String, dtype: Dtype, expression: &str| {
-        (name, Elementwise { inputs: vec![(dtype, Draw::Any)], out: dtype, expression: expression.to_string(), tolerance: Tolerance::Exact })
+        (
+            name,
+            Elementwise { inputs: vec![(dtype, Draw::Any)], out: dtype, expression: expression.to_string(), tolerance: Tolerance::Exact },
+        )
     };
     let negated = NUMBERS.into_iter().map(move |dtype| {
         let is_unsigned = UNSIGNED.contains(&dtype);

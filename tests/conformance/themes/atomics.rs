@@ -289,7 +289,9 @@ pub(crate) fn atomic_cas() -> Vec<Case> {
         }));
     }
     // Taking a lock acquires, and giving it back releases: orders that promise less are no locks.
-    for (dtype, sem) in [(Dtype::F32, "default"), (Dtype::F32, "acq_rel"), (Dtype::F32, "acquire"), (Dtype::I64, "default"), (Dtype::U8, "acq_rel")] {
+    for (dtype, sem) in
+        [(Dtype::F32, "default"), (Dtype::F32, "acq_rel"), (Dtype::F32, "acquire"), (Dtype::I64, "default"), (Dtype::U8, "acq_rel")]
+    {
         let taking_turns = Source::new(format!(
             "fn kernel(sum: PtrMut<{dtype}>, lock: PtrMut<i32>) {{
                 let at = arange(0, 128);

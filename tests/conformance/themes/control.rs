@@ -17,7 +17,8 @@ fn told(name: &str, body: &str, functions: &str, want: fn(&[i128], &mut [i128]))
         let (x, first) = (lab.ints(Dtype::I32, LEN, -20, 20), lab.ints(Dtype::I32, LEN, -20, 20));
         let mut y = first.clone();
         lab.launch(&source, [1; 3], &mut [Arg::In(&x), Arg::Out(&mut y)])?;
-        let (given, mut wanted): (Vec<i128>, Vec<i128>) = (x.numbers().map(Number::int).collect(), first.numbers().map(Number::int).collect());
+        let (given, mut wanted): (Vec<i128>, Vec<i128>) =
+            (x.numbers().map(Number::int).collect(), first.numbers().map(Number::int).collect());
         want(&given, &mut wanted);
         y.check(Tolerance::Exact, |i| Number::Int(wanted[i]))
     })
@@ -54,7 +55,8 @@ pub(crate) fn for_iv() -> Vec<Case> {
 
 /// An `if` whose condition is a number of any type compared, a `bool`, a constant, or a comparison of loads.
 pub(crate) fn if_() -> Vec<Case> {
-    let rows: [(&str, &str, fn(&[i128]) -> bool); 8] = [
+    type Holds = fn(&[i128]) -> bool;
+    let rows: [(&str, &str, Holds); 8] = [
         ("comparison", "load(x) > 0", |x| x[0] > 0),
         ("bool", "load(x) as bool", |x| x[0] != 0),
         ("not", "!(load(x) == load(x + 1))", |x| x[0] != x[1]),
@@ -66,8 +68,9 @@ pub(crate) fn if_() -> Vec<Case> {
     ];
     rows.into_iter()
         .map(|(name, condition, holds)| {
-            let source =
-                Source::new(format!("fn kernel(x: Ptr<i32>, y: PtrMut<i32>) {{ if {condition} {{ store(y, 1); }} else {{ store(y, 2); }} }}"));
+            let source = Source::new(format!(
+                "fn kernel(x: Ptr<i32>, y: PtrMut<i32>) {{ if {condition} {{ store(y, 1); }} else {{ store(y, 2); }} }}"
+            ));
             Case::new(name, move |lab| {
                 for _ in 0..4 {
                     let x = lab.ints(Dtype::I32, LEN, -20, 20);
@@ -89,7 +92,13 @@ pub(crate) fn branches() -> Vec<Case> {
             y[0] = if x[0] > 0 { x[1] } else { x[2] * 2 };
         }),
         told("else-if", "let v = load(x); if v > 5 { store(y, 1); } else if v > -5 { store(y, 2); } else { store(y, 3); }", "", |x, y| {
-            y[0] = if x[0] > 5 { 1 } else if x[0] > -5 { 2 } else { 3 };
+            y[0] = if x[0] > 5 {
+                1
+            } else if x[0] > -5 {
+                2
+            } else {
+                3
+            };
         }),
         told("if-return", "if load(x) > 0 { store(y, 1); return; } store(y, 2);", "", |x, y| y[0] = if x[0] > 0 { 1 } else { 2 }),
         told(
@@ -120,12 +129,9 @@ pub(crate) fn branches() -> Vec<Case> {
             "",
             |x, y| y.iter_mut().zip(x).for_each(|(y, v)| *y = if x[0] > 0 { 2 * v } else { v + *y }),
         ),
-        told(
-            "pointer-in-branches",
-            "let mut p = x; if load(x) > 0 { p = x + 4; } else { p = x + 8; } store(y, load(p));",
-            "",
-            |x, y| y[0] = if x[0] > 0 { x[4] } else { x[8] },
-        ),
+        told("pointer-in-branches", "let mut p = x; if load(x) > 0 { p = x + 4; } else { p = x + 8; } store(y, load(p));", "", |x, y| {
+            y[0] = if x[0] > 0 { x[4] } else { x[8] }
+        }),
         told("loop-in-branch", "if load(x) > 0 { for i in 0..4 { store(y + i, 9); } }", "", |x, y| {
             if x[0] > 0 {
                 y[..4].fill(9);
@@ -158,11 +164,23 @@ pub(crate) fn calls() -> Vec<Case> {
             y.iter_mut().zip(x).for_each(|(y, x)| *y += 2 * x);
         }),
         told("returns-in-function", "store(y, choose(load(x)));", choose, |x, y| {
-            y[0] = if x[0] > 0 { x[0] } else if x[0] > -10 { 1 } else { 2 };
+            y[0] = if x[0] > 0 {
+                x[0]
+            } else if x[0] > -10 {
+                1
+            } else {
+                2
+            };
         }),
         told("nested-calls", "store(y, twice(choose(twice(load(x)))));", &format!("{choose}\n{twice}"), |x, y| {
             let v = 2 * x[0];
-            y[0] = 2 * if v > 0 { v } else if v > -10 { 1 } else { 2 };
+            y[0] = 2 * if v > 0 {
+                v
+            } else if v > -10 {
+                1
+            } else {
+                2
+            };
         }),
         told(
             "tuple-of-function",
@@ -212,7 +230,11 @@ pub(crate) fn nested_if_else_return() -> Vec<Case> {
                         {last}
                     }}"
                 );
-                let name = format!("{name}-{}-{}", if outer.contains("&&") { "two" } else { "one" }, if last == "4" { "constant" } else { "load" });
+                let name = format!(
+                    "{name}-{}-{}",
+                    if outer.contains("&&") { "two" } else { "one" },
+                    if last == "4" { "constant" } else { "load" }
+                );
                 let source = Source::new(format!("fn kernel(x: Ptr<i32>, y: PtrMut<i32>) {{ store(y, deep(x, y)); }}\n{functions}"));
                 let (both, is_return, is_constant) = (outer.contains("&&"), inner.starts_with("return"), last == "4");
                 cases.push(Case::new(name, move |lab| {
@@ -290,10 +312,17 @@ pub(crate) fn loops() -> Vec<Case> {
             "",
             |x, y| y[0] = x.chunks(4).map(|row| row.iter().take_while(|x| **x <= 5).count() as i128).sum(),
         ),
-        told("temporary-in-loop", "let mut s = 0i32; for i in 0..16 { let t = load(x + i); let u = t * t; s += u - t; } store(y, s);", "", |x, y| {
-            y[0] = x.iter().map(|x| x * x - x).sum();
+        told(
+            "temporary-in-loop",
+            "let mut s = 0i32; for i in 0..16 { let t = load(x + i); let u = t * t; s += u - t; } store(y, s);",
+            "",
+            |x, y| {
+                y[0] = x.iter().map(|x| x * x - x).sum();
+            },
+        ),
+        told("range-of-a-scalar", "let n = (load(x) & 7) as i64; for i in 0..n { store(y + i, 5); }", "", |x, y| {
+            y[..(x[0] & 7) as usize].fill(5)
         }),
-        told("range-of-a-scalar", "let n = (load(x) & 7) as i64; for i in 0..n { store(y + i, 5); }", "", |x, y| y[..(x[0] & 7) as usize].fill(5)),
         told(
             "two-values-carried",
             "let (mut a, mut b) = (load(x), load(x + 1)); for _ in 0..5 { (a, b) = (b, a + b); } store(y, a); store(y + 1, b);",
@@ -311,9 +340,14 @@ pub(crate) fn loops() -> Vec<Case> {
 pub(crate) fn constants() -> Vec<Case> {
     let mut cases = vec![
         told("assignment", "let n = 4; let m = n * 2 + 1; store(y + arange(0, m), 1);", "", |_, y| y[..9].fill(1)),
-        told("arithmetic", "static_assert!((7 / 2) * 2 + 7 % 2 == 7); static_assert!(1 << 4 == 16); store(y, (7 / 2) * 10 + 7 % 2);", "", |_, y| {
-            y[0] = 31;
-        }),
+        told(
+            "arithmetic",
+            "static_assert!((7 / 2) * 2 + 7 % 2 == 7); static_assert!(1 << 4 == 16); store(y, (7 / 2) * 10 + 7 % 2);",
+            "",
+            |_, y| {
+                y[0] = 31;
+            },
+        ),
         told("negative", "store(y, -7 / 2); store(y + 1, -7 % 2);", "", |_, y| (y[0], y[1]) = (-3, -1)),
         told("if", "let v = if 2 * 3 == 6 { load(x) } else { load(x + 1) }; store(y, v);", "", |x, y| y[0] = x[0]),
         told("if-return", "if 1 == 1 { store(y, 1); return; } store(y, 2);", "", |_, y| y[0] = 1),
@@ -322,8 +356,12 @@ pub(crate) fn constants() -> Vec<Case> {
             (y[0], y[1], y[2]) = (i32::MAX.into(), i32::MIN.into(), 255);
         }),
         told("tuple", "let t = (1, (2, 3)); let (a, (b, c)) = t; store(y, a + 10 * b + 100 * c);", "", |_, y| y[0] = 321),
-        told("short-circuit", "if 1 == 2 && load(x) > 0 { store(y, 1); } if 1 == 1 || load(x) > 0 { store(y + 1, 1); }", "", |_, y| y[1] = 1),
-        told("extent", "let v = load(x + arange(0, 8)); store(y, extent(v, 0) as i32 + numel(v) as i32 + rank(v) as i32);", "", |_, y| y[0] = 17),
+        told("short-circuit", "if 1 == 2 && load(x) > 0 { store(y, 1); } if 1 == 1 || load(x) > 0 { store(y + 1, 1); }", "", |_, y| {
+            y[1] = 1
+        }),
+        told("extent", "let v = load(x + arange(0, 8)); store(y, extent(v, 0) as i32 + numel(v) as i32 + rank(v) as i32);", "", |_, y| {
+            y[0] = 17
+        }),
     ];
     for (name, body, message) in [
         ("assertion-fails", "static_assert!(1 == 2, \"one is not two\"); store(y, 1);", "one is not two"),
@@ -359,7 +397,8 @@ pub(crate) fn value_specialization() -> Vec<Case> {
     let mut cases: Vec<Case> = rows
         .into_iter()
         .map(|(dtype, value)| {
-            let source = Source::new(format!("fn kernel(y: PtrMut<{dtype}>, v: {dtype}) {{ store(y, v); store(y + 1 + arange(0, 4), v); }}"));
+            let source =
+                Source::new(format!("fn kernel(y: PtrMut<{dtype}>, v: {dtype}) {{ store(y, v); store(y + 1 + arange(0, 4), v); }}"));
             Case::new(format!("{dtype}-{value}"), move |lab| {
                 let mut y = lab.any(dtype, 5);
                 lab.launch(&source, [1; 3], &mut [Arg::Out(&mut y), Arg::Scalar(dtype, Number::Int(value))])?;
@@ -408,8 +447,12 @@ pub(crate) fn num_warps() -> Vec<Case> {
         })
         .into();
     cases.push(Case::new("3", |_| {
-        let func = kernel_lang::ir::parse(&Source::new("fn kernel(y: PtrMut<i32>) { store(y, 1); }").lower()?).map_err(|error| error.to_string())?;
-        let options = kernel_lang::Options { num_warps: 3, ..kernel_lang::Options::new(kernel_lang::Bindings::new(), kernel_lang::target::Target::SM_80) };
+        let func = kernel_lang::ir::parse(&Source::new("fn kernel(y: PtrMut<i32>) { store(y, 1); }").lower()?)
+            .map_err(|error| error.to_string())?;
+        let options = kernel_lang::Options {
+            num_warps: 3,
+            ..kernel_lang::Options::new(kernel_lang::Bindings::new(), kernel_lang::target::Target::SM_80)
+        };
         let errors = match kernel_lang::compile(&func, &options) {
             Ok(_) => return Err("three warps are accepted".into()),
             Err(errors) => errors.render(&func.files),

@@ -26,7 +26,14 @@ const FUNCTIONS: [(&str, (f64, f64), Function); 10] = [
 const SINGLE_AND_DOUBLE: [Dtype; 2] = [Dtype::F32, Dtype::F64];
 
 /// A function of one float. Math functions are within 6 units in the last place, those that round correctly are exact.
-fn of_one(name: String, dtype: Dtype, expression: String, (low, high): (f64, f64), exact: bool, want: impl Fn(f64) -> f64 + Send + Sync + 'static) -> Case {
+fn of_one(
+    name: String,
+    dtype: Dtype,
+    expression: String,
+    (low, high): (f64, f64),
+    exact: bool,
+    want: impl Fn(f64) -> f64 + Send + Sync + 'static,
+) -> Case {
     let tolerance = if exact { Tolerance::Exact } else { Tolerance::Ulps(6.0) };
     let case = Elementwise { inputs: vec![(dtype, Draw::Within(low, high))], out: dtype, expression, tolerance };
     case.case(name, move |numbers| Number::Float(want(numbers[0].float())))
@@ -82,10 +89,7 @@ fn quotient(name: &str, dtype: Dtype, expression: &str, tolerance: Tolerance) ->
 
 /// Quotients of floats; the fast ones are within 2 units in the last place.
 pub(crate) fn math_divide_op() -> Vec<Case> {
-    vec![
-        quotient("div", Dtype::F32, "x / y", Tolerance::Exact),
-        quotient("fast_div", Dtype::F32, "fast_div(x, y)", Tolerance::Ulps(2.5)),
-    ]
+    vec![quotient("div", Dtype::F32, "x / y", Tolerance::Exact), quotient("fast_div", Dtype::F32, "fast_div(x, y)", Tolerance::Ulps(2.5))]
 }
 
 /// What Triton has words of its own for, `div_rn` and `sqrt_rn`, is what `/` and `sqrt` are.
@@ -104,8 +108,7 @@ pub(crate) fn fdiv_ieee_rounding() -> Vec<Case> {
 /// The size of a number; the smallest integer stays what it is.
 pub(crate) fn abs() -> Vec<Case> {
     let case = |dtype: Dtype| {
-        let case =
-            Elementwise { inputs: vec![(dtype, Draw::Any)], out: dtype, expression: "abs(x)".into(), tolerance: Tolerance::Exact };
+        let case = Elementwise { inputs: vec![(dtype, Draw::Any)], out: dtype, expression: "abs(x)".into(), tolerance: Tolerance::Exact };
         case.case(dtype.name(), |numbers| match numbers[0] {
             Number::Int(value) => Number::Int(value.abs()),
             Number::Float(value) => Number::Float(value.abs()),

@@ -83,7 +83,13 @@ pub(crate) fn load_scalar_with_mask() -> Vec<Case> {
 }
 
 /// A kernel that moves elements: its body, and from where the reference takes each.
-fn moved(name: String, dtype: Dtype, (from, to): (usize, usize), body: &str, source_of: impl Fn(usize) -> Option<usize> + Send + Sync + 'static) -> Case {
+fn moved(
+    name: String,
+    dtype: Dtype,
+    (from, to): (usize, usize),
+    body: &str,
+    source_of: impl Fn(usize) -> Option<usize> + Send + Sync + 'static,
+) -> Case {
     let source = Source::new(format!("fn kernel(x: Ptr<{dtype}>, y: PtrMut<{dtype}>) {{ {body} }}"));
     Case::new(name, move |lab| {
         let (x, first) = (lab.any(dtype, from), lab.any(dtype, to));
@@ -113,7 +119,8 @@ pub(crate) fn strided_store() -> Vec<Case> {
 /// Elements that an index names, read or written.
 fn indirect(body: &'static str, is_store: bool) -> Vec<Case> {
     let case = |dtype: Dtype| {
-        let source = Source::new(format!("fn kernel(index: Ptr<i32>, x: Ptr<{dtype}>, y: PtrMut<{dtype}>) {{ let at = arange(0, 128); {body} }}"));
+        let source =
+            Source::new(format!("fn kernel(index: Ptr<i32>, x: Ptr<{dtype}>, y: PtrMut<{dtype}>) {{ let at = arange(0, 128); {body} }}"));
         Case::new(dtype.name(), move |lab| {
             let mut to: Vec<usize> = (0..128).collect();
             (1..128).rev().for_each(|last| to.swap(last, lab.below(last + 1)));
@@ -182,7 +189,8 @@ pub(crate) fn addptr() -> Vec<Case> {
 
 /// What is loaded is stored to where it came from.
 pub(crate) fn load_store_same_ptr() -> Vec<Case> {
-    let source = Source::new("fn kernel(x: PtrMut<f32>) { let at = program_id(0) * 64 + arange(0, 64); store(x + at, load(x + at) * 2.0); }");
+    let source =
+        Source::new("fn kernel(x: PtrMut<f32>) { let at = program_id(0) * 64 + arange(0, 64); store(x + at, load(x + at) * 2.0); }");
     vec![Case::new("f32", move |lab| {
         let first = lab.within(Dtype::F32, 300, -9.0, 9.0);
         let mut x = first.clone();
@@ -201,7 +209,8 @@ fn with_ptx(name: &str, load: &str, store: &str, texts: &'static [(&'static str,
         lab.launch(&source, [2, 1, 1], &mut [Arg::In(&x), Arg::Out(&mut y)])?;
         y.check_bits(|i| x.bits[i])?;
         let func = kernel_lang::ir::parse(&source.lower()?).map_err(|error| error.to_string())?;
-        let compiled = kernel_lang::compile(&func, &Options::new(Bindings::new(), Target::SM_90A)).map_err(|errors| errors.render(&func.files))?;
+        let compiled =
+            kernel_lang::compile(&func, &Options::new(Bindings::new(), Target::SM_90A)).map_err(|errors| errors.render(&func.files))?;
         match texts.iter().find(|(text, wanted)| compiled.ptx.contains(text) != *wanted) {
             Some((text, true)) => Err(format!("no `{text}` in\n{}", compiled.ptx)),
             Some((text, false)) => Err(format!("`{text}` in\n{}", compiled.ptx)),

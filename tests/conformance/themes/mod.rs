@@ -216,7 +216,12 @@ pub(crate) const OUTSIDE: &[Outside] = &[
     outside(Suite::Core, "inline_asm", 5, "the language has no inline PTX"),
     outside(Suite::Core, "enable_fp_fusion", 4, "`#[kernel(contract)]` is tested with its pass"),
     outside(Suite::Core, "enable_reflect_ftz", 2, "subnormal numbers are always kept"),
-    outside(Suite::Core, "side_effectful_reduction, side_effectful_scan", 4, "what combines elements has no effects: stores in it are refused"),
+    outside(
+        Suite::Core,
+        "side_effectful_reduction, side_effectful_scan",
+        4,
+        "what combines elements has no effects: stores in it are refused",
+    ),
     outside(Suite::Core, "map_elementwise", 3, "control flow of single elements is not in the language"),
     outside(Suite::Core, "pointer_arguments", 3, "launches take tensors of one device, which their types and borrows check"),
     outside(Suite::Core, "aliasing", 1, "borrows do not alias"),

@@ -26,7 +26,7 @@ fn words(seed: u64, offset: u64) -> [u32; 4] {
 /// A word as a number from 0 to before 1, rounded as `f32` computes it.
 fn uniform(word: u32) -> f32 {
     let signed = word as i32;
-    (if signed < 0 { !signed } else { signed }) as f32 * 4.656_612_734_2e-10f32
+    (if signed < 0 { !signed } else { signed }) as f32 * (4.656_612_734_2e-10f64 as f32)
 }
 
 /// A kernel that stores what `expression` says of `seed` and `at`; the seed an argument, or a constant.

@@ -281,7 +281,10 @@ pub(crate) fn argmax_argmin_with_nan() -> Vec<Case> {
             lab.launch(&source, [1; 3], &mut [Arg::In(&x), Arg::Out(&mut y)])?;
             let values: Vec<f64> = x.numbers().map(Number::float).collect();
             let first = |better: &dyn Fn(f64, f64) -> bool| {
-                (0..64).fold(0, |best, at| if better(values[at], values[best]) || values[best].is_nan() && !values[at].is_nan() { at } else { best })
+                (0..64).fold(
+                    0,
+                    |best, at| if better(values[at], values[best]) || values[best].is_nan() && !values[at].is_nan() { at } else { best },
+                )
             };
             y.check(Tolerance::Exact, |i| Number::Int(if i == 0 { first(&|a, b| a > b) } else { first(&|a, b| a < b) } as i128))
         })

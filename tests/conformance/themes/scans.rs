@@ -42,9 +42,9 @@ impl What {
         match self {
             Cumsum | Cumprod | Cummax => format!("{}(v, axis = {axis}{option})", self.name()),
             First => format!("associative_scan(v, {axis}, |a, b| a{option})"),
-            Recurrence => format!(
-                "{{ let (_, h) = associative_scan((load(a + at), v), {axis}, |(a, x), (b, y)| (a * b, x * b + y){option}); h }}"
-            ),
+            Recurrence => {
+                format!("{{ let (_, h) = associative_scan((load(a + at), v), {axis}, |(a, x), (b, y)| (a * b, x * b + y){option}); h }}")
+            }
             Roll => format!(
                 "{{ let (_, last, _) = associative_scan((full({shape}, 1i32), zeros::<{dtype}>({shape}), v), {axis}, \
                  |(n, _, c), (m, last, d)| (n + m, select(m == 1, c, last), d){option}); last }}"
@@ -160,12 +160,15 @@ pub(crate) fn scan2d() -> Vec<Case> {
 /// Vectors of every length and type that a scan of one axis takes.
 pub(crate) fn scan_1d() -> Vec<Case> {
     let extents = [1, 2, 32, 64, 128, 100, 1024];
-    extents.map(|extent| Scan { what: Cumsum, dtype: Dtype::I32, shape: Shape::new(&[extent]), axis: 0, reverse: false, num_warps: 4 }.case()).into()
+    extents
+        .map(|extent| Scan { what: Cumsum, dtype: Dtype::I32, shape: Shape::new(&[extent]), axis: 0, reverse: false, num_warps: 4 }.case())
+        .into()
 }
 
 /// A running sum has the type of its elements; in another type it is one of casts.
 pub(crate) fn cumsum_dtype() -> Vec<Case> {
-    let source = Source::new("fn kernel(x: Ptr<bool>, y: PtrMut<i32>) { let at = arange(0, 64); store(y + at, cumsum(load(x + at) as i32)); }");
+    let source =
+        Source::new("fn kernel(x: Ptr<bool>, y: PtrMut<i32>) { let at = arange(0, 64); store(y + at, cumsum(load(x + at) as i32)); }");
     vec![Case::new("bool-i32", move |lab| {
         let x = lab.any(Dtype::Bool, 64);
         let mut y = lab.any(Dtype::I32, 64);

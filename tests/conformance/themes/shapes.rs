@@ -90,12 +90,11 @@ pub(crate) fn slice() -> Vec<Case> {
         moved("matrix", Dtype::I32, (&[4, 8], &[4, 1, 8]), "v[(.., None, ..)]", |i| i),
         moved("scalar", Dtype::I32, (&[8], &[1, 1]), "sum(v)[(None, None)] * 0 + sum(select(arange(0, 8) == 3, v, 0))", |_| 3),
     ];
-    let rows = [
-        ("element", "v[3]", "`..`, for an axis of the tile, or `None`"),
+    for (name, index, message) in [
+        ("element", "v[3]", "not indexed with `[]`"),
         ("range", "v[0..4]", "`..`, for an axis of the tile, or `None`"),
-        ("stepped", "v[(0..8).step_by(2)]", "`..`, for an axis of the tile, or `None`"),
-    ];
-    for (name, index, message) in rows {
+        ("stepped", "v[(0..8).step_by(2)]", "not indexed with `[]`"),
+    ] {
         let text = format!("fn kernel(x: Ptr<f32>, y: PtrMut<f32>) {{ let v = load(x + arange(0, 8)); store(y, {index}); }}");
         cases.push(refused(format!("invalid-{name}"), Source::new(text), message));
     }
@@ -109,9 +108,15 @@ pub(crate) fn index1d() -> Vec<Case> {
         for dtype in INTS.into_iter().filter(|dtype| dtype.bits() > 8).take(6) {
             let is_row = name == "row";
             let expression = format!("broadcast_to(v[{places}], [16, 16])");
-            cases.push(moved(format!("{name}-{dtype}"), dtype, (&[16], &[16, 16]), &expression, move |i| {
-                if is_row { i % 16 } else { i / 16 }
-            }));
+            cases.push(moved(
+                format!("{name}-{dtype}"),
+                dtype,
+                (&[16], &[16, 16]),
+                &expression,
+                move |i| {
+                    if is_row { i % 16 } else { i / 16 }
+                },
+            ));
         }
     }
     cases
@@ -249,7 +254,9 @@ pub(crate) fn cat() -> Vec<Case> {
     let mut cases = Vec::new();
     for dtype in [Dtype::I8, Dtype::I16, Dtype::I32, Dtype::I64, Dtype::F16, Dtype::F32, Dtype::F64] {
         for extent in [16, 64, 128, 256] {
-            cases.push(moved_pair(format!("{dtype}-{extent}"), dtype, (&[extent], &[2 * extent]), "cat(a, b)", move |i| (i >= extent, i % extent)));
+            cases.push(moved_pair(format!("{dtype}-{extent}"), dtype, (&[extent], &[2 * extent]), "cat(a, b)", move |i| {
+                (i >= extent, i % extent)
+            }));
         }
     }
     cases
@@ -264,12 +271,18 @@ pub(crate) fn cat_nd() -> Vec<Case> {
             let mut to = from.clone();
             to.0[axis] *= 2;
             let wanted = to.clone();
-            cases.push(moved_pair(format!("{}-axis{axis}", from.name()), Dtype::F32, (extents, &wanted.0), &format!("cat(a, b, axis = {axis})"), move |i| {
-                let mut coordinates = to.coordinates(i);
-                let is_second = coordinates[axis] >= from.0[axis];
-                coordinates[axis] %= from.0[axis];
-                (is_second, from.index(&coordinates))
-            }));
+            cases.push(moved_pair(
+                format!("{}-axis{axis}", from.name()),
+                Dtype::F32,
+                (extents, &wanted.0),
+                &format!("cat(a, b, axis = {axis})"),
+                move |i| {
+                    let mut coordinates = to.coordinates(i);
+                    let is_second = coordinates[axis] >= from.0[axis];
+                    coordinates[axis] %= from.0[axis];
+                    (is_second, from.index(&coordinates))
+                },
+            ));
         }
     }
     cases
@@ -284,11 +297,7 @@ pub(crate) fn squeeze_unsqueeze() -> Vec<Case> {
         moved("and-back", Dtype::F32, (&[4, 1, 8], &[4, 1, 8]), "expand_dims(squeeze(v, -2), 1)", |i| i),
         moved("unsqueeze-first", Dtype::F32, (&[32], &[1, 32]), "expand_dims(v, 0)", |i| i),
         moved("unsqueeze-last", Dtype::F32, (&[32], &[32, 1]), "expand_dims(v, -1)", |i| i),
-        refused(
-            "error-extent",
-            Source::new("fn kernel(y: PtrMut<f32>) { let v = squeeze(zeros::<f32>([4, 8]), 0); }"),
-            "extent",
-        ),
+        refused("error-extent", Source::new("fn kernel(y: PtrMut<f32>) { let v = squeeze(zeros::<f32>([4, 8]), 0); }"), "extent"),
     ]
 }
 
@@ -347,8 +356,14 @@ pub(crate) fn flip() -> Vec<Case> {
 
 /// A tile picked from by indices along an axis.
 pub(crate) fn gather() -> Vec<Case> {
-    let rows: [(&[usize], &[usize], usize); 6] =
-        [(&[4, 4], &[8, 4], 0), (&[128, 64], &[256, 64], 0), (&[128, 64], &[128, 128], 1), (&[32], &[64], 0), (&[64], &[16], 0), (&[2, 8, 16], &[2, 32, 16], 1)];
+    let rows: [(&[usize], &[usize], usize); 6] = [
+        (&[4, 4], &[8, 4], 0),
+        (&[128, 64], &[256, 64], 0),
+        (&[128, 64], &[128, 128], 1),
+        (&[32], &[64], 0),
+        (&[64], &[16], 0),
+        (&[2, 8, 16], &[2, 32, 16], 1),
+    ];
     rows.into_iter()
         .map(|(from, to, axis)| {
             let (from, to) = (Shape::new(from), Shape::new(to));
@@ -397,7 +412,10 @@ fn counted(extent: usize, bins: usize, masked: bool, low: i128, high: i128) -> C
         let x: Array = lab.ints(Dtype::I32, extent, low, high);
         let mut y = lab.any(Dtype::I32, bins);
         lab.launch(&source, [1; 3], &mut [Arg::In(&x), Arg::Out(&mut y)])?;
-        let counts = |at: &usize| !masked || at % 3 != 0;
-        y.check(Tolerance::Exact, |bin| Number::Int((0..extent).filter(counts).filter(|at| x.get(*at).int() == bin as i128).count() as i128))
+        let counts = |at: &usize| !masked || !at.is_multiple_of(3);
+        y.check(
+            Tolerance::Exact,
+            |bin| Number::Int((0..extent).filter(counts).filter(|at| x.get(*at).int() == bin as i128).count() as i128),
+        )
     })
 }
