@@ -150,6 +150,16 @@ fn works() -> Vec<(&'static str, Row)> {
         works.push(("rms_norm f16", row(move |device, peers| rms_norm_row(device, peers, rows, columns))));
     }
     works.push(("row_sum f32", row(|device, peers| row_sum_row(device, peers, 4096, 8192))));
+    for (rows, columns) in [(4096, 8192), (8192, 4096), (4096, 1024)] {
+        works.push(("layer_norm_backward f16", row(move |device, peers| layer_norm_backward_row(device, peers, rows, columns))));
+    }
+    for (rows, classes) in [(8192, 32_000), (4096, 128_256)] {
+        works.push(("cross_entropy bf16", row(move |device, peers| cross_entropy_row(device, peers, rows, classes))));
+        works.push(("cross_entropy_backward bf16", row(move |device, peers| cross_entropy_backward_row(device, peers, rows, classes))));
+    }
+    works.push(("transpose f32", row(|device, peers| transpose_row(device, peers, f32::from, 8192, 8192))));
+    works.push(("transpose f16", row(|device, peers| transpose_row(device, peers, f16::from_f32, 8192, 8192))));
+    works.push(("transpose f32", row(|device, peers| transpose_row(device, peers, f32::from, 5000, 7001))));
     works
 }
 
@@ -180,7 +190,7 @@ fn softmax_row<T: Float>(
     let x = device.tensor(&values(rows * columns).into_iter().map(from).collect::<Vec<_>>())?;
     let mut y = device.empty_like(&x)?;
     let mut launch = |what| match columns {
-        ..=32_768 => run!(what, kernel_library::softmax(&x, &mut y, columns).grid(|_| rows)),
+        ..=524_288 => run!(what, kernel_library::softmax(&x, &mut y, columns).grid(|_| rows)),
         _ => run!(what, kernel_library::softmax_wide(&x, &mut y, columns).grid(|_| rows)),
     };
     let work = format!("softmax {}", T::DTYPE);
@@ -211,6 +221,69 @@ fn row_sum_row(device: &Device, peers: &mut Peers, rows: usize, columns: usize) 
     matrix_row(device, peers, "row_sum f32", (rows, columns), size_of::<f32>() * rows * (columns + 1), &mut launch)
 }
 
+fn layer_norm_backward_row(device: &Device, peers: &mut Peers, rows: usize, columns: usize) -> Result<Value, Box<dyn Error>> {
+    let halves = |len| values(len).into_iter().map(f16::from_f32).collect::<Vec<_>>();
+    let [x, dy] = [0, 1].map(|shift| device.tensor(&halves(rows * columns + shift)[shift..]));
+    let (x, dy, weight) = (x?, dy?, device.tensor(&halves(columns))?);
+    let [mean, rstd] = [0.0, 0.5].map(|value| device.tensor(&vec![value; rows]));
+    let (mean, rstd) = (mean?, rstd?);
+    // A program or two for each multiprocessor.
+    let groups = 264;
+    let [mut dw_parts, mut db_parts] = [(); 2].map(|()| device.empty::<f32>(groups * columns).expect("there is memory"));
+    let (mut dx, mut dw, mut db) = (device.empty_like(&x)?, device.empty_like(&weight)?, device.empty_like(&weight)?);
+    let mut launch = |what| {
+        let norm =
+            kernel_library::layer_norm_backward(&dy, &x, &weight, &mean, &rstd, &mut dx, &mut dw_parts, &mut db_parts, rows, columns);
+        run!(what, norm.grid(|_| groups))?;
+        let sum = kernel_library::column_sum(&dw_parts, &mut dw, groups, columns);
+        run!(what, sum.grid(|config| cdiv(columns, config.BLOCK_SIZE)))?;
+        kernel_library::column_sum(&db_parts, &mut db, groups, columns).grid(|config| cdiv(columns, config.BLOCK_SIZE)).launch()
+    };
+    matrix_row(device, peers, "layer_norm_backward f16", (rows, columns), 3 * size_of::<f16>() * rows * columns, &mut launch)
+}
+
+fn cross_entropy_row(device: &Device, peers: &mut Peers, rows: usize, classes: usize) -> Result<Value, Box<dyn Error>> {
+    let (logits, targets) = logits(device, rows, classes)?;
+    let (mut losses, mut lse) = (device.empty::<f32>(rows)?, device.empty::<f32>(rows)?);
+    let mut launch =
+        |what| run!(what, kernel_library::cross_entropy(&logits, &targets, &mut losses, &mut lse, classes, -100).grid(|_| rows));
+    matrix_row(device, peers, "cross_entropy bf16", (rows, classes), size_of::<bf16>() * rows * classes, &mut launch)
+}
+
+fn cross_entropy_backward_row(device: &Device, peers: &mut Peers, rows: usize, classes: usize) -> Result<Value, Box<dyn Error>> {
+    let (logits, targets) = logits(device, rows, classes)?;
+    let (lse, dlosses) = (device.tensor(&vec![12.0f32; rows])?, device.tensor(&values(rows))?);
+    let mut dlogits = device.empty_like(&logits)?;
+    let mut launch = |what| {
+        let call = kernel_library::cross_entropy_backward(&logits, &targets, &lse, &dlosses, &mut dlogits, classes, -100, 1.0);
+        run!(what, call.grid(|config| (rows, cdiv(classes, config.BLOCK_SIZE))))
+    };
+    matrix_row(device, peers, "cross_entropy_backward bf16", (rows, classes), 2 * size_of::<bf16>() * rows * classes, &mut launch)
+}
+
+fn logits(device: &Device, rows: usize, classes: usize) -> Result<(Tensor<bf16>, Tensor<i64>), Box<dyn Error>> {
+    let logits = values(rows * classes).into_iter().map(bf16::from_f32).collect::<Vec<_>>();
+    let targets = (0..rows).map(|row| (row * 7919 % classes) as i64).collect::<Vec<_>>();
+    Ok((device.tensor(&logits)?, device.tensor(&targets)?))
+}
+
+fn transpose_row<T: Float>(
+    device: &Device,
+    peers: &mut Peers,
+    from: fn(f32) -> T,
+    rows: usize,
+    columns: usize,
+) -> Result<Value, Box<dyn Error>> {
+    let x = device.tensor(&values(rows * columns).into_iter().map(from).collect::<Vec<_>>())?;
+    let mut y = device.empty_like(&x)?;
+    let mut launch = |what| {
+        let call = kernel_library::transpose(&x, &mut y, rows, columns);
+        run!(what, call.grid(|config| (cdiv(rows, config.TILE), cdiv(columns, config.TILE))))
+    };
+    let work = format!("transpose {}", T::DTYPE);
+    matrix_row(device, peers, &work, (rows, columns), 2 * size_of::<T>() * rows * columns, &mut launch)
+}
+
 /// Times a kernel of rows. Whether it is right the library's own tests say.
 fn matrix_row(
     device: &Device,
@@ -236,19 +309,22 @@ fn measure(
 ) -> Result<Value, Box<dyn Error>> {
     let request = format!("time {work} {sizes}");
     peers.ask(&request)?; // makes its data, checks itself, picks its best configuration
-    let (mut ours, mut theirs) = (Vec::new(), BTreeMap::from([("torch", Vec::new()), ("triton", Vec::new())]));
+    let (mut ours, mut copies) = (Vec::new(), Vec::new());
+    let mut theirs = BTreeMap::from([("torch", Vec::new()), ("triton", Vec::new())]);
     for _ in 0..ROUNDS {
         ours.push(do_bench(device, &mut *launch)?.median_us);
         let answer = peers.ask(&request)?;
+        let time = |name: &str| answer[format!("{name}_us")].as_f64().ok_or("a peer gave no time");
         for (peer, times) in &mut theirs {
-            times.push(answer[format!("{peer}_us")].as_f64().ok_or("a peer gave no time")?);
+            times.push(time(peer)?);
         }
+        copies.push(time("copy")?);
     }
-    let ours = median(ours);
+    let (ours, copy) = (median(ours), median(copies));
     let theirs: BTreeMap<&str, f64> = theirs.into_iter().map(|(peer, times)| (peer, median(times))).collect();
     let line: Vec<String> = theirs.iter().map(|(peer, us)| format!("{peer} {us:.1} us ({:.3}x)", us / ours)).collect();
-    println!("{work} {shape}: {ours:.1} us, {:.0} GB/s; {}", bytes as f64 / ours / 1e3, line.join(", "));
-    Ok(json!({ "work": work, "shape": shape, "bytes": bytes, "ours_us": ours, "peers": theirs }))
+    println!("{work} {shape}: {ours:.1} us, {:.0} GB/s; {}, a copy {copy:.1} us", bytes as f64 / ours / 1e3, line.join(", "));
+    Ok(json!({ "work": work, "shape": shape, "bytes": bytes, "ours_us": ours, "copy_us": copy, "peers": theirs }))
 }
 
 fn median(mut times: Vec<f64>) -> f64 {

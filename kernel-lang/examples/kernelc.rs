@@ -1,7 +1,7 @@
-//! Compiles a kernel from its text form and prints it after each pass, then its PTX.
+//! Compiles a kernel, from its text form or from Rust (with the feature `frontend`), and prints it after each pass, then its PTX.
 //!
 //! ```sh
-//! cargo run -p kernel-lang --example kernelc -- kernel.kir T=f32 BLOCK_SIZE=1024 num_warps=4 target=sm_90a [--passes] [--checked]
+//! cargo run -p kernel-lang --example kernelc -- kernel.kir T=f32 BLOCK_SIZE=1024 num_warps=4 num_stages=3 target=sm_90a [--passes] [--checked]
 //! ```
 
 use kernel_lang::target::Target;
@@ -12,7 +12,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut path, mut show_passes) = (None, false);
     for argument in std::env::args().skip(1) {
         match argument.split_once('=') {
-            Some(("num_warps", value)) => options.num_warps = value.parse()?,
+            Some(("num_warps", value)) => options.schedule.num_warps = value.parse()?,
+            Some(("num_ctas", value)) => options.schedule.num_ctas = value.parse()?,
+            Some(("num_stages", value)) => options.schedule.num_stages = value.parse()?,
             Some(("target", value)) => options.target = value.parse().map_err(|_| format!("`{value}` is not a target"))?,
             Some((name, value)) => match value.parse() {
                 Ok(dtype) => options.bindings = options.bindings.ty(name, dtype),
@@ -24,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     let path = path.ok_or("usage: kernelc KERNEL.kir [NAME=VALUE].. [--passes]")?;
-    let func = ir::parse(&std::fs::read_to_string(path)?)?;
+    let func = read(&path)?;
     let compiled = compile_with(&func, &options, &mut |pass, func, changed| {
         if show_passes {
             println!("; after {pass}{}", if changed { format!("\n{func}") } else { " (unchanged)".to_string() });
@@ -35,4 +37,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Err(diagnostics) => return Err(diagnostics.render(&func.files).into()),
     }
     Ok(())
+}
+
+fn read(path: &str) -> Result<ir::Function, Box<dyn std::error::Error>> {
+    let text = std::fs::read_to_string(path)?;
+    #[cfg(feature = "frontend")]
+    if path.ends_with(".rs") {
+        return kernel_lang::frontend::lower_source(&text, path).map_err(|diagnostics| diagnostics.render(&[path.into()]).into());
+    }
+    Ok(ir::parse(&text)?)
 }

@@ -4,7 +4,8 @@ use crate::backend::{self, ptx::Site};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::{Function, Stage, Violation, verify};
 use crate::location::Loc;
-use crate::passes::{self, PIPELINE, SIMPLIFY, UNCHECKED, assign_layouts, specialize::Bindings};
+use crate::passes::{self, PIPELINE, SIMPLIFY, UNCHECKED, assign_layouts, prefetch_loads, specialize::Bindings};
+use crate::schedule::Schedule;
 use crate::target::Target;
 
 /// What a compilation fixes.
@@ -14,18 +15,16 @@ pub struct Options {
     pub bindings: Bindings,
     /// What the PTX is for.
     pub target: Target,
-    /// Warps of a program: a power of two up to 32.
-    pub num_warps: u32,
-    /// How many iterations of a loop may be in flight. Kept with the variant; loops are not pipelined yet.
-    pub num_stages: u32,
+    /// How the work is spread over threads and time.
+    pub schedule: Schedule,
     /// Does the kernel report the first lane outside its tensor? It then takes one more parameter: see [`backend::ptx::REPORT_BYTES`].
     pub checked: bool,
 }
 
 impl Options {
-    /// Four warps, three stages, for a target.
+    /// The default schedule, for a target.
     pub fn new(bindings: Bindings, target: Target) -> Options {
-        Options { bindings, target, num_warps: 4, num_stages: 3, checked: false }
+        Options { bindings, target, schedule: Schedule::DEFAULT, checked: false }
     }
 }
 
@@ -36,9 +35,7 @@ pub struct Compiled {
     pub ptx: String,
     /// The name of its entry.
     pub entry: String,
-    /// Warps of a program.
-    pub num_warps: u32,
-    /// Bytes of dynamic shared memory of a program.
+    /// Bytes of dynamic shared memory of a CTA.
     pub shared_bytes: u32,
     /// The accesses that report, by their number; empty unless compiled `checked`.
     pub sites: Vec<Site>,
@@ -76,17 +73,19 @@ pub fn compile(func: &Function, options: &Options) -> Result<Compiled, Diagnosti
 /// # Errors
 /// As [`compile`].
 pub fn compile_with(func: &Function, options: &Options, after: &mut dyn FnMut(&str, &Function, bool)) -> Result<Compiled, Diagnostics> {
-    check_warps(options)?;
+    check_schedule(options)?;
     let mut func = simplified(func, &options.bindings, options.checked, after)?;
     // A launch that looks for violations survives them, also in a kernel that is trusted otherwise.
     func.reports = options.checked;
     func.unchecked &= !options.checked;
     passes::run(&mut func, PIPELINE, &mut |pass, func, changed| after(pass.name, func, changed));
-    assign_layouts::run(&mut func, &options.target, options.num_warps);
+    let changed = prefetch_loads::run(&mut func, &options.target, options.schedule)?;
+    after("prefetch_loads", &func, changed);
+    assign_layouts::run(&mut func, &options.target, options.schedule)?;
     after("assign_layouts", &func, true);
     let verified = verify(&func, Stage::Gpu).map_err(|violations| defect(&violations))?;
-    let backend::ptx::Module { text, sites, shared_bytes } = backend::ptx::emit(verified, &options.target, options.num_warps);
-    Ok(Compiled { ptx: text, sites, entry: func.name.to_string(), num_warps: options.num_warps, shared_bytes })
+    let backend::ptx::Module { text, sites, shared_bytes } = backend::ptx::emit(verified, &options.target, options.schedule);
+    Ok(Compiled { ptx: text, sites, entry: func.name.to_string(), shared_bytes })
 }
 
 /// Compiles a kernel for the CPU.
@@ -115,12 +114,20 @@ fn simplified(
     Ok(func)
 }
 
-fn check_warps(options: &Options) -> Result<(), Diagnostics> {
-    let warps = options.num_warps;
-    if warps.is_power_of_two() && warps <= options.target.max_warps() {
+fn check_schedule(options: &Options) -> Result<(), Diagnostics> {
+    let Schedule { num_warps, num_ctas, maxnreg, .. } = options.schedule;
+    let (most_warps, most_ctas) = (options.target.max_warps(), options.target.max_cluster());
+    let message = if !num_warps.is_power_of_two() || num_warps > most_warps {
+        format!("`num_warps` is a power of two up to {most_warps}, not {num_warps}")
+    } else if !num_ctas.is_power_of_two() || num_ctas > Schedule::MOST_CTAS {
+        format!("`num_ctas` is a power of two up to {}, not {num_ctas}", Schedule::MOST_CTAS)
+    } else if num_ctas > most_ctas {
+        format!("`num_ctas = {num_ctas}` makes clusters, and {} has none", options.target)
+    } else if let Some(registers) = maxnreg.filter(|registers| !(1..=Schedule::MOST_REGISTERS).contains(registers)) {
+        format!("`maxnreg` is a number up to {}, not {registers}", Schedule::MOST_REGISTERS)
+    } else {
         return Ok(());
-    }
-    let message = format!("`num_warps` is a power of two up to {}, not {warps}", options.target.max_warps());
+    };
     Err(Diagnostic::new(Loc::NONE, message).into())
 }
 

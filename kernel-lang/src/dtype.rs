@@ -35,11 +35,15 @@ pub enum Dtype {
     F32 = 11,
     /// IEEE 754 binary64.
     F64 = 12,
+    /// 4 bits of exponent, 3 of fraction, no infinities: `E4M3` of the Open Compute Project's 8-bit floating point specification.
+    F8E4M3 = 13,
+    /// 5 bits of exponent, 2 of fraction: `E5M2` of the same.
+    F8E5M2 = 14,
 }
 
 impl Dtype {
     /// Every dtype, in the order of [`Dtype::code`].
-    pub const ALL: [Dtype; 13] = [
+    pub const ALL: [Dtype; 15] = [
         Dtype::Bool,
         Dtype::I8,
         Dtype::I16,
@@ -53,6 +57,8 @@ impl Dtype {
         Dtype::Bf16,
         Dtype::F32,
         Dtype::F64,
+        Dtype::F8E4M3,
+        Dtype::F8E5M2,
     ];
     /// The dtypes that the bound `Float` stands for.
     pub const FLOATS: [Dtype; 4] = [Dtype::F16, Dtype::Bf16, Dtype::F32, Dtype::F64];
@@ -73,7 +79,7 @@ impl Dtype {
     pub const fn bits(self) -> u32 {
         match self {
             Dtype::Bool => 1,
-            Dtype::I8 | Dtype::U8 => 8,
+            Dtype::I8 | Dtype::U8 | Dtype::F8E4M3 | Dtype::F8E5M2 => 8,
             Dtype::I16 | Dtype::U16 | Dtype::F16 | Dtype::Bf16 => 16,
             Dtype::I32 | Dtype::U32 | Dtype::F32 => 32,
             Dtype::I64 | Dtype::U64 | Dtype::F64 => 64,
@@ -85,9 +91,14 @@ impl Dtype {
         self.bits().div_ceil(8) as usize
     }
 
-    /// Is it `f16`, `bf16`, `f32` or `f64`?
+    /// Is it a float: `f16`, `bf16`, `f32`, `f64`, or one of 8 bits?
     pub const fn is_float(self) -> bool {
-        matches!(self, Dtype::F16 | Dtype::Bf16 | Dtype::F32 | Dtype::F64)
+        matches!(self, Dtype::F16 | Dtype::Bf16 | Dtype::F32 | Dtype::F64) || self.is_float8()
+    }
+
+    /// Is it `f8e4m3` or `f8e5m2`, which are stored, compared and cast, but not computed with?
+    pub const fn is_float8(self) -> bool {
+        matches!(self, Dtype::F8E4M3 | Dtype::F8E5M2)
     }
 
     /// Is it a signed or unsigned integer? `bool` is not.
@@ -143,6 +154,8 @@ impl Dtype {
             Dtype::Bf16 => "bf16",
             Dtype::F32 => "f32",
             Dtype::F64 => "f64",
+            Dtype::F8E4M3 => "f8e4m3",
+            Dtype::F8E5M2 => "f8e5m2",
         }
     }
 }

@@ -3,6 +3,7 @@
 pub mod diagnostic;
 pub mod dsl;
 pub mod dtype;
+pub mod float8;
 #[cfg(feature = "frontend")]
 pub mod frontend;
 pub mod ir;
@@ -11,6 +12,7 @@ pub mod layout;
 #[cfg(false)]
 mod library;
 pub mod location;
+mod schedule;
 pub mod target;
 
 #[cfg(feature = "codegen")]
@@ -23,6 +25,8 @@ mod compile;
 pub mod passes;
 #[cfg(feature = "codegen")]
 pub mod scalar;
+
+pub use schedule::Schedule;
 
 #[cfg(feature = "codegen")]
 pub use compile::{Compiled, Options, compile, compile_cpu, compile_with};

@@ -52,6 +52,11 @@ impl Target {
         self.major >= 9
     }
 
+    /// Are there conversions to and from floats of 8 bits?
+    pub const fn has_float8_conversions(self) -> bool {
+        self.major >= 9 || (self.major == 8 && self.minor >= 9)
+    }
+
     /// Threads of a warp.
     pub const fn warp_size(self) -> u32 {
         32
@@ -60,6 +65,16 @@ impl Target {
     /// The most warps of one program.
     pub const fn max_warps(self) -> u32 {
         32
+    }
+
+    /// The most CTAs of a cluster: 1 where there are none.
+    pub const fn max_cluster(self) -> u32 {
+        if self.major >= 9 { crate::Schedule::MOST_CTAS } else { 1 }
+    }
+
+    /// The most bytes of shared memory that a program may have.
+    pub const fn shared_bytes(self) -> u32 {
+        if self.major >= 9 { 227 << 10 } else { 163 << 10 }
     }
 
     /// The widest access of one thread to global memory, in bytes.

@@ -4,7 +4,7 @@ mod cpu_support;
 
 use cpu_support::{Buffer, compile, float, float_bits, int, int_bits, run_grid, same, samples};
 use kernel_lang::dtype::Dtype;
-use kernel_lang::ir::{BinaryOp, CompareOp, UnaryOp};
+use kernel_lang::ir::{BinaryOp, CompareOp, Domain, UnaryOp};
 use kernel_lang::scalar::{self, Scalar};
 
 /// Runs `op` over operands in tiles of 64, the last one ragged, and returns the result's bits.
@@ -339,7 +339,7 @@ fn fma_and_select() {
         let (a, b, c) = (draw(), draw(), draw());
         let operands = [(dtype, a.clone()), (dtype, b.clone()), (dtype, c.clone())];
         let scalars = |i: usize| [&a, &b, &c].map(|bits| Scalar::from_bits(dtype, bits[i]));
-        if dtype.is_float() {
+        if Domain::Float.contains(dtype) {
             for (i, got) in over_tiles("fma", &operands, dtype).into_iter().enumerate() {
                 let [x, y, z] = scalars(i);
                 let values = [a[i], b[i], c[i]].map(|bits| float(dtype, bits));
@@ -414,6 +414,7 @@ fn casts() {
                         int_bits(to, (float(from, *x) as i128).clamp(low, high))
                     }
                     (false, Dtype::F16 | Dtype::Bf16) => float_bits(to, rounded_int(int(from, *x), digits)),
+                    (false, Dtype::F8E4M3 | Dtype::F8E5M2) => float_bits(to, int(from, *x) as f64),
                     (false, Dtype::F32) => (rounded_int(int(from, *x), 24) as f32).to_bits().into(),
                     (false, Dtype::F64) => rounded_int(int(from, *x), 53).to_bits(),
                     (false, to) => int_bits(to, int(from, *x)),

@@ -7,8 +7,10 @@ use std::fmt::Write;
 
 use cpu_support::naive::{self, Arg};
 use cpu_support::{Buffer, Random, compile_function, random_kernels, run_grid, same, samples};
+use kernel_lang::Schedule;
 use kernel_lang::ir::{Function, Op, Stage, UnaryOp, parse, verify};
-use kernel_lang::passes::{self, PIPELINE, SIMPLIFY};
+use kernel_lang::passes::{self, PIPELINE, SIMPLIFY, prefetch_loads};
+use kernel_lang::target::Target;
 use proptest::prelude::*;
 
 const GRID: [u32; 3] = [3, 1, 1];
@@ -20,6 +22,12 @@ fn compare(func: &Function, mut tensors: Vec<Option<Buffer>>, scalars: &[u64]) -
     passes::run(&mut ready, PIPELINE, &mut |_, _, _| {});
     verify(&ready, Stage::Tile).unwrap_or_else(|violations| panic!("{violations:?}\n{ready}"));
     let ready = parse(&ready.to_string()).unwrap_or_else(|error| panic!("{error}\n{ready}"));
+    // What loads ahead, too; the CPU does not, so only the naive executor runs it.
+    let mut ahead = ready.clone();
+    let changed = prefetch_loads::run(&mut ahead, &Target::SM_80, Schedule { num_warps: 1, ..Schedule::DEFAULT })
+        .unwrap_or_else(|error| panic!("{}", error.render(&[])));
+    verify(&ahead, Stage::Tile).unwrap_or_else(|violations| panic!("{violations:?}\n{ahead}"));
+    let ahead = if changed { parse(&ahead.to_string()).unwrap_or_else(|error| panic!("{error}\n{ahead}")) } else { ahead };
 
     let mut naively = tensors.clone();
     let mut wide = 0;
@@ -30,7 +38,10 @@ fn compare(func: &Function, mut tensors: Vec<Option<Buffer>>, scalars: &[u64]) -
         // Such a kernel promises to stay inside.
         return 0;
     }
+    let mut naively_ahead = tensors.clone();
     for index in 0..GRID[0] {
+        let outside = naive::run(&ahead, naive_args(&mut naively_ahead, scalars), GRID, [index, 0, 0]);
+        assert_eq!(outside, None, "an access that runs ahead is not guarded\n{func}\n{ahead}");
         let (outside, count) = naive::run_counting(&ready, naive_args(&mut naively, scalars), GRID, [index, 0, 0]);
         assert_eq!(outside, None, "an access that should be guarded is not\n{func}\n{ready}");
         wide += count;
@@ -46,14 +57,14 @@ fn compare(func: &Function, mut tensors: Vec<Option<Buffer>>, scalars: &[u64]) -
     }
     let outcome = run_grid(&compile_function(&ready), &words, GRID, true);
     assert!(outcome.is_ok(), "{outcome:?}\n{ready}");
-    for (executor, found) in [("naive", &naively), ("cpu", &tensors)] {
+    for (executor, found) in [("naive", &naively), ("ahead", &naively_ahead), ("cpu", &tensors)] {
         for (expected, found) in expected.iter().zip(found).filter_map(|(expected, found)| expected.as_ref().zip(found.as_ref())) {
             found.check_guards();
             for at in 0..found.len {
                 let (wanted, got) = (expected.get(at), found.get(at));
                 assert!(
                     same(expected.dtype, wanted, got),
-                    "{executor}: {}[{at}] is {got:#x}, not {wanted:#x}, scalars {scalars:?}\n{func}\n{ready}",
+                    "{executor}: {}[{at}] is {got:#x}, not {wanted:#x}, scalars {scalars:?}\n{func}\n{ahead}",
                     expected.dtype
                 );
             }
@@ -112,11 +123,23 @@ fn usual_kernel(random: &mut Random, extent: i64) -> String {
         "walk" => line(format!(
             "%three = const {{value = 3}} : i64\n%last, %sum = for %zero, %three, %one, %at0, %acc0 (%i: i64, %at: {indices}, %acc: {tile}) {{"
         )),
-        "count" => line(format!(
-            "%end = const {{value = 200}} : i64\n%by = const {{value = {extent}}} : i64\n\
-             %sum = for %zero, %end, %by, %acc0 (%i: i64, %acc: {tile}) {{\n\
-             %wi = broadcast %i : {indices}\n%at = add %at0, %wi : {indices}"
-        )),
+        "count" => {
+            // A few turns: up to the limit, from behind or from 0; an index that counts lanes or tiles, by steps of every kind.
+            let short = of(&[
+                "%t300 = const {value = 300} : i64\n%end = min %n, %t300 : i64\n%from = max %zero, %zero : i64\n",
+                "%t300 = const {value = 300} : i64\n%end = min %n, %t300 : i64\n%from = const {value = -7} : i64\n",
+                "%t300 = const {value = 300} : i64\n%end = max %n, %n : i64\n%from = sub %n, %t300 : i64\n",
+                "%end = const {value = 200} : i64\n%from = const {value = 0} : i64\n",
+            ]);
+            let (by, scale) = (of(&[&around[2], &around[2], &around[2], "48", "7"]), of(&["1", "1", "1", "3", "32", "-1"]));
+            let start = of(&["%at0", "%at0", "%lanes"]);
+            let options = of(&["", "{num_stages = 2}", "{num_stages = 4}", "{unroll = 2}", "{unroll = 3, num_stages = 3}"]);
+            line(format!(
+                "{short}%by = const {{value = {by}}} : i64\n%scale = const {{value = {scale}}} : i64\n\
+                 %sum = for %from, %end, %by, %acc0 {options} (%i: i64, %acc: {tile}) {{\n\
+                 %scaled = mul %i, %scale : i64\n%wi = broadcast %scaled : {indices}\n%at = add {start}, %wi : {indices}"
+            ));
+        }
         _ => line(format!("%none = const {{value = 0}} : {indices}\n%at = add %at0, %none : {indices}\n%acc = add %acc0, %acc0 : {tile}")),
     }
     // Masks: comparisons with limits on either side, truths of the program, bits of memory, and both.

@@ -8,7 +8,7 @@ use galatea::prelude::*;
 /// [`cross_entropy_backward()`]. Rows are of any length and read once, computed in `f32`. A row whose target is `ignore_index` (-100 elsewhere) has
 /// the loss 0; one whose target is no class otherwise has the loss NaN. The mean is left to the caller, who knows how many rows count.
 ///
-/// While a row is read, the largest element so far and the sum of exponentials are kept for each lane and joined at the end (online
+/// While a row is read, the largest element so far and the sum of exponentials are kept for every four neighbouring lanes and joined at the end (online
 /// normalizer calculation, arXiv 1805.02867).
 ///
 /// ```
@@ -47,16 +47,19 @@ pub fn cross_entropy<T: Float, const BLOCK_SIZE: usize>(
 ) {
     let row = program_id(0);
     let class = arange(0, BLOCK_SIZE);
-    let mut largest = full([BLOCK_SIZE], f32::NEG_INFINITY);
-    let mut total = zeros::<f32>([BLOCK_SIZE]);
+    // Four neighbours share what they compare with: a thread has them all, and one exponential in five scales sums.
+    let mut largest = full([BLOCK_SIZE / 4], f32::NEG_INFINITY);
+    let mut total = zeros::<f32>([BLOCK_SIZE / 4]);
     for first in range(0, classes, BLOCK_SIZE) {
         let at = first + class;
         let lowest = f32::NEG_INFINITY as T;
         let v = load(logits + row * classes + at, mask = at < classes, other = lowest, evict = "evict_first") as f32;
-        let next = max(largest, v);
-        // A lane that has seen nothing yet has no number to scale by.
+        let fours = reshape(v, [BLOCK_SIZE / 4, 4]);
+        let next = max(largest, max(fours, axis = 1));
+        // Lanes that have seen nothing yet have no number to scale by.
         let base = select(next == f32::NEG_INFINITY, 0.0, next);
-        total = total * exp2((largest - base) * 1.442_695_04) + exp2((v - base) * 1.442_695_04); // log2(e)
+        let terms = exp2((fours - base[(.., None)]) * 1.442_695_04); // log2(e)
+        total = total * exp2((largest - base) * 1.442_695_04) + sum(terms, axis = 1);
         largest = next;
     }
     let top = max(largest);

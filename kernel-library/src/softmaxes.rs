@@ -4,8 +4,9 @@ use galatea::prelude::*;
 
 /// `y[i, j] = exp(x[i, j] - m) / sum over k of exp(x[i, k] - m)`, `m` the largest element of row `i`: a program a row.
 ///
-/// `x` and `y` are `[rows, columns]`; the grid is the number of rows. Computed in `f32` and rounded once. Rows of up to 32,768 columns are held in
-/// registers, so that each element is read once; for longer ones the launch is [`Error::NoConfig`], and [`softmax_wide()`] takes them.
+/// `x` and `y` are `[rows, columns]`; the grid is the number of rows. Computed in `f32` and rounded once. A row is held in
+/// registers, so that each element is read once: by one CTA up to 32,768 columns, by a cluster of up to 16 CTAs up to 524,288 on GPUs that have
+/// clusters. For longer rows the launch is [`Error::NoConfig`], and [`softmax_wide()`] takes them.
 /// A row with NaN or `+inf` becomes NaN; `-inf` becomes 0, and a row of nothing else NaN.
 ///
 /// ```
@@ -49,6 +50,19 @@ use galatea::prelude::*;
         Config { BLOCK_SIZE: 32768, KEEP: false, num_warps: 16 },
         Config { BLOCK_SIZE: 32768, KEEP: true, num_warps: 32 },
         Config { BLOCK_SIZE: 32768, KEEP: false, num_warps: 32 },
+        Config { BLOCK_SIZE: 65536, KEEP: true, num_warps: 16, num_ctas: 4 },
+        Config { BLOCK_SIZE: 65536, KEEP: false, num_warps: 16, num_ctas: 4 },
+        Config { BLOCK_SIZE: 65536, KEEP: false, num_warps: 8, num_ctas: 8 },
+        Config { BLOCK_SIZE: 65536, KEEP: false, num_warps: 32, num_ctas: 2 },
+        Config { BLOCK_SIZE: 131072, KEEP: true, num_warps: 16, num_ctas: 8 },
+        Config { BLOCK_SIZE: 131072, KEEP: false, num_warps: 16, num_ctas: 8 },
+        Config { BLOCK_SIZE: 131072, KEEP: false, num_warps: 8, num_ctas: 16 },
+        Config { BLOCK_SIZE: 131072, KEEP: false, num_warps: 32, num_ctas: 4 },
+        Config { BLOCK_SIZE: 262144, KEEP: true, num_warps: 16, num_ctas: 16 },
+        Config { BLOCK_SIZE: 262144, KEEP: false, num_warps: 16, num_ctas: 16 },
+        Config { BLOCK_SIZE: 262144, KEEP: false, num_warps: 32, num_ctas: 8 },
+        Config { BLOCK_SIZE: 524288, KEEP: true, num_warps: 32, num_ctas: 16 },
+        Config { BLOCK_SIZE: 524288, KEEP: false, num_warps: 32, num_ctas: 16 },
     ],
     key = [columns],
     prune = |config| config.BLOCK_SIZE < columns || config.BLOCK_SIZE >= 2 * columns.max(129),
@@ -75,7 +89,7 @@ pub fn softmax<T: Float, const BLOCK_SIZE: usize, const KEEP: bool>(x: Ptr<T>, y
 
 /// As [`softmax()`] for rows of any length: each row is read twice, the second time to be scaled.
 ///
-/// While it is read, the largest element so far and the sum of exponentials are kept for each lane and joined at the end (online
+/// While it is read, the largest element so far and the sum of exponentials are kept for every four neighbouring lanes and joined at the end (online
 /// normalizer calculation, arXiv 1805.02867).
 #[autotune(
     configs = [
@@ -94,8 +108,9 @@ pub fn softmax<T: Float, const BLOCK_SIZE: usize, const KEEP: bool>(x: Ptr<T>, y
 pub fn softmax_wide<T: Float, const BLOCK_SIZE: usize, const KEEP: bool>(x: Ptr<T>, y: PtrMut<T>, columns: usize) {
     let start = program_id(0) * columns;
     let column = arange(0, BLOCK_SIZE);
-    let mut largest = full([BLOCK_SIZE], f32::NEG_INFINITY);
-    let mut total = zeros::<f32>([BLOCK_SIZE]);
+    // Four neighbours share what they compare with: a thread has them all, and one exponential in five scales sums.
+    let mut largest = full([BLOCK_SIZE / 4], f32::NEG_INFINITY);
+    let mut total = zeros::<f32>([BLOCK_SIZE / 4]);
     for first in range(0, columns, BLOCK_SIZE) {
         let at = first + column;
         let lowest = f32::NEG_INFINITY as T;
@@ -104,10 +119,12 @@ pub fn softmax_wide<T: Float, const BLOCK_SIZE: usize, const KEEP: bool>(x: Ptr<
         } else {
             load(x + start + at, mask = at < columns, other = lowest) as f32
         };
-        let next = max(largest, v);
-        // A lane that has seen nothing yet has no number to scale by.
+        let fours = reshape(v, [BLOCK_SIZE / 4, 4]);
+        let next = max(largest, max(fours, axis = 1));
+        // Lanes that have seen nothing yet have no number to scale by.
         let base = select(next == f32::NEG_INFINITY, 0.0, next);
-        total = total * exp2((largest - base) * 1.442_695_04) + exp2((v - base) * 1.442_695_04);
+        let terms = exp2((fours - base[(.., None)]) * 1.442_695_04); // log2(e)
+        total = total * exp2((largest - base) * 1.442_695_04) + sum(terms, axis = 1);
         largest = next;
     }
     let row = max(largest);

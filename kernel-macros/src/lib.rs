@@ -27,14 +27,16 @@ use proc_macro::TokenStream;
 /// |---|---|
 /// | `N = [1024, 4096]` | values of the constant parameter `N` to compile now; any other value is compiled when it is first launched |
 /// | `T = [f32, bf16]` | types to compile now; without it all that the bound allows |
-/// | `num_warps = 8` | warps that share one program: a power of two up to 32, 4 if not given |
+/// | `num_warps = 8` | warps of a CTA: a power of two up to 32, 4 if not given |
+/// | `num_ctas = 4` | CTAs that share one program, a cluster: a power of two up to 16, 1 if not given; more need sm_90. They share elementwise ops, accesses and reductions |
+/// | `maxnreg = 128` | the most registers that the assembler may give a thread |
 /// | `num_stages = 3` | how many iterations of a loop may be in flight; kept with the variant, without effect yet |
 /// | `unchecked` | no bounds checks: the launcher becomes an `unsafe fn` |
 /// | `contract` | on a GPU `a * b + c` and sums of products may be rounded once, as by `fma`: faster, and different in the last place from the CPU |
 /// | `crate = path` | where `galatea` is, if it was renamed |
 ///
 /// To read the PTX, build with the environment variable `GALATEA_PTX_DIR` naming a folder: each variant is written there as
-/// `<kernel>-<types and constants>-w<warps>-<target>.ptx`.
+/// `<kernel>-<types and constants>-w<warps>-<target>.ptx`, other parts of a schedule behind the warps.
 #[proc_macro_attribute]
 pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
     finish(frontend::kernel(arguments.into(), item.into()))

@@ -461,7 +461,7 @@ impl<'a> Owner<'a> {
 mod tests {
     use super::*;
 
-    static KERNEL: Kernel = Kernel::new("k", "", 4, &[], &[]);
+    static KERNEL: Kernel = Kernel::new("k", "", kernel_lang::Schedule::DEFAULT, &[], &[]);
 
     #[test]
     fn words_follow_the_parameters() {

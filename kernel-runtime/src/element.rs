@@ -5,16 +5,18 @@ pub use half::{bf16, f16};
 
 use kernel_lang::dtype::Dtype;
 
+pub use crate::float8::{f8e4m3, f8e5m2};
+
 mod sealed {
     pub trait Sealed {}
 }
 
-/// A type of tensor elements: `bool`, the integers and the floats.
+/// A type of tensor elements: `bool`, the integers and the floats, also those of 8 bits.
 ///
 /// `bool` takes one byte in memory, 0 or 1.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a type of tensor elements",
-    note = "tensors hold `bool`, `i8` to `i64`, `u8` to `u64`, `f16`, `bf16`, `f32` and `f64`"
+    note = "tensors hold `bool`, `i8` to `i64`, `u8` to `u64`, `f16`, `bf16`, `f32`, `f64`, `f8e4m3` and `f8e5m2`"
 )]
 pub trait Element:
     sealed::Sealed + Copy + PartialEq + Send + Sync + std::fmt::Debug + Default + DeviceRepr + ValidAsZeroBits + 'static
@@ -70,7 +72,7 @@ macro_rules! elements {
 
         elements!(@$name $ty);
     )+)+};
-    (@Bool $ty:ty) => {};
+    (@Stored $ty:ty) => {};
     (@$name:ident $ty:ty) => {
         impl Number for $ty {}
         impl $name for $ty {}
@@ -78,7 +80,10 @@ macro_rules! elements {
 }
 
 elements! {
-    Bool: bool = Bool as |x| u64::from(x);
+    Stored:
+        bool = Bool as |x| u64::from(x),
+        f8e4m3 = F8E4M3 as |x| u64::from(x.to_bits()),
+        f8e5m2 = F8E5M2 as |x| u64::from(x.to_bits());
     Int:
         i8 = I8 as |x| u64::from(x.cast_unsigned()),
         i16 = I16 as |x| u64::from(x.cast_unsigned()),
@@ -150,5 +155,7 @@ mod tests {
         check::<bf16>();
         check::<f32>();
         check::<f64>();
+        check::<f8e4m3>();
+        check::<f8e5m2>();
     }
 }

@@ -1,7 +1,9 @@
 //! What runs PTX: a GPU through the CUDA driver, or a simulated one. A launch is the same on both but for the last step.
 
+use kernel_lang::Schedule;
+
 use crate::args::Args;
-use crate::kernel::{Kernel, Schedule, Tables};
+use crate::kernel::{Kernel, Tables};
 use crate::{Device, Result, Stream, checked};
 
 /// A device that runs PTX, and where on it a launch goes.
@@ -42,17 +44,8 @@ pub(crate) struct Image<'a> {
     pub(crate) kernel: &'static str,
     pub(crate) entry: &'a str,
     pub(crate) ptx: &'a str,
-    pub(crate) num_warps: u32,
+    pub(crate) schedule: Schedule,
     pub(crate) shared_bytes: u32,
-}
-
-impl Image<'_> {
-    /// Threads of one program.
-    pub(crate) fn threads(&self) -> u32 {
-        /// Threads of a warp, on every GPU so far.
-        const WARP: u32 = 32;
-        WARP * self.num_warps
-    }
 }
 
 /// Starts the launch; a schedule is named by tuning only.

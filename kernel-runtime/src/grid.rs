@@ -38,6 +38,16 @@ impl Grid {
     }
 }
 
+/// The CTAs of a grid of programs, of which each is a cluster along the first axis.
+#[inline]
+pub(crate) fn of_ctas(grid: [u32; 3], num_ctas: u32, kernel: &'static str) -> Result<[u32; 3]> {
+    if num_ctas == 1 {
+        return Ok(grid);
+    }
+    let [x, y, z] = grid.map(i64::from);
+    Grid([x * i64::from(num_ctas), y, z]).check(kernel)
+}
+
 /// One number of a grid.
 pub trait GridDim {
     /// The number of programs.

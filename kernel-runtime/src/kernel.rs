@@ -7,7 +7,7 @@ use kernel_lang::backend::cpu::Program;
 use kernel_lang::backend::ptx::Site;
 use kernel_lang::dtype::Dtype;
 use kernel_lang::target::Target;
-use kernel_lang::{Bindings, Options, ir};
+use kernel_lang::{Bindings, Options, Schedule, ir};
 
 use crate::gpu::{Gpu, Image};
 use crate::{Error, Result, module};
@@ -16,7 +16,7 @@ use crate::{Error, Result, module};
 pub struct Kernel {
     name: &'static str,
     ir: &'static str,
-    num_warps: u32,
+    schedule: Schedule,
     params: &'static [Param],
     variants: &'static [Variant],
     parsed: OnceLock<ir::Function>,
@@ -57,29 +57,17 @@ pub enum ParamKind {
 pub struct Variant {
     /// A word for each type parameter, then one for each constant parameter.
     pub key: &'static [u64],
-    /// Warps that share one program.
-    pub num_warps: u32,
-    /// Depth of the pipelines.
-    pub num_stages: u32,
+    /// How the work is spread over threads and time.
+    pub schedule: Schedule,
     /// The architecture, such as `sm_80` or `sm_90a`.
     pub target: &'static str,
     /// The name of the function in the PTX.
     pub entry: &'static str,
-    /// Dynamic shared memory of one program.
+    /// Dynamic shared memory of one CTA.
     pub shared_bytes: u32,
     /// The text.
     pub ptx: &'static str,
 }
-
-/// Warps and pipeline depth, where a configuration fixes them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Schedule {
-    pub(crate) num_warps: u32,
-    pub(crate) num_stages: u32,
-}
-
-/// The depth of pipelines where nobody says otherwise, as in Triton.
-const NUM_STAGES: u32 = 3;
 
 /// Found by a borrowed key, so that looking allocates nothing.
 type ByKey<T> = HashMap<Box<[u64]>, T>;
@@ -107,14 +95,14 @@ impl Kernel {
     pub const fn new(
         name: &'static str,
         ir: &'static str,
-        num_warps: u32,
+        schedule: Schedule,
         params: &'static [Param],
         variants: &'static [Variant],
     ) -> Kernel {
         Kernel {
             name,
             ir,
-            num_warps,
+            schedule,
             params,
             variants,
             parsed: OnceLock::new(),
@@ -161,9 +149,7 @@ impl Kernel {
     /// The function that a GPU runs for this key: an embedded variant, or one compiled now.
     pub(crate) fn on_gpu<G: Gpu>(&self, gpu: G, key: &[u64], schedule: Option<Schedule>) -> Result<G::Loaded> {
         let table = self.table(gpu);
-        let matches = |variant: &Variant| {
-            variant.key == key && schedule.is_none_or(|s| (s.num_warps, s.num_stages) == (variant.num_warps, variant.num_stages))
-        };
+        let matches = |variant: &Variant| variant.key == key && schedule.is_none_or(|schedule| schedule == variant.schedule);
         match table.embedded.iter().find(|(variant, _)| matches(variant)) {
             Some((variant, cell)) => match cell.get() {
                 Some(loaded) => Ok(loaded.clone()),
@@ -213,7 +199,7 @@ impl Kernel {
             kernel: self.name,
             entry: variant.entry,
             ptx: variant.ptx,
-            num_warps: variant.num_warps,
+            schedule: variant.schedule,
             shared_bytes: variant.shared_bytes,
         };
         let loaded = gpu.load(&image)?;
@@ -235,20 +221,14 @@ impl Kernel {
     /// Compiles and loads.
     fn build<G: Gpu>(&self, gpu: G, key: &[u64], schedule: Option<Schedule>, checked: bool) -> Result<(G::Loaded, Vec<Site>)> {
         let func = self.parsed()?;
-        let Schedule { num_warps, num_stages } = schedule.unwrap_or(Schedule { num_warps: self.num_warps, num_stages: NUM_STAGES });
+        let schedule = schedule.unwrap_or(self.schedule);
         let target = Target::ALL.into_iter().rev().find(|target| runs_on(*target, gpu));
         let capability = gpu.compute_capability();
         let target = target.ok_or(Error::TooOld { kernel: self.name, device: gpu.device(), capability })?;
-        let options = Options { num_warps, num_stages, checked, ..Options::new(bindings(func, key), target) };
+        let options = Options { schedule, checked, ..Options::new(bindings(func, key), target) };
         let compiled =
             kernel_lang::compile(func, &options).map_err(|diagnostics| self.compile_error(key, diagnostics.render(&func.files)))?;
-        let image = Image {
-            kernel: self.name,
-            entry: &compiled.entry,
-            ptx: &compiled.ptx,
-            num_warps: compiled.num_warps,
-            shared_bytes: compiled.shared_bytes,
-        };
+        let image = Image { kernel: self.name, entry: &compiled.entry, ptx: &compiled.ptx, schedule, shared_bytes: compiled.shared_bytes };
         Ok((gpu.load(&image)?, compiled.sites))
     }
 

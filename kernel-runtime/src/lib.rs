@@ -16,6 +16,7 @@ mod driver;
 mod element;
 mod error;
 mod event;
+mod float8;
 mod gpu;
 mod grid;
 mod kernel;
@@ -37,7 +38,7 @@ pub use args::{PtrArg, PtrMutArg, ViewArg, ViewMutArg};
 /// The CUDA library whose types tensors and launches accept, in the version they accept.
 pub use cudarc;
 pub use device::Device;
-pub use element::{Element, Float, Int, Number, Scalar, bf16, f16};
+pub use element::{Element, Float, Int, Number, Scalar, bf16, f8e4m3, f8e5m2, f16};
 pub use error::{AssertionFailed, Error, FreeBytes, OutOfBounds, Result};
 pub use event::Event;
 pub use grid::{Grid, GridDim, IntoGrid, cdiv};

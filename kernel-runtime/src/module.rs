@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use cudarc::driver::CudaStream;
 use cudarc::driver::sys::{self, CUjit_option as Option_, CUresult};
+use kernel_lang::Schedule;
 
 use crate::args::Args;
 use crate::device::Cuda;
 use crate::driver::{check, code_name, launch_error};
 use crate::gpu::{Gpu, Image};
 use crate::kernel::{Kernel, Tables};
-use crate::{Device, Error, Result, Stream};
+use crate::{Device, Error, Result, Stream, grid};
 
 /// A CUDA GPU, and the stream that a launch goes to.
 #[derive(Clone, Copy)]
@@ -25,7 +26,7 @@ pub(crate) struct CudaGpu<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Loaded {
     function: sys::CUfunction,
-    threads: u32,
+    schedule: Schedule,
     shared_bytes: u32,
 }
 
@@ -36,6 +37,8 @@ unsafe impl Sync for Loaded {}
 
 /// Dynamic shared memory that a function has without asking.
 const SHARED_BYTES_UNASKED: u32 = 48 << 10;
+/// CTAs of a cluster that a function may have without asking.
+const PORTABLE_CTAS: u32 = 8;
 
 impl Gpu for CudaGpu<'_> {
     type Loaded = Loaded;
@@ -73,10 +76,12 @@ impl Gpu for CudaGpu<'_> {
     }
 
     #[inline]
-    unsafe fn start<const WORDS: usize>(self, args: &Args<'_, WORDS>, loaded: Loaded, [x, y, z]: [u32; 3], params: &[&u64]) -> Result<()> {
+    unsafe fn start<const WORDS: usize>(self, args: &Args<'_, WORDS>, loaded: Loaded, grid: [u32; 3], params: &[&u64]) -> Result<()> {
+        let Loaded { function, schedule, shared_bytes } = loaded;
+        let threads = schedule.threads();
+        let [x, y, z] = grid::of_ctas(grid, schedule.num_ctas, args.kernel().name())?;
         self.cuda.bind()?;
         let guards = args.before(self.stream)?;
-        let Loaded { function, threads, shared_bytes } = loaded;
         // The driver takes the address of each word, of which it reads as many low bytes as the parameter has; it writes nothing.
         let params: *mut *mut c_void = params.as_ptr().cast_mut().cast();
         let (raw, extra) = (self.stream.cu_stream(), std::ptr::null_mut());
@@ -127,7 +132,12 @@ fn load(device: Device, cuda: &Cuda, image: &Image<'_>) -> Result<Loaded> {
         // SAFETY: the function is loaded.
         check(unsafe { sys::cuFuncSetAttribute(function, attribute, image.shared_bytes as i32) }, "reserve shared memory")?;
     }
-    Ok(Loaded { function, threads: image.threads(), shared_bytes: image.shared_bytes })
+    if image.schedule.num_ctas > PORTABLE_CTAS {
+        let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
+        // SAFETY: the function is loaded.
+        check(unsafe { sys::cuFuncSetAttribute(function, attribute, 1) }, "allow larger clusters")?;
+    }
+    Ok(Loaded { function, schedule: image.schedule, shared_bytes: image.shared_bytes })
 }
 
 /// The text before the first zero byte.

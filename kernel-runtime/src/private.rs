@@ -2,7 +2,9 @@
 //! PTX and the IR belong together, and are no part of the crate's promises.
 
 pub use crate::args::{Args, PtrArg, PtrMutArg, ViewArg, ViewMutArg};
+pub use kernel_lang::Schedule;
+
 pub use crate::element::{Element, Float, Int, Number, Scalar};
 pub use crate::kernel::{Kernel, Param, ParamKind, Variant};
 pub use crate::launch::Launch;
-pub use crate::tune::{AutotunedLaunch, Kept, TuneConfig, Tuner};
+pub use crate::tune::{AutotunedLaunch, Kept, TuneConfig, Tuner, debug_config};

@@ -7,7 +7,7 @@ mod axpy;
 
 use axpy::{AXPY, axpy};
 use kernel_runtime::prelude::*;
-use kernel_runtime::private::{Args, AutotunedLaunch, Kept, Kernel, Launch, TuneConfig, Tuner};
+use kernel_runtime::private::{Args, AutotunedLaunch, Kept, Kernel, Launch, Schedule, TuneConfig, Tuner};
 use kernel_runtime::tune::Outcome;
 
 fn cpu() -> Device {
@@ -80,7 +80,7 @@ fn constants_that_do_not_compile_are_told() {
 
 #[test]
 fn broken_ir_is_an_error() {
-    static BROKEN: Kernel = Kernel::new("broken", "kernel @broken(", 4, &[], &[]);
+    static BROKEN: Kernel = Kernel::new("broken", "kernel @broken(", Schedule::DEFAULT, &[], &[]);
     let error = Launch::<0, 0>::new(Args::new(&BROKEN), []).on(cpu().stream()).grid(1).launch().unwrap_err();
     assert!(matches!(&error, Error::Compile { diagnostics, .. } if diagnostics.contains("embedded IR")), "{error}");
 }
@@ -130,12 +130,8 @@ impl TuneConfig for Config {
         key[1] = self.block_size as u64;
     }
 
-    fn num_warps(&self) -> u32 {
-        4
-    }
-
-    fn num_stages(&self) -> u32 {
-        3
+    fn schedule(&self) -> Schedule {
+        Schedule::DEFAULT
     }
 }
 

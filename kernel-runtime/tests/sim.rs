@@ -5,7 +5,7 @@ mod axpy;
 use axpy::{AXPY, axpy};
 use kernel_runtime::Target;
 use kernel_runtime::prelude::*;
-use kernel_runtime::private::{Args, AutotunedLaunch, Kept, Kernel, Launch, Param, ParamKind, TuneConfig, Tuner, Variant};
+use kernel_runtime::private::{Args, AutotunedLaunch, Kept, Kernel, Launch, Param, ParamKind, Schedule, TuneConfig, Tuner, Variant};
 use kernel_runtime::sim::FaultKind;
 use kernel_runtime::tune::Outcome;
 
@@ -145,7 +145,7 @@ fn hand_written<T: Element>(kernel: &'static Kernel, y: &mut Tensor<T>) -> Resul
 }
 
 const fn variant(ptx: &'static str) -> Variant {
-    Variant { key: &[], num_warps: 1, num_stages: 3, target: "sm_80", entry: "bad", shared_bytes: 0, ptx }
+    Variant { key: &[], schedule: Schedule { num_warps: 1, ..Schedule::DEFAULT }, target: "sm_80", entry: "bad", shared_bytes: 0, ptx }
 }
 
 const PARAMS: &[Param] = &[Param { name: "y", kind: ParamKind::PointerMut }];
@@ -156,7 +156,7 @@ fn a_store_outside_its_tensor_is_a_fault() {
     static STORE: Kernel = Kernel::new(
         "store",
         "",
-        1,
+        Schedule::DEFAULT,
         PARAMS,
         &[variant(ptx!(
             "sm_80",
@@ -180,13 +180,18 @@ fn a_store_outside_its_tensor_is_a_fault() {
 #[test]
 fn memory_of_a_dropped_tensor_is_a_fault() {
     // Writes its tensor's address into the tensor.
-    static ADDRESS: Kernel =
-        Kernel::new("address", "", 1, PARAMS, &[variant(ptx!("sm_80", "ld.param.u64 %rd0, [y];\nst.global.u64 [%rd0], %rd0;\n"))]);
+    static ADDRESS: Kernel = Kernel::new(
+        "address",
+        "",
+        Schedule::DEFAULT,
+        PARAMS,
+        &[variant(ptx!("sm_80", "ld.param.u64 %rd0, [y];\nst.global.u64 [%rd0], %rd0;\n"))],
+    );
     // Reads where the tensor's element points to.
     static FOLLOW: Kernel = Kernel::new(
         "follow",
         "",
-        1,
+        Schedule::DEFAULT,
         PARAMS,
         &[variant(ptx!("sm_80", "ld.param.u64 %rd0, [y];\nld.global.u64 %rd1, [%rd0];\nld.global.u64 %rd2, [%rd1];\n"))],
     );
@@ -207,8 +212,9 @@ fn memory_of_a_dropped_tensor_is_a_fault() {
 
 #[test]
 fn ptx_that_the_simulator_does_not_know_is_an_error_with_its_line() {
-    static UNKNOWN: Kernel = Kernel::new("unknown", "", 1, PARAMS, &[variant(ptx!("sm_80", "frobnicate.u32 %r0, %r1;\n"))]);
-    static NO_ENTRY: Kernel = Kernel::new("no_entry", "", 1, PARAMS, &[Variant { entry: "good", ..variant(ptx!("sm_80", "")) }]);
+    static UNKNOWN: Kernel = Kernel::new("unknown", "", Schedule::DEFAULT, PARAMS, &[variant(ptx!("sm_80", "frobnicate.u32 %r0, %r1;\n"))]);
+    static NO_ENTRY: Kernel =
+        Kernel::new("no_entry", "", Schedule::DEFAULT, PARAMS, &[Variant { entry: "good", ..variant(ptx!("sm_80", "")) }]);
     let mut y = Device::sim(Target::SM_80).unwrap().zeros::<u32>(8).unwrap();
     let text = hand_written(&UNKNOWN, &mut y).unwrap_err().to_string();
     assert!(text.starts_with("kernel `unknown`: `sim:sm_80` cannot load its PTX (`INVALID_PTX`)\n"), "{text}");
@@ -219,7 +225,8 @@ fn ptx_that_the_simulator_does_not_know_is_an_error_with_its_line() {
 
 #[test]
 fn more_shared_memory_than_there_is_is_refused() {
-    static GREEDY: Kernel = Kernel::new("greedy", "", 1, PARAMS, &[Variant { shared_bytes: 200 << 10, ..variant(ptx!("sm_80", "")) }]);
+    static GREEDY: Kernel =
+        Kernel::new("greedy", "", Schedule::DEFAULT, PARAMS, &[Variant { shared_bytes: 200 << 10, ..variant(ptx!("sm_80", "")) }]);
     let [a100, h200] = simulated();
     hand_written(&GREEDY, &mut h200.zeros::<u32>(8).unwrap()).unwrap();
     match hand_written(&GREEDY, &mut a100.zeros::<u32>(8).unwrap()) {
@@ -239,12 +246,8 @@ impl TuneConfig for Config {
         key[1] = self.block_size as u64;
     }
 
-    fn num_warps(&self) -> u32 {
-        self.num_warps
-    }
-
-    fn num_stages(&self) -> u32 {
-        3
+    fn schedule(&self) -> Schedule {
+        Schedule { num_warps: self.num_warps, ..Schedule::DEFAULT }
     }
 }
 

@@ -37,6 +37,8 @@ bits! {
     bf16: |bits| bf16::from_bits(bits as u16), |x: bf16| x.to_bits().into();
     f32: |bits| f32::from_bits(bits as u32), |x: f32| x.to_bits().into();
     f64: f64::from_bits, f64::to_bits;
+    f8e4m3: |bits| f8e4m3::from_bits(bits as u8), |x: f8e4m3| x.to_bits().into();
+    f8e5m2: |bits| f8e5m2::from_bits(bits as u8), |x: f8e5m2| x.to_bits().into();
 }
 
 /// Calls a generic function for a type known by its dtype.
@@ -93,6 +95,14 @@ macro_rules! with_type {
             }
             Dtype::F64 => {
                 type $T = f64;
+                $call
+            }
+            Dtype::F8E4M3 => {
+                type $T = f8e4m3;
+                $call
+            }
+            Dtype::F8E5M2 => {
+                type $T = f8e5m2;
                 $call
             }
         }
@@ -162,12 +172,17 @@ fn typical(dtype: Dtype, random: u64) -> u64 {
         Dtype::Bf16 => bf16::from_f64(value).to_bits().into(),
         Dtype::F32 => (value as f32).to_bits().into(),
         Dtype::F64 => value.to_bits(),
+        Dtype::F8E4M3 => f8e4m3::from_f32(value as f32).to_bits().into(),
+        Dtype::F8E5M2 => f8e5m2::from_f32(value as f32).to_bits().into(),
         _ => (value as i64 as u64) & (u64::MAX >> (64 - dtype.bits())),
     }
 }
 
 fn corners(dtype: Dtype) -> Vec<u64> {
     let width = u64::MAX >> (64 - dtype.bits());
+    if dtype.is_float8() {
+        return (0..=width).collect();
+    }
     if dtype.is_float() {
         let values = [
             0.0,

@@ -10,7 +10,7 @@ mod element;
 
 use galatea::prelude::*;
 use galatea::{__private as private, Dtype};
-use kernel_lang::ir::{BinaryOp, CompareOp, UnaryOp};
+use kernel_lang::ir::{BinaryOp, CompareOp, Domain, UnaryOp};
 use kernel_lang::scalar::{self, Scalar};
 use libtest_mimic::{Arguments, Failed, Trial};
 
@@ -68,7 +68,7 @@ fn cases() -> Vec<Case> {
                 meaning,
             });
         }
-        if dtype.is_float() {
+        if Domain::Float.contains(dtype) {
             let meaning = exact(Box::new(|[a, b, c]| scalar::fma(a, b, c)));
             cases.push(Case { name: format!("fma_{dtype}"), op: "fma %a, %b, %c".into(), from: dtype, to: dtype, meaning });
         }
@@ -185,7 +185,7 @@ fn launch<T: private::Element, U: private::Element>(
     operands: &[Vec<T>; 3],
     out: &mut Tensor<U>,
 ) -> galatea::Result<()> {
-    use private::{Args, Kernel, Launch, Param, ParamKind};
+    use private::{Args, Kernel, Launch, Param, ParamKind, Schedule};
     const PARAMS: &[Param] = &[
         Param { name: "a_in", kind: ParamKind::Pointer },
         Param { name: "b_in", kind: ParamKind::Pointer },
@@ -195,7 +195,7 @@ fn launch<T: private::Element, U: private::Element>(
     ];
     // A kernel is a static of the program; these live as long as the test.
     let text: &'static str = Box::leak(text.to_string().into_boxed_str());
-    let kernel: &'static Kernel = Box::leak(Box::new(Kernel::new("op", text, 4, PARAMS, &[])));
+    let kernel: &'static Kernel = Box::leak(Box::new(Kernel::new("op", text, Schedule::DEFAULT, PARAMS, &[])));
     let len = out.len();
     let [a, b, c] = operands.each_ref().map(|operand| device.tensor(operand));
     let (a, b, c) = (a?, b?, c?);

@@ -8,11 +8,13 @@ mod addressing;
 mod atomics;
 mod casts;
 mod checked;
+mod clusters;
 mod constants;
 mod device_functions;
 #[path = "../devices/mod.rs"]
 mod devices;
 mod elementwise;
+mod float8;
 mod grids;
 mod integers;
 mod lab;
@@ -30,6 +32,7 @@ mod scalars;
 mod scans;
 mod schedules;
 mod shapes;
+mod stages;
 mod statistics;
 mod streams;
 mod tolerance;
@@ -68,9 +71,11 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         atomics,
         casts,
         checked,
+        clusters,
         constants,
         device_functions,
         elementwise,
+        float8,
         grids,
         integers,
         library_math,
@@ -87,6 +92,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         scans,
         schedules,
         shapes,
+        stages,
         statistics,
         streams,
         tuning,

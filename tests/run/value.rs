@@ -62,6 +62,24 @@ macro_rules! ints {
 }
 ints!(i8, i16, i32, i64, u8, u16, u32, u64);
 
+impl Value for f8e4m3 {
+    fn from_bits(bits: u64) -> f8e4m3 {
+        f8e4m3::from_bits(bits as u8)
+    }
+    fn near(value: f64) -> f8e4m3 {
+        f8e4m3::from_f32(value as f32)
+    }
+}
+
+impl Value for f8e5m2 {
+    fn from_bits(bits: u64) -> f8e5m2 {
+        f8e5m2::from_bits(bits as u8)
+    }
+    fn near(value: f64) -> f8e5m2 {
+        f8e5m2::from_f32(value as f32)
+    }
+}
+
 macro_rules! floats {
     ($($ty:ident: $bits:ty, $from_f64:expr, $digits:expr, $min:expr, $max:expr;)*) => {$(
         impl Value for $ty {

@@ -63,22 +63,24 @@ const CRATES: &[(&str, Rooms)] = &[("kernel-lang/src/", COMPILER), ("kernel-sim/
 const COMPILER: Rooms = &[
     ("diagnostic", &["location"]),
     ("dtype", &["diagnostic", "location"]),
+    ("float8", &["dtype"]),
     ("location", &["diagnostic"]),
-    ("target", &["diagnostic", "dtype", "location"]),
-    ("ir", &["diagnostic", "dtype", "layout", "location", "target"]),
+    ("schedule", &[]),
+    ("target", &["diagnostic", "dtype", "location", "schedule"]),
+    ("ir", &["diagnostic", "dtype", "float8", "layout", "location", "target"]),
     // Texts of the kernel language, which the frontend embeds.
     ("library", &[]),
     ("layout", &["diagnostic", "dtype", "location", "target"]),
     // What an elementwise op means on one element: constant folding and the CPU backend share it.
-    ("scalar", &["diagnostic", "dtype", "ir", "location"]),
+    ("scalar", &["diagnostic", "dtype", "float8", "ir", "location"]),
     ("analysis", &["diagnostic", "dtype", "ir", "layout", "location", "scalar", "target"]),
-    ("passes", &["analysis", "diagnostic", "dtype", "ir", "layout", "location", "scalar", "target"]),
-    ("backend", &["analysis", "diagnostic", "dtype", "ir", "layout", "location", "passes", "scalar", "target"]),
+    ("passes", &["analysis", "diagnostic", "dtype", "ir", "layout", "location", "scalar", "schedule", "target"]),
+    ("backend", &["analysis", "diagnostic", "dtype", "float8", "ir", "layout", "location", "passes", "scalar", "schedule", "target"]),
     // The one door: it knows the passes and the backends, so that nobody else has to.
-    ("compile", &["analysis", "backend", "diagnostic", "dtype", "ir", "layout", "location", "passes", "scalar", "target"]),
+    ("compile", &["analysis", "backend", "diagnostic", "dtype", "ir", "layout", "location", "passes", "scalar", "schedule", "target"]),
     ("dsl", &["dtype"]),
     // Past the IR, the macros' side goes through the door as everybody does.
-    ("frontend", &["compile", "diagnostic", "dsl", "dtype", "ir", "location", "target"]),
+    ("frontend", &["compile", "diagnostic", "dsl", "dtype", "float8", "ir", "location", "schedule", "target"]),
 ];
 
 const SIMULATOR: Rooms = &[

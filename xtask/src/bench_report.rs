@@ -11,13 +11,14 @@
 //!   "versions": { "galatea": "0.1.0", "torch": "2.11.0", "triton": "3.6.0" },
 //!   "command": "cargo bench --bench against_peers",
 //!   "rows": [
-//!     { "work": "vector_add f32", "shape": "2^27", "bytes": 1610612736, "ours_us": 370.1,
+//!     { "work": "vector_add f32", "shape": "2^27", "bytes": 1610612736, "ours_us": 370.1, "copy_us": 371.0,
 //!       "peers": { "torch": 371.8, "triton": 370.9 } }
 //!   ]
 //! }
 //! ```
 //!
 //! `bytes` counts what the work must read and write once. Everything else the reports show follows from these:
+//! `copy_us`, which may be absent, is how long the machine takes to copy half as many bytes, and so moves as many: a floor for what is bound by memory.
 //! GB/s = bytes / time, ratio = the best peer's time / ours (above 1: ours is faster).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +26,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
+use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use serde::{Deserialize, Serialize};
@@ -63,6 +65,9 @@ struct Row {
     /// Read and written by the work, each byte counted once.
     bytes: u64,
     ours_us: f64,
+    /// How long a copy takes that moves as many bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    copy_us: Option<f64>,
     /// Each peer's time in microseconds.
     peers: BTreeMap<String, f64>,
     /// Derived; absent in what a run writes, present in docs/benchmarks.json.
@@ -99,7 +104,7 @@ fn read(text: &str) -> Result<Run> {
     ensure!(!run.rows.is_empty(), "it has no rows");
     for row in &mut run.rows {
         let name = format!("{} {}", row.work, row.shape);
-        let times = || row.peers.values().copied().chain([row.ours_us]);
+        let times = || row.peers.values().copied().chain([row.ours_us]).chain(row.copy_us);
         ensure!(times().all(|us| us.is_finite() && us > 0.0), "{name}: a time is not above zero");
         ensure!(!row.peers.is_empty(), "{name}: no peer was measured in the same run");
         let best = row.peers.values().copied().fold(f64::INFINITY, f64::min);
@@ -127,7 +132,7 @@ fn page(run: &Run) -> String {
          Measured on {} on one {} (driver {}): {}.\n\n\
          Ours and the peers ran interleaved in one run, timed by the same method: medians of runs with the L2 \
          cache flushed before each. GB/s counts every byte that must be read or written once. The ratio is the \
-         best peer's time over ours: above 1.00, ours is faster.\n\n",
+         best peer's time over ours: above 1.00, ours is faster. The copy is torch's, of a tensor of half as many bytes.\n\n",
         run.date,
         run.gpu,
         run.driver,
@@ -138,8 +143,8 @@ fn page(run: &Run) -> String {
     for peer in &peers {
         let _ = write!(text, " {peer} |");
     }
-    text += " GB/s | ratio to the best |\n|---|---|---:|";
-    text += &"---:|".repeat(peers.len() + 2);
+    text += " copy | GB/s | ratio to the best |\n|---|---|---:|";
+    text += &"---:|".repeat(peers.len() + 3);
     text += "\n";
     for row in &run.rows {
         let _ = write!(text, "| {} | {} | {:.1} µs |", row.work, row.shape, row.ours_us);
@@ -149,6 +154,10 @@ fn page(run: &Run) -> String {
                 None => text += " |",
             }
         }
+        let _ = match row.copy_us {
+            Some(us) => write!(text, " {us:.1} µs |"),
+            None => write!(text, " |"),
+        };
         let _ = writeln!(text, " {:.0} | {:.3} |", row.gb_per_s, row.ratio);
     }
     let _ = write!(
@@ -161,29 +170,44 @@ fn page(run: &Run) -> String {
     text
 }
 
-/// Grouped bars of GB/s: one group a row, ours first, the ratio above it.
+/// Groups of bars side by side in one band of the plot.
+const BAND: usize = 6;
+/// The height of a band, and what its width is made of, in pixels.
+const BAND_HEIGHT: u32 = 340;
+const MARGINS: u32 = 160;
+const GROUP_WIDTH: u32 = 190;
+
+/// Grouped bars of GB/s: one group a row, ours first, the ratio above it; a band below the other.
 fn plot(run: &Run, path: &Path) -> Result<()> {
+    let bands: Vec<&[Row]> = run.rows.chunks(BAND).collect();
+    let width = MARGINS + GROUP_WIDTH * run.rows.len().clamp(3, BAND) as u32;
+    let area = SVGBackend::new(path, (width, BAND_HEIGHT * bands.len() as u32)).into_drawing_area();
+    area.fill(&WHITE)?;
+    for (index, (part, rows)) in area.split_evenly((bands.len(), 1)).iter().zip(&bands).enumerate() {
+        let caption = if index == 0 { format!("{}, {}: higher is better", run.gpu, run.date) } else { String::new() };
+        // Groups are as wide in the last band as in the others.
+        let groups = if bands.len() > 1 { BAND } else { rows.len() };
+        band(part, rows, groups, &peers(run), &caption)?;
+    }
+    area.present()?;
+    Ok(())
+}
+
+fn band(area: &DrawingArea<SVGBackend<'_>, Shift>, rows: &[Row], groups: usize, peers: &[&str], caption: &str) -> Result<()> {
     const INK: RGBColor = RGBColor(60, 60, 60);
     const OURS: RGBColor = RGBColor(38, 105, 173);
     const THEIRS: [RGBColor; 4] = [RGBColor(238, 155, 79), RGBColor(150, 150, 150), RGBColor(109, 170, 122), RGBColor(178, 132, 190)];
 
-    let peers = peers(run);
     let speed = |row: &Row, us: f64| gb_per_s(row.bytes, us);
-    let highest = run.rows.iter().flat_map(|row| row.peers.values().map(|us| speed(row, *us)).chain([row.gb_per_s]));
+    let highest = rows.iter().flat_map(|row| row.peers.values().map(|us| speed(row, *us)).chain([row.gb_per_s]));
     // The room above the highest bar is the legend's.
     let top = highest.fold(0.0, f64::max) * 1.35;
-    let groups = run.rows.len() as f64;
-    let width = 160 + 150 * run.rows.len().max(3) as u32;
-
-    let area = SVGBackend::new(path, (width, 420)).into_drawing_area();
-    area.fill(&WHITE)?;
-    let caption = format!("{}, {}: higher is better", run.gpu, run.date);
-    let mut chart = ChartBuilder::on(&area)
+    let mut chart = ChartBuilder::on(area)
         .caption(caption, ("sans-serif", 16, &INK))
         .margin(12)
         .x_label_area_size(44)
         .y_label_area_size(56)
-        .build_cartesian_2d(0.0..groups, 0.0..top)?;
+        .build_cartesian_2d(0.0..groups as f64, 0.0..top)?;
     chart
         .configure_mesh()
         .disable_x_mesh()
@@ -201,11 +225,11 @@ fn plot(run: &Run, path: &Path) -> Result<()> {
         Rectangle::new([(left, 0.0), (left + bar * 0.92, height)], color.filled())
     };
     let legend = |color: RGBColor| move |(x, y): (i32, i32)| Rectangle::new([(x, y - 5), (x + 12, y + 5)], color.filled());
-    let ours = run.rows.iter().enumerate().map(|(group, row)| rectangle(group, 0, row.gb_per_s, OURS));
+    let ours = rows.iter().enumerate().map(|(group, row)| rectangle(group, 0, row.gb_per_s, OURS));
     chart.draw_series(ours)?.label("galatea").legend(legend(OURS));
     for (slot, peer) in peers.iter().enumerate() {
         let color = THEIRS[slot % THEIRS.len()];
-        let bars = run.rows.iter().enumerate().filter_map(|(group, row)| {
+        let bars = rows.iter().enumerate().filter_map(|(group, row)| {
             let us = row.peers.get(*peer)?;
             Some(rectangle(group, slot + 1, speed(row, *us), color))
         });
@@ -213,12 +237,12 @@ fn plot(run: &Run, path: &Path) -> Result<()> {
     }
 
     let label = |pixels: i32, vertical: VPos| ("sans-serif", pixels).into_font().color(&INK).pos(Pos::new(HPos::Center, vertical));
-    chart.draw_series(run.rows.iter().enumerate().map(|(group, row)| {
+    chart.draw_series(rows.iter().enumerate().map(|(group, row)| {
         let middle = left_of(group, 0) + bar * 0.46;
         Text::new(format!("{:.2}x", row.ratio), (middle, row.gb_per_s + top * 0.01), label(13, VPos::Bottom))
     }))?;
     for (line, text) in [|row: &Row| row.work.clone(), |row: &Row| row.shape.clone()].into_iter().enumerate() {
-        for (group, row) in run.rows.iter().enumerate() {
+        for (group, row) in rows.iter().enumerate() {
             let (x, y) = chart.backend_coord(&(group as f64 + 0.5, 0.0));
             area.draw(&Text::new(text(row), (x, y + 8 + 16 * line as i32), label(13, VPos::Top)))?;
         }
@@ -229,7 +253,6 @@ fn plot(run: &Run, path: &Path) -> Result<()> {
         .background_style(WHITE.mix(0.85))
         .label_font(("sans-serif", 13, &INK))
         .draw()?;
-    area.present()?;
     Ok(())
 }
 
@@ -239,7 +262,7 @@ mod tests {
 
     const RUN: &str = r#"{ "date": "2026-01-31", "gpu": "NVIDIA H200", "driver": "580.1", "command": "cargo bench",
         "versions": { "torch": "2.11.0" },
-        "rows": [{ "work": "vector_add f32", "shape": "2^20", "bytes": 12000000, "ours_us": 4.0,
+        "rows": [{ "work": "vector_add f32", "shape": "2^20", "bytes": 12000000, "ours_us": 4.0, "copy_us": 4.5,
                    "peers": { "torch": 6.0, "triton": 5.0 } }] }"#;
 
     #[test]
@@ -247,7 +270,7 @@ mod tests {
         let run = read(RUN).unwrap();
         assert_eq!((run.rows[0].gb_per_s, run.rows[0].ratio), (3000.0, 1.25));
         let page = page(&run);
-        assert!(page.contains("| vector_add f32 | 2^20 | 4.0 µs | 6.0 µs | 5.0 µs | 3000 | 1.250 |"), "{page}");
+        assert!(page.contains("| vector_add f32 | 2^20 | 4.0 µs | 6.0 µs | 5.0 µs | 4.5 µs | 3000 | 1.250 |"), "{page}");
     }
 
     #[test]

@@ -19,14 +19,19 @@
 //!
 //! # Types
 //!
-//! Element types are `f16`, `bf16`, `f32`, `f64`, `i8` to `i64`, `u8` to `u64` and `bool`; `usize` and `isize` are `i64`, because an
-//! index is exact and signed. A type parameter is bound by `Float`, `Int`, `Number` or `Element`.
+//! Element types are `f16`, `bf16`, `f32`, `f64`, `i8` to `i64`, `u8` to `u64`, `bool`, and for storage `f8e4m3` and `f8e5m2`; `usize` and
+//! `isize` are `i64`, because an index is exact and signed. A type parameter is bound by `Float`, `Int`, `Number` or `Element`.
 //!
 //! * Integers widen by themselves where every value is kept (`i32` to `i64`, `u8` to `i16`). Everything else needs `as`, which
 //!   converts as Rust's does: floats to integers saturate, wider to narrower floats round to nearest even, `bool` is 0 or 1. `x as bool`,
 //!   which Rust has not, is `x != 0`.
 //! * `f32 + bf16` is an error, and so is `T + f32`: cast one side.
 //! * Arithmetic on `f16` and `bf16`, and every function of [`math`], is computed in `f32` and rounded once.
+//! * `f8e4m3` (4 bits of exponent, 3 of fraction, no infinities, up to 448) and `f8e5m2` (5 and 2, up to 57344) are loaded, stored, compared, sorted,
+//!   chosen and cast, but not computed with: `load(q + at) as f32 * scale`, and back `(x / scale) as f8e4m3`. A cast to them rounds once to nearest
+//!   even; what is too large, infinities too, becomes the largest number of its sign (no infinity), and a NaN becomes the NaN with the bits `0x7f`. These
+//!   are the bits that a GPU's own conversion gives (`cvt.rn.satfinite`, `sm_89`); older ones compute them. Casts from them are exact. They are
+//!   `Element`s, and no `Float`s. On the host they are `galatea::f8e4m3` and `galatea::f8e5m2`.
 //! * Integers wrap; `x / 0` is 0 and `x % 0` is `x`; shifting by the width or more gives 0, or the sign.
 //!
 //! # Operators

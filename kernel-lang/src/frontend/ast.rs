@@ -204,6 +204,7 @@ pub(crate) struct For {
     pub(crate) lower: Expr,
     pub(crate) upper: Expr,
     pub(crate) step: Option<Expr>,
+    pub(crate) options: LoopOptions,
     /// The word `range` or `static_range`, if the bounds are written with it.
     pub(crate) word: Option<Place>,
     /// Is it `static_range`, which repeats the body at compile time?
@@ -211,6 +212,15 @@ pub(crate) struct For {
     pub(crate) body: Block,
     /// The variable that says whether the loop goes on, if something in it may leave it.
     pub(crate) going: Option<String>,
+}
+
+/// What `range` says of a loop besides its bounds.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LoopOptions {
+    /// How many turns are under way at once, of which all but one only load.
+    pub(crate) num_stages: Option<Expr>,
+    /// How many turns stand behind one another in the loop's body.
+    pub(crate) unroll: Option<Expr>,
 }
 
 /// `while c { .. }`

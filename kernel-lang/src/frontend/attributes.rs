@@ -5,17 +5,13 @@ use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
 
+use crate::Schedule;
 use crate::diagnostic::did_you_mean;
 use crate::dtype::Dtype;
 use crate::frontend::ast::Name;
 use crate::frontend::parse::plain;
 use crate::frontend::place::{Errors, Place};
 use crate::frontend::signature::{ConstGeneric, Signature, TypeGeneric, dtype_of};
-
-/// Warps of a program where nobody says otherwise.
-pub(crate) const NUM_WARPS: u32 = 4;
-/// Pipeline stages where nobody says otherwise.
-pub(crate) const NUM_STAGES: u32 = 3;
 
 /// What `#[kernel(..)]` says, checked against the signature.
 #[derive(Debug)]
@@ -24,8 +20,7 @@ pub(crate) struct Attributes {
     pub(crate) types: Vec<Vec<Dtype>>,
     /// For each constant parameter the values to compile for; none if they are left to the launch.
     pub(crate) consts: Vec<Option<Vec<i128>>>,
-    pub(crate) num_warps: u32,
-    pub(crate) num_stages: u32,
+    pub(crate) schedule: Schedule,
     pub(crate) unchecked: bool,
     pub(crate) contract: bool,
     /// The path of the facade.
@@ -45,8 +40,7 @@ pub(crate) fn parse(tokens: TokenStream, signature: &Signature, errors: &mut Err
     let mut attributes = Attributes {
         types: signature.types.iter().map(|generic| generic.choices.to_vec()).collect(),
         consts: vec![None; signature.consts.len()],
-        num_warps: NUM_WARPS,
-        num_stages: NUM_STAGES,
+        schedule: Schedule::DEFAULT,
         unchecked: false,
         contract: false,
         krate: quote::quote!(::galatea),
@@ -122,13 +116,10 @@ fn apply(entry: &Entry, signature: &Signature, attributes: &mut Attributes, erro
             }
             *(if name == "contract" { &mut attributes.contract } else { &mut attributes.unchecked }) = true;
         }
-        "num_warps" => {
-            let value = one(entry, errors).and_then(|value| warps(value, errors));
-            attributes.num_warps = value.unwrap_or(attributes.num_warps);
-        }
-        "num_stages" => {
-            let value = one(entry, errors).and_then(|value| stages(value, errors));
-            attributes.num_stages = value.unwrap_or(attributes.num_stages);
+        _ if SCHEDULE.contains(&name) => {
+            if let Some(value) = one(entry, errors) {
+                schedule(name, value, &mut attributes.schedule, errors);
+            }
         }
         _ => {
             if let Some(index) = signature.consts.iter().position(|generic| generic.name.text == name) {
@@ -148,8 +139,7 @@ fn apply(entry: &Entry, signature: &Signature, attributes: &mut Attributes, erro
 
 fn unknown(name: &Name, signature: &Signature, errors: &mut Errors) {
     let generics = signature.types.iter().map(|generic| &generic.name).chain(signature.consts.iter().map(|generic| &generic.name));
-    let names: Vec<&str> =
-        generics.map(|name| name.text.as_str()).chain(["num_warps", "num_stages", "unchecked", "contract", "crate"]).collect();
+    let names: Vec<&str> = generics.map(|name| name.text.as_str()).chain(SCHEDULE).chain(["unchecked", "contract", "crate"]).collect();
     let help = match did_you_mean(&name.text, names.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         None if name.text.chars().all(|c| c.is_uppercase() || c == '_' || c.is_ascii_digit()) => {
@@ -203,22 +193,30 @@ fn one<'a>(entry: &'a Entry, errors: &mut Errors) -> Option<&'a syn::Expr> {
     }
 }
 
-/// The value of `num_warps`.
-pub(crate) fn warps(value: &syn::Expr, errors: &mut Errors) -> Option<u32> {
-    let found = integer(value).and_then(|value| u32::try_from(value).ok()).filter(|warps| warps.is_power_of_two() && *warps <= 32);
-    if found.is_none() {
-        errors.push_help(Place::of(value), "`num_warps` is a power of two from 1 to 32", "4 and 8 are usual; a warp is 32 threads");
-    }
-    found
-}
+/// The parts of a schedule, by the names that they have in attributes.
+pub(crate) const SCHEDULE: [&str; 4] = ["num_warps", "num_ctas", "num_stages", "maxnreg"];
 
-/// The value of `num_stages`.
-pub(crate) fn stages(value: &syn::Expr, errors: &mut Errors) -> Option<u32> {
-    let found = integer(value).and_then(|value| u32::try_from(value).ok()).filter(|stages| (1..=16).contains(stages));
-    if found.is_none() {
-        errors.push_help(Place::of(value), "`num_stages` is a number from 1 to 16", "3 is usual");
+/// Sets that part of a schedule.
+pub(crate) fn schedule(name: &str, value: &syn::Expr, schedule: &mut Schedule, errors: &mut Errors) {
+    let found = integer(value).and_then(|value| u32::try_from(value).ok());
+    let power = |most: u32| found.filter(|value| value.is_power_of_two() && *value <= most);
+    let (found, place, message, help) = match name {
+        "num_warps" => (power(32), &mut schedule.num_warps, "a power of two from 1 to 32", "4 and 8 are usual; a warp is 32 threads"),
+        "num_ctas" => {
+            let help = "1 is usual; more share a program whose tiles one CTA cannot hold, on GPUs that have clusters";
+            (power(Schedule::MOST_CTAS), &mut schedule.num_ctas, "a power of two from 1 to 16", help)
+        }
+        "num_stages" => (found.filter(|stages| (1..=16).contains(stages)), &mut schedule.num_stages, "a number from 1 to 16", "3 is usual"),
+        _ => {
+            let found = found.filter(|registers| (16..=Schedule::MOST_REGISTERS).contains(registers));
+            let help = "leave it out, and the assembler takes what it needs";
+            (found, schedule.maxnreg.get_or_insert(Schedule::MOST_REGISTERS), "a number from 16 to 255", help)
+        }
+    };
+    match found {
+        Some(found) => *place = found,
+        None => errors.push_help(Place::of(value), format!("`{name}` is {message}"), help),
     }
-    found
 }
 
 /// A value for a constant parameter.

@@ -5,8 +5,9 @@ use quote::ToTokens;
 use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
 
+use crate::Schedule;
 use crate::diagnostic::did_you_mean;
-use crate::frontend::attributes::{Attributes, const_value, stages, warps};
+use crate::frontend::attributes::{Attributes, SCHEDULE, const_value, schedule};
 use crate::frontend::parse::plain;
 use crate::frontend::place::{Errors, Place};
 use crate::frontend::signature::Signature;
@@ -25,12 +26,11 @@ pub(crate) struct Autotune {
 }
 
 /// `Config { BLOCK_SIZE: 1024, num_warps: 4 }`
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Config {
     /// One for each of [`Autotune::tuned`].
     pub(crate) values: Vec<i128>,
-    pub(crate) num_warps: u32,
-    pub(crate) num_stages: u32,
+    pub(crate) schedule: Schedule,
 }
 
 /// The runtime has a bit for each configuration that may be pruned.
@@ -162,9 +162,7 @@ fn list(array: &syn::ExprArray, signature: &Signature, attributes: &Attributes, 
     autotune.tuned.sort_unstable();
     for config in structs {
         if let Some(read) = fields(config, signature, attributes, &autotune.tuned, errors) {
-            let same =
-                |other: &Config| other.values == read.values && (other.num_warps, other.num_stages) == (read.num_warps, read.num_stages);
-            if autotune.configs.iter().any(same) {
+            if autotune.configs.contains(&read) {
                 errors.push_help(Place::of(config), "this configuration is listed twice", "remove one of them");
             } else {
                 autotune.configs.push(read);
@@ -202,7 +200,7 @@ fn fields(
 ) -> Option<Config> {
     let before = errors.len();
     let mut values: Vec<Option<i128>> = vec![None; tuned.len()];
-    let mut read = Config { values: Vec::new(), num_warps: attributes.num_warps, num_stages: attributes.num_stages };
+    let mut read = Config { values: Vec::new(), schedule: attributes.schedule };
     let mut seen: Vec<String> = Vec::new();
     for field in &config.fields {
         let syn::Member::Named(ident) = &field.member else {
@@ -225,12 +223,11 @@ fn fields(
             continue;
         }
         match name.as_str() {
-            "num_warps" => read.num_warps = warps(&field.expr, errors).unwrap_or(read.num_warps),
-            "num_stages" => read.num_stages = stages(&field.expr, errors).unwrap_or(read.num_stages),
+            name if SCHEDULE.contains(&name) => schedule(name, &field.expr, &mut read.schedule, errors),
             _ => match tuned.iter().position(|index| signature.consts[*index].name.text == name) {
                 Some(at) => values[at] = const_value(&field.expr, &signature.consts[tuned[at]], errors).or(Some(0)),
                 None => {
-                    let names = signature.consts.iter().map(|generic| generic.name.text.as_str()).chain(["num_warps", "num_stages"]);
+                    let names = signature.consts.iter().map(|generic| generic.name.text.as_str()).chain(SCHEDULE);
                     let help = match did_you_mean(&name, names) {
                         Some(near) => format!("did you mean `{near}`?"),
                         None => format!("declare it: `fn {}<const {name}: usize>(..)`", signature.name.text),

@@ -3,6 +3,7 @@
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 
+use crate::Schedule;
 use crate::frontend::attributes::Attributes;
 use crate::frontend::autotune::Autotune;
 use crate::frontend::place::{Errors, Place};
@@ -63,7 +64,7 @@ impl Launcher<'_> {
     fn kernel(&self, ir: &str, variants: &[Variant]) -> TokenStream {
         let private = self.private();
         let name = &self.signature.name.text;
-        let num_warps = self.attributes.num_warps;
+        let schedule = self.schedule(self.attributes.schedule);
         let params = self.signature.params.iter().map(|param| {
             let name = &param.name.text;
             let kind = match (&param.ty, param.view) {
@@ -76,13 +77,21 @@ impl Launcher<'_> {
             quote!(#private::Param { name: #name, kind: #private::ParamKind::#kind })
         });
         let variants = variants.iter().map(|variant| {
-            let Variant { key, num_warps, num_stages, target, entry, shared_bytes, ptx } = variant;
+            let Variant { key, schedule, target, entry, shared_bytes, ptx } = variant;
+            let schedule = self.schedule(*schedule);
             quote!(#private::Variant {
-                key: &[#(#key),*], num_warps: #num_warps, num_stages: #num_stages, target: #target,
+                key: &[#(#key),*], schedule: #schedule, target: #target,
                 entry: #entry, shared_bytes: #shared_bytes, ptx: #ptx
             })
         });
-        quote!(#private::Kernel::new(#name, #ir, #num_warps, &[#(#params),*], &[#(#variants),*]))
+        quote!(#private::Kernel::new(#name, #ir, #schedule, &[#(#params),*], &[#(#variants),*]))
+    }
+
+    fn schedule(&self, schedule: Schedule) -> TokenStream {
+        let private = self.private();
+        let Schedule { num_warps, num_ctas, num_stages, .. } = schedule;
+        let maxnreg = maxnreg(schedule);
+        quote!(#private::Schedule { num_warps: #num_warps, num_ctas: #num_ctas, num_stages: #num_stages, maxnreg: #maxnreg })
     }
 
     fn launching(&self, kernel: &TokenStream) -> TokenStream {
@@ -195,6 +204,8 @@ impl Launcher<'_> {
             let doc = format!("The constant parameter `{ident}`.");
             quote!(#[doc = #doc] pub #ident: #ty)
         });
+        let names = generics.iter().map(|generic| generic.ident.to_string());
+        let constants = generics.iter().map(|generic| &generic.ident);
         let writes = generics.iter().zip(&autotune.tuned).map(|(generic, index)| {
             let (ident, place) = (&generic.ident, self.signature.types.len() + index);
             quote!(key[#place] = self.#ident as u64;)
@@ -206,13 +217,23 @@ impl Launcher<'_> {
                 use super::*;
 
                 /// One configuration: values of the tuned constants, and a schedule.
-                #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+                #[derive(Clone, Copy, PartialEq, Eq)]
                 pub struct Config {
                     #(#fields,)*
-                    /// Warps that share one program.
+                    /// Warps of a CTA.
                     pub num_warps: u32,
-                    /// Depth of the pipelines.
+                    /// CTAs that share a program.
+                    pub num_ctas: u32,
+                    /// How many iterations of a loop may be in flight.
                     pub num_stages: u32,
+                    /// The most registers of a thread, if bounded.
+                    pub maxnreg: ::core::option::Option<u32>,
+                }
+
+                impl ::core::fmt::Debug for Config {
+                    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                        #private::debug_config(f, &[#((#names, &self.#constants)),*], #private::TuneConfig::schedule(self))
+                    }
                 }
 
                 impl #private::TuneConfig for Config {
@@ -220,11 +241,9 @@ impl Launcher<'_> {
                         #(#writes)*
                         let _ = key;
                     }
-                    fn num_warps(&self) -> u32 {
-                        self.num_warps
-                    }
-                    fn num_stages(&self) -> u32 {
-                        self.num_stages
+                    fn schedule(&self) -> #private::Schedule {
+                        let Config { num_warps, num_ctas, num_stages, maxnreg, .. } = *self;
+                        #private::Schedule { num_warps, num_ctas, num_stages, maxnreg }
                     }
                 }
             }
@@ -240,8 +259,11 @@ impl Launcher<'_> {
                 let value = if generic.dtype == crate::dtype::Dtype::Bool { literal_bool(*value) } else { literal_int(*value) };
                 quote!(#ident: #value)
             });
-            let (num_warps, num_stages) = (config.num_warps, config.num_stages);
-            quote!(#module::Config { #(#fields,)* num_warps: #num_warps, num_stages: #num_stages })
+            let Schedule { num_warps, num_ctas, num_stages, .. } = config.schedule;
+            let maxnreg = maxnreg(config.schedule);
+            quote!(#module::Config {
+                #(#fields,)* num_warps: #num_warps, num_ctas: #num_ctas, num_stages: #num_stages, maxnreg: #maxnreg
+            })
         };
         autotune.configs.iter().map(of_config).collect()
     }
@@ -357,6 +379,13 @@ fn pointee(ty: &syn::Type) -> TokenStream {
             _ => quote!(#ty),
         },
         _ => quote!(#ty),
+    }
+}
+
+fn maxnreg(schedule: Schedule) -> TokenStream {
+    match schedule.maxnreg {
+        Some(registers) => quote!(::core::option::Option::Some(#registers)),
+        None => quote!(::core::option::Option::None),
     }
 }
 

@@ -17,8 +17,7 @@ const NUMBERS: [Dtype; 12] = {
     let mut numbers = [Dtype::F32; 12];
     let mut index = 0;
     while index < 12 {
-        // `bool` comes first in `ALL`.
-        numbers[index] = Dtype::ALL[index + 1];
+        numbers[index] = if index < 8 { Dtype::INTS[index] } else { Dtype::FLOATS[index - 8] };
         index += 1;
     }
     numbers
@@ -82,6 +81,17 @@ pub(crate) fn dtype_of(name: &str) -> Option<Dtype> {
     match name {
         "usize" | "isize" => Some(Dtype::I64),
         _ => name.parse().ok(),
+    }
+}
+
+/// What a name says that other libraries have for a float of 8 bits: `float8_e4m3fn`, `F8E5M2`, `float8e4nv`, `fp8`.
+pub(crate) fn float8_named(name: &str) -> Option<&'static str> {
+    let name = name.to_ascii_lowercase();
+    match name.as_str() {
+        _ if name.contains("e4m3") || name.contains("e4nv") => Some("`f8e4m3`"),
+        _ if name.contains("e5m2") || name == "float8e5" => Some("`f8e5m2`"),
+        "f8" | "fp8" | "float8" => Some("`f8e4m3` or `f8e5m2`"),
+        _ => None,
     }
 }
 
@@ -370,6 +380,10 @@ fn element(ty: &syn::Type, signature: &Signature, errors: &mut Errors) -> Option
     }
     if matches!(name.as_str(), "i128" | "u128") {
         errors.push_help(place, format!("`{name}` is not an element type"), "the widest integers are `i64` and `u64`");
+        return None;
+    }
+    if let Some(float8) = float8_named(&name) {
+        errors.push_help(place, format!("`{name}` is not an element type"), format!("did you mean {float8}?"));
         return None;
     }
     let names = Dtype::ALL.iter().map(|dtype| dtype.name()).chain(["usize", "isize", "Ptr", "PtrMut"]);

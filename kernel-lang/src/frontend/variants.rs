@@ -8,17 +8,15 @@ use crate::frontend::place::{Errors, Place, Places};
 use crate::frontend::signature::Signature;
 use crate::ir::Function;
 use crate::target::Target;
-use crate::{Bindings, Compiled, Options};
+use crate::{Bindings, Compiled, Options, Schedule};
 
 /// PTX of a kernel for some types, constants and schedule: what a macro embeds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Variant {
     /// A word for each type parameter, then one for each constant parameter.
     pub key: Vec<u64>,
-    /// Warps that share one program.
-    pub num_warps: u32,
-    /// Depth of the pipelines.
-    pub num_stages: u32,
+    /// How the work is spread over threads and time.
+    pub schedule: Schedule,
     /// The architecture, such as `sm_80`.
     pub target: String,
     /// The name of the function in the PTX.
@@ -33,9 +31,8 @@ impl Variant {
     /// A name for a file of its own: `silu-11-1024-w4-sm_80.ptx`.
     pub fn file_name(&self, kernel: &str) -> String {
         let key: String = self.key.iter().map(|word| format!("-{word}")).collect();
-        let Variant { num_warps, num_stages, target, .. } = self;
-        let stages = if *num_stages == super::attributes::NUM_STAGES { String::new() } else { format!("-s{num_stages}") };
-        format!("{kernel}{key}-w{num_warps}{stages}-{target}.ptx")
+        let Variant { schedule, target, .. } = self;
+        format!("{kernel}{key}-{schedule}-{target}.ptx")
     }
 }
 
@@ -44,8 +41,7 @@ impl Variant {
 pub(crate) struct Instance {
     /// For each generic, types first: its name, its value in words, and its value as a key word.
     pub(crate) generics: Vec<Bound>,
-    pub(crate) num_warps: u32,
-    pub(crate) num_stages: u32,
+    pub(crate) schedule: Schedule,
 }
 
 /// What a generic is bound to.
@@ -80,8 +76,7 @@ pub(crate) fn instances(signature: &Signature, attributes: &Attributes, autotune
             .collect();
     }
     let Some(autotune) = autotune else {
-        let (num_warps, num_stages) = (attributes.num_warps, attributes.num_stages);
-        return product.into_iter().map(|generics| Instance { generics, num_warps, num_stages }).collect();
+        return product.into_iter().map(|generics| Instance { generics, schedule: attributes.schedule }).collect();
     };
     let mut list = Vec::new();
     for config in &autotune.configs {
@@ -92,7 +87,7 @@ pub(crate) fn instances(signature: &Signature, attributes: &Attributes, autotune
                     *bound = *value;
                 }
             }
-            list.push(Instance { generics, num_warps: config.num_warps, num_stages: config.num_stages });
+            list.push(Instance { generics, schedule: config.schedule });
         }
     }
     list
@@ -153,16 +148,15 @@ fn one(func: &Function, instance: &Instance) -> Result<Vec<Variant>, Vec<Diagnos
         }
     }
     let mut variants: Vec<Variant> = Vec::new();
-    for target in Target::ALL {
-        let options = Options { num_warps: instance.num_warps, num_stages: instance.num_stages, ..Options::new(bindings.clone(), target) };
-        let Compiled { ptx, entry, num_warps, shared_bytes, .. } =
-            crate::compile(func, &options).map_err(|diagnostics| diagnostics.into_vec())?;
+    let schedule = instance.schedule;
+    for target in Target::ALL.into_iter().filter(|target| schedule.num_ctas <= target.max_cluster()) {
+        let options = Options { schedule, ..Options::new(bindings.clone(), target) };
+        let Compiled { ptx, entry, shared_bytes, .. } = crate::compile(func, &options).map_err(|diagnostics| diagnostics.into_vec())?;
         // A newer target is worth its bytes only if its instructions differ.
         if variants.iter().any(|earlier| body(&earlier.ptx) == body(&ptx)) {
             continue;
         }
-        let (target, num_stages) = (target.to_string(), instance.num_stages);
-        variants.push(Variant { key: instance.key(), num_warps, num_stages, target, entry, shared_bytes, ptx });
+        variants.push(Variant { key: instance.key(), schedule, target: target.to_string(), entry, shared_bytes, ptx });
     }
     Ok(variants)
 }

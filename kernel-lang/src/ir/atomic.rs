@@ -54,9 +54,9 @@ atomic_ops! {
     /// The second operand if the element has the bits of the first, else the element as it is.
     CompareAndSwap = "cas": 2, [I16 I32 I64 U16 U32 U64 F16 Bf16 F32 F64];
     /// The element as it is.
-    Load = "load": 0, [Bool I8 I16 I32 I64 U8 U16 U32 U64 F16 Bf16 F32 F64];
+    Load = "load": 0, [Bool I8 I16 I32 I64 U8 U16 U32 U64 F16 Bf16 F32 F64 F8E4M3 F8E5M2];
     /// The operand; the old value is not asked for.
-    Store = "store": 1, [Bool I8 I16 I32 I64 U8 U16 U32 U64 F16 Bf16 F32 F64];
+    Store = "store": 1, [Bool I8 I16 I32 I64 U8 U16 U32 U64 F16 Bf16 F32 F64 F8E4M3 F8E5M2];
 }
 
 impl AtomicOp {

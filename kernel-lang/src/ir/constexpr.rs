@@ -5,6 +5,7 @@
 use std::fmt;
 
 use crate::dtype::Dtype;
+use crate::float8::Format;
 use crate::location::Name;
 
 /// A constant expression over the kernel's constant parameters.
@@ -189,13 +190,13 @@ fn round_float(value: f64, dtype: Dtype) -> Result<ConstExpr, String> {
         Dtype::F16 => half::f16::from_f64(value).to_f64(),
         Dtype::Bf16 => half::bf16::from_f64(value).to_f64(),
         Dtype::F32 => f64::from(value as f32),
-        _ => value,
+        _ => Format::of(dtype).map_or(value, |format| format.round(value)),
     };
-    if value.is_finite() && rounded.is_infinite() {
-        Err(format!("`{value:?}` does not fit `{dtype}`"))
-    } else {
-        Ok(ConstExpr::Float(rounded))
-    }
+    let is_too_large = match Format::of(dtype) {
+        Some(format) if rounded.is_finite() || !format.has_infinities() => rounded.abs() > format.to_f32(format.largest()).into(),
+        _ => value.is_finite() && rounded.is_infinite(),
+    };
+    if is_too_large { Err(format!("`{value:?}` does not fit `{dtype}`")) } else { Ok(ConstExpr::Float(rounded)) }
 }
 
 /// An integer sum of products with literals: `2 * N - M + 3`.

@@ -149,6 +149,19 @@ impl Field for ConstExpr {
     }
 }
 
+impl Field for Option<ConstExpr> {
+    fn map_constants(&mut self, map: &mut dyn FnMut(&ConstExpr) -> Result<ConstExpr, String>) -> Result<(), String> {
+        self.as_mut().map_or(Ok(()), |expr| Field::map_constants(expr, map))
+    }
+    fn print(&self, name: &str, parts: &mut Parts) {
+        self.iter().for_each(|expr| expr.print(name, parts));
+    }
+    fn parse(name: &str, parts: &mut Parts) -> Result<Option<ConstExpr>, String> {
+        let is_given = parts.attributes.iter().any(|(given, _)| given == name);
+        is_given.then(|| ConstExpr::parse(name, parts)).transpose()
+    }
+}
+
 impl Field for u32 {
     fn print(&self, name: &str, parts: &mut Parts) {
         if *self != 0 {

@@ -60,6 +60,6 @@ pub use function::{ConstParam, Def, Function, InstData, Param, RegionData, TypeP
 pub use lexer::ParseError;
 pub use ops::{BinaryOp, Cache, CompareOp, Domain, Evict, Op, UnaryOp};
 pub use parse::parse;
-pub use rules::result_types;
+pub use rules::{MAX_STAGES, MAX_UNROLL, result_types};
 pub use types::{Elem, Shape, Type};
 pub use verify::{Stage, Verified, Violation, verify};

@@ -13,9 +13,9 @@ use crate::ir::fields::{Field, Parts, modifier};
 /// Which element types an elementwise op takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Domain {
-    /// Integers and floats.
+    /// Integers and floats of 16 bits and more.
     Number,
-    /// Floats.
+    /// Floats of 16 bits and more.
     Float,
     /// Integers.
     Int,
@@ -29,8 +29,8 @@ impl Domain {
     /// Does it hold that dtype?
     pub fn contains(self, dtype: crate::dtype::Dtype) -> bool {
         match self {
-            Domain::Number => dtype.is_int() || dtype.is_float(),
-            Domain::Float => dtype.is_float(),
+            Domain::Number => dtype.is_int() || Domain::Float.contains(dtype),
+            Domain::Float => dtype.is_float() && !dtype.is_float8(),
             Domain::Int => dtype.is_int(),
             Domain::Bits => !dtype.is_float(),
             Domain::Any => true,
@@ -436,8 +436,8 @@ define_ops! {
     /// the second, an `i32`, is that multiple modulo 4.
     ReducePio2 = "reduce_pio2" { x: Value },
     /// Elements at `base + offset` (offsets count elements). Lanes whose `mask` is false and lanes outside the tensor read `other`, or 0.
-    /// `align` is 0, or the bytes that may move at once: each run of so many along the axis that memory runs along starts at an address that
-    /// they divide, and is masked as one. `in_bounds` says that no lane outside is unmasked.
+    /// `align` is 0, or the bytes that may move at once: each run of so many along the axis that memory runs along is masked as one, and if
+    /// any lane is unmasked, starts at an address that they divide. `in_bounds` says that no lane outside is unmasked.
     Load = "load" {
         base: Value, offset: Value, mask: Option<Value>, other: Option<Value>,
         cache: Cache, evict: Evict, volatile: bool, in_bounds: bool, align: u32,
@@ -454,6 +454,21 @@ define_ops! {
         base: Value, offset: Value, values: Vec<Value>, op: AtomicOp, mask: Option<Value>,
         sem: Semantics, scope: Scope, in_bounds: bool,
     },
+    /// Places for `slots` tiles like the result, which only names them: each thread has places of its own for the elements that it holds in the
+    /// result's layout. Free again behind the last op that names the ring. This and the next four stand only in kernels for a GPU.
+    Ring = "ring" { slots: u32 },
+    /// If the scalar `on` holds, begins to copy the elements at `base + offset` to their places in slot number `slot` of a ring; lanes whose
+    /// `mask` is false become 0. Every lane is in bounds or masked off. The other attributes as in `load`.
+    Fetch = "fetch" {
+        ring: Value, slot: Value, on: Value, base: Value, offset: Value, mask: Option<Value>,
+        cache: Cache, evict: Evict, align: u32,
+    },
+    /// Makes what was fetched since the last one a group.
+    FetchGroup = "fetch_group" {},
+    /// Waits until all groups but the last `pending` have arrived.
+    FetchWait = "fetch_wait" { pending: u32 },
+    /// The elements in slot number `slot` of a ring, which have arrived.
+    Fetched = "fetched" { ring: Value, slot: Value },
     /// Waits until all threads of the program are here: what they stored before, all of them see behind it.
     Barrier = "barrier" {},
     /// Notes the first lane, if any, where `outside` holds, as an access of `base` at `offset` of that `kind`: see `passes::report_accesses`.
@@ -465,8 +480,12 @@ define_ops! {
     /// Runs `then_region` if the scalar `cond` holds, else `else_region`; the results are what the region yields.
     If = "if" { cond: Value, then_region: Region, else_region: Region },
     /// Runs `body` for each scalar from `lower` up to but not including `upper`. The body's parameters are the index and the carried
-    /// values; it yields the next carried values; the results are the last ones. Nothing runs if `step` is not positive.
-    For = "for" { lower: Value, upper: Value, step: Value, init: Vec<Value>, body: Region },
+    /// values; it yields the next carried values; the results are the last ones. Nothing runs if `step` is not positive. `num_stages` says how
+    /// many turns are under way at once, all but one of which only load; without it, as many as pay. `unroll` turns stand behind one another.
+    For = "for" {
+        lower: Value, upper: Value, step: Value, init: Vec<Value>, body: Region,
+        num_stages: Option<ConstExpr>, unroll: Option<ConstExpr>,
+    },
     /// Runs `test`, which ends in `condition`, and while that holds, `body`, which yields the next values of `test`'s parameters.
     While = "while" { init: Vec<Value>, test: Region, body: Region },
     /// As `if`, decided when the kernel is specialised; the other region is dropped unseen.
@@ -499,6 +518,11 @@ impl Op {
             Op::Store { .. }
                 | Op::Atomic { .. }
                 | Op::Barrier { .. }
+                | Op::Ring { .. }
+                | Op::Fetch { .. }
+                | Op::FetchGroup { .. }
+                | Op::FetchWait { .. }
+                | Op::Fetched { .. }
                 | Op::Report { .. }
                 | Op::Assert { .. }
                 | Op::Load { volatile: true, .. }

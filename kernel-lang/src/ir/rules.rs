@@ -11,6 +11,11 @@ use crate::ir::ops::{Domain, Op};
 use crate::ir::padding;
 use crate::ir::types::{Elem, Type};
 
+/// Turns of a loop that are under way at once, at most.
+pub const MAX_STAGES: i128 = 16;
+/// Turns of a loop that stand behind one another, at most.
+pub const MAX_UNROLL: i128 = 64;
+
 /// The result types that `op` must have. `given` are the types that stand in the text or that the maker wants: an op such as `cast`,
 /// whose result its operands do not decide, keeps them if they are allowed.
 ///
@@ -199,7 +204,28 @@ pub fn result_types(func: &Function, op: &Op, given: &[Type]) -> Result<Vec<Type
             }
             Ok(if atomic.has_result() { vec![expected] } else { Vec::new() })
         }
-        Op::Barrier {} => Ok(Vec::new()),
+        Op::Barrier {} | Op::FetchGroup {} | Op::FetchWait { .. } => Ok(Vec::new()),
+        Op::Ring { slots } => {
+            let wanted = wanted()?;
+            if *slots == 0 || !wanted.is_tile() {
+                return Err(format!("a ring holds tiles, not {slots} of `{wanted}`"));
+            }
+            one(wanted)
+        }
+        Op::Fetch { ring, slot, on, base, offset, mask, .. } => {
+            expect_scalar(func, "the slot of a ring", *slot, Dtype::I32)?;
+            expect_scalar(func, "the condition of a fetch", *on, Dtype::Bool)?;
+            let places = ty(*ring);
+            let is_fine = ty(*base).is_pointer()
+                && ty(*base).elem() == places.elem()
+                && *ty(*offset) == places.with_elem(Dtype::I64)
+                && mask.is_none_or(|mask| *ty(mask) == places.with_elem(Dtype::Bool));
+            if is_fine { Ok(Vec::new()) } else { Err(format!("cannot fetch `{places}` from `{}` at `{}`", ty(*base), ty(*offset))) }
+        }
+        Op::Fetched { ring, slot } => {
+            expect_scalar(func, "the slot of a ring", *slot, Dtype::I32)?;
+            one(ty(*ring).clone())
+        }
         Op::Report { base, offset, outside, .. } => check_access(func, "report", *base, *offset, Some(*outside)).map(|()| Vec::new()),
         Op::Length { base } | Op::Address { base } => {
             if !ty(*base).is_pointer() {
@@ -211,13 +237,18 @@ pub fn result_types(func: &Function, op: &Op, given: &[Type]) -> Result<Vec<Type
             expect_scalar(func, "the condition of an `if`", *cond, Dtype::Bool)?;
             Ok(given.to_vec())
         }
-        Op::For { lower, upper, step, init, .. } => {
+        Op::For { lower, upper, step, init, num_stages, unroll, .. } => {
             for bound in [lower, upper, step] {
                 if !ty(*bound).is_scalar() || ty(*bound) != ty(*lower) {
                     return Err(format!("the bounds of a `for` are `{}` and `{}`", ty(*lower), ty(*bound)));
                 }
             }
             check_domain(func, "for", Domain::Int, *lower)?;
+            for (name, option, most) in [("num_stages", num_stages, MAX_STAGES), ("unroll", unroll, MAX_UNROLL)] {
+                if let Some(value) = option.as_ref().and_then(ConstExpr::as_int).filter(|value| !(1..=most).contains(value)) {
+                    return Err(format!("`{name}` of a loop is a number from 1 to {most}, not {value}"));
+                }
+            }
             Ok(init.iter().map(|value| ty(*value).clone()).collect())
         }
         Op::While { init, .. } | Op::StaticFor { init, .. } => Ok(init.iter().map(|value| ty(*value).clone()).collect()),

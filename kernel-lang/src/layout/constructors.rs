@@ -39,6 +39,39 @@ impl Layout {
         tiler.finish(order)
     }
 
+    /// This layout in each CTA of a cluster, `ctas` side by side along each axis of a tile of `shape`: the first CTA has the elements with
+    /// the lowest indices. Along an axis where the tile is no larger than this layout's, CTAs hold copies.
+    ///
+    /// ```
+    /// use kernel_lang::layout::Layout;
+    /// let layout = Layout::vectorised_1d(256, 4, 2).unwrap().over_blocks(&[1024], &[4]).unwrap();
+    /// assert_eq!(layout.apply(1, 1, 1, 3), [1 + 4 + 128 + 3 * 256]);
+    /// ```
+    ///
+    /// # Errors
+    /// If the lists differ in length, an entry is no power of two, or the CTAs do not cover the tile ([`LayoutError::ElementCount`]).
+    pub fn over_blocks(&self, shape: &[u32], ctas: &[u32]) -> Result<Layout, LayoutError> {
+        let mut tiler = Tiler::new(shape)?;
+        for found in [self.rank(), ctas.len()] {
+            if found != shape.len() {
+                return Err(LayoutError::Rank { expected: shape.len(), found });
+            }
+        }
+        for level in [Level::Register, Level::Lane, Level::Warp] {
+            let bases = (0..self.bits(level)).filter_map(|bit| self.basis(level, bit));
+            tiler.bases[level as usize] = bases.map(|basis| flatten(shape, &basis)).collect();
+        }
+        tiler.covered = self.shape().to_vec();
+        for (axis, count) in ctas.iter().enumerate() {
+            tiler.extend(Level::Block, axis, *count)?;
+        }
+        let covered = tiler.covered.iter().zip(shape).all(|(covered, extent)| covered >= extent);
+        if !covered {
+            return Err(LayoutError::ElementCount { from: self.elements(), to: shape.iter().map(|extent| u64::from(*extent)).product() });
+        }
+        Layout::from_flat(shape, tiler.bases)
+    }
+
     /// The 1-d blocked layout for memory-bound kernels: `vector` consecutive elements a thread, 32 threads a warp.
     ///
     /// ```

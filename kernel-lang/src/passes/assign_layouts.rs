@@ -25,35 +25,42 @@
 //! ```
 
 mod accesses;
+mod clusters;
 mod components;
 mod converts;
 
 use std::cmp::Reverse;
 
+use crate::diagnostic::Diagnostics;
 use crate::ir::renaming::{operand_layout, result_layout};
 use crate::ir::{Function, Inst, Op, SideTable, Value};
 use crate::layout::Layout;
+use crate::schedule::Schedule;
 use crate::target::Target;
 
 use accesses::Wish;
 use components::{Components, tiles};
 
 /// Runs the pass. Every tile of the kernel then has a layout in [`Function::layouts`].
-pub fn run(func: &mut Function, target: &Target, num_warps: u32) {
+///
+/// # Errors
+/// If the CTAs of a program cannot share what the kernel does.
+pub fn run(func: &mut Function, target: &Target, schedule: Schedule) -> Result<(), Diagnostics> {
     accesses::separate(func);
     let mut components = Components::of(func);
     let wishes = accesses::wishes(func, &mut components);
-    let chosen = choose(func, &mut components, &wishes, target, num_warps);
+    let chosen = choose(func, &mut components, &wishes, target, schedule);
     let mut layouts = SideTable::new();
     for value in tiles(func) {
         layouts[value] = chosen[components.find(value)].clone();
     }
     func.layouts = layouts;
     converts::insert(func);
+    if schedule.num_ctas > 1 { clusters::check(func, schedule.num_ctas) } else { Ok(()) }
 }
 
 /// A layout for each component.
-fn choose(func: &Function, components: &mut Components, wishes: &[Wish], target: &Target, num_warps: u32) -> Vec<Option<Layout>> {
+fn choose(func: &Function, components: &mut Components, wishes: &[Wish], target: &Target, schedule: Schedule) -> Vec<Option<Layout>> {
     let mut order: Vec<Value> = tiles(func);
     // The largest first; of equal ones those that access memory. Of one component the first value speaks.
     order.sort_by_key(|value| (Reverse(func.ty(*value).numel()), !wishes[components.find(*value)].is_access));
@@ -65,7 +72,7 @@ fn choose(func: &Function, components: &mut Components, wishes: &[Wish], target:
             continue;
         }
         let shape: Vec<u32> = func.ty(value).extents().iter().map(|extent| *extent as u32).collect();
-        chosen[component] = Some(layout_of(&shape, &wishes[component], target, num_warps));
+        chosen[component] = Some(layout_of(&shape, &wishes[component], target, schedule));
         let mut next = vec![component];
         while let Some(known) = next.pop() {
             for (inst, x, result) in &edges[known] {
@@ -113,22 +120,26 @@ fn edges(func: &Function, components: &mut Components) -> Vec<Vec<(Inst, Value, 
 }
 
 /// Threads side by side along the axis that memory runs along, each with a vector; then along the others, the last first. Warps rather
-/// stand along axes that nothing is reduced along, so that reductions stay inside of them.
-fn layout_of(shape: &[u32], wish: &Wish, target: &Target, num_warps: u32) -> Layout {
-    let threads = target.warp_size() * num_warps;
-    let share = (shape.iter().product::<u32>() / threads).max(1);
-    let rank = shape.len();
+/// stand along axes that nothing is reduced along, so that reductions stay inside of them. CTAs of a cluster stand as warps do, each with a
+/// part of the tile that is all its own.
+fn layout_of(whole: &[u32], wish: &Wish, target: &Target, schedule: Schedule) -> Layout {
+    let rank = whole.len();
     let fastest = wish.axis.unwrap_or(rank - 1);
     let order: Vec<usize> = [fastest].into_iter().chain((0..rank).rev().filter(|axis| *axis != fastest)).collect();
+    let mut warp_order = order.clone();
+    warp_order.sort_by_key(|axis| wish.reduced.contains(axis));
+    let ctas = spread(schedule.num_ctas, whole, &warp_order);
+    let shape: Vec<u32> = whole.iter().zip(&ctas).map(|(extent, ctas)| (extent / ctas).max(1)).collect();
+    let share = (shape.iter().product::<u32>() / schedule.threads()).max(1);
     let mut size_per_thread = vec![1; rank];
     size_per_thread[fastest] = wish.vector.min(share).min(shape[fastest]);
     let room: Vec<u32> = (0..rank).map(|axis| (shape[axis] / size_per_thread[axis]).max(1)).collect();
     let lanes = spread(target.warp_size(), &room, &order);
     let room: Vec<u32> = (0..rank).map(|axis| (room[axis] / lanes[axis]).max(1)).collect();
-    let mut warp_order = order.clone();
-    warp_order.sort_by_key(|axis| wish.reduced.contains(axis));
-    let warps = spread(num_warps, &room, &warp_order);
-    Layout::blocked(shape, &size_per_thread, &lanes, &warps, &order).expect("extents of verified tiles are powers of two")
+    let warps = spread(schedule.num_warps, &room, &warp_order);
+    Layout::blocked(&shape, &size_per_thread, &lanes, &warps, &order)
+        .and_then(|layout| layout.over_blocks(whole, &ctas))
+        .expect("extents of verified tiles are powers of two")
 }
 
 /// How many of `count` stand along each axis: the room there is, in that order. What is left makes copies along the last.

@@ -140,6 +140,7 @@ fn turned(b: &mut Builder<'_>, bits: Value) -> Value {
 
 fn integer(float: Dtype) -> Dtype {
     match float.bits() {
+        8 => Dtype::I8,
         16 => Dtype::I16,
         32 => Dtype::I32,
         _ => Dtype::I64,

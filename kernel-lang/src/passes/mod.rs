@@ -11,12 +11,16 @@ pub mod expand_sort;
 pub mod guard_accesses;
 pub mod licm;
 pub mod pad_tiles;
+pub mod prefetch_loads;
 pub mod report_accesses;
 pub mod sink_indices;
 pub mod slice_guarded_tiles;
 pub mod specialize;
 pub mod split_carried_indices;
 pub mod split_full_tiles;
+pub mod split_loops;
+pub mod unroll_loops;
+pub mod widen_loops;
 pub mod widen_sums;
 
 use crate::ir::rewrite::Changed;
@@ -53,7 +57,10 @@ pub const UNCHECKED: &[Pass] = pipeline![
 
 /// What makes a kernel ready for a GPU, in order; layouts are assigned last.
 pub const PIPELINE: &[Pass] = pipeline![
+    widen_loops,           // before split_carried_indices: an index is a sum of 64-bit scalars
     split_carried_indices, // before split_full_tiles, which sees only sums of scalars and lanes
+    split_loops,           // before split_full_tiles, which sees to the turns that are not full
+    unroll_loops,          // after split_loops: turns that need masks are not repeated
     split_full_tiles,      // before guard_accesses: full tiles need no guards
     dce,                   // the branches have copies of what stands in front of them; drop the originals before cse joins them again
     slice_guarded_tiles,   // after dce: what a slice need not compute is gone

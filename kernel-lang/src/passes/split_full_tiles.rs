@@ -69,7 +69,7 @@ use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst,
 use crate::location::Loc;
 
 /// The widest access of one thread, in bytes.
-const WIDEST: i64 = 16;
+pub(super) const WIDEST: i64 = 16;
 /// Longer stretches of ops are not doubled.
 const MAX_OPS: usize = 4000;
 
@@ -94,7 +94,7 @@ fn split_region(func: &mut Function, region: Region, facts: &mut AffineFacts) ->
     while at < insts.len() {
         let length = insts[at..].iter().take_while(|inst| is_plain(&func.inst(**inst).op)).count();
         let stretch = &insts[at..at + length];
-        match plan(func, stretch, facts) {
+        match plan(func, stretch, facts, &|_| true) {
             Some(plan) if length <= MAX_OPS => {
                 out.extend(split(func, stretch, &insts[at + length..], plan));
                 changed = true;
@@ -110,7 +110,7 @@ fn split_region(func: &mut Function, region: Region, facts: &mut AffineFacts) ->
 }
 
 /// A sort is long, and nothing in it is guarded: it stands once.
-fn is_plain(op: &Op) -> bool {
+pub(super) fn is_plain(op: &Op) -> bool {
     let mut plain = !op.is_terminator() && !matches!(op, Op::Sort { .. });
     op.for_each_region(&mut |_| plain = matches!(op, Op::Reduce { .. } | Op::Scan { .. }));
     plain
@@ -118,39 +118,39 @@ fn is_plain(op: &Op) -> bool {
 
 /// What makes a stretch full.
 #[derive(Default)]
-struct Plan {
+pub(super) struct Plan {
     /// Accesses whose lanes are then all in bounds, or masked off.
-    bounds: Vec<Bound>,
+    pub(super) bounds: Vec<Bound>,
     /// Accesses whose address must be divisible by [`WIDEST`], by base, offset, and bytes of an element.
-    aligned: Vec<(Value, Affine, i64)>,
+    pub(super) aligned: Vec<(Value, Affine, i64)>,
     /// Comparisons that then hold for every lane.
-    masks: Vec<(Value, Test)>,
+    pub(super) masks: Vec<(Value, Test)>,
     /// Numbers that must be divisible by others, so that masks end where wide accesses do.
-    divisible: Vec<(Affine, i64)>,
+    pub(super) divisible: Vec<(Affine, i64)>,
     /// The accesses: whether each may be wide.
-    accesses: HashMap<Inst, bool>,
+    pub(super) accesses: HashMap<Inst, bool>,
     /// Pure ops that can be computed in front of the branch.
     before: Vec<Inst>,
 }
 
 /// An access that must be in bounds: of `index`'s lanes, those below each end.
 #[derive(PartialEq)]
-struct Bound {
-    base: Value,
-    index: Affine,
+pub(super) struct Bound {
+    pub(super) base: Value,
+    pub(super) index: Affine,
     extents: Vec<usize>,
-    ends: Vec<End>,
+    pub(super) ends: Vec<End>,
 }
 
 /// A mask that keeps the lanes from 0 up to a number along an axis, for every program alike: the columns of a row.
 #[derive(Clone, PartialEq)]
-struct End {
+pub(super) struct End {
     axis: usize,
-    end: Affine,
+    pub(super) end: Affine,
 }
 
 /// A comparison of a tile of indices with a number.
-enum Test {
+pub(super) enum Test {
     /// `uniform + lane < limit`, or `<=`, for all lanes up to the maximum.
     Below { op: CompareOp, index: Affine, maximum: i64, limit: Affine },
     /// `uniform + lane > limit`, or `>=`, for all lanes up to the maximum.
@@ -168,7 +168,8 @@ struct Parts {
     is_partial: bool,
 }
 
-fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts) -> Option<Plan> {
+/// What makes a stretch full, as far as a condition can say so that is made from values that are `usable`.
+pub(super) fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts, usable: &dyn Fn(Value) -> bool) -> Option<Plan> {
     let mut plan = Plan::default();
     // What depends on memory, or on anything that does, cannot be part of the condition.
     let mut late: SideTable<Value, bool> = SideTable::new();
@@ -185,7 +186,7 @@ fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts) -> Option<Pl
             data.results.iter().for_each(|result| late[*result] = true);
         }
     }
-    let is_early = |affine: &Affine| affine.uniform.iter().all(|(value, _)| !late[*value]);
+    let is_early = |affine: &Affine| affine.uniform.iter().all(|(value, _)| !late[*value] && usable(*value));
     for inst in stretch {
         let Some(Access { base, offset, mask, in_bounds: false, .. }) = func.inst(*inst).op.access() else { continue };
         let ty = func.ty(offset);
@@ -197,7 +198,11 @@ fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts) -> Option<Pl
         let mut parts = Parts::default();
         if let Some(mask) = mask {
             let axes: Vec<usize> = (0..extents.len()).collect();
-            Masks { func, facts, is_early: &is_early, is_early_value: &|value| !late[value] }.parts(mask, Some(&axes), &mut parts);
+            Masks { func, facts, is_early: &is_early, is_early_value: &|value| !late[value] && usable(value) }.parts(
+                mask,
+                Some(&axes),
+                &mut parts,
+            );
         }
         let bytes = func.ty(base).dtype().bytes() as i64;
         // An atomic takes one element at a time.
@@ -367,7 +372,7 @@ fn used_after(func: &Function, stretch: &[Inst], before: &[Inst], rest: &[Inst])
 }
 
 /// Drops masks and marks accesses in the copy that runs for full tiles. `region` holds copies of `stretch` in its order.
-fn make_full(func: &mut Function, stretch: &[Inst], region: Region, plan: &Plan, map: &mut Substitution) {
+pub(super) fn make_full(func: &mut Function, stretch: &[Inst], region: Region, plan: &Plan, map: &mut Substitution) {
     let copies = func.region(region).insts.clone();
     for (original, copy) in stretch.iter().zip(&copies) {
         let Some(is_wide) = plan.accesses.get(original) else { continue };
@@ -404,7 +409,7 @@ fn make_full(func: &mut Function, stretch: &[Inst], region: Region, plan: &Plan,
 
 impl Bound {
     /// What the last lane adds to the index, of those that no mask keeps off.
-    fn maximum(&self, b: &mut Builder<'_>) -> Value {
+    pub(super) fn maximum(&self, b: &mut Builder<'_>) -> Value {
         let is_whole = |axis: usize| self.ends.iter().all(|end| end.axis != axis);
         let whole: i64 = (0..self.extents.len())
             .filter(|axis| is_whole(*axis))
@@ -429,7 +434,7 @@ impl Bound {
     }
 }
 
-fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
+pub(super) fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
     let mut parts = Vec::new();
     for (at, bound) in plan.bounds.iter().enumerate() {
         // 0 <= index and index < length - maximum: `length` is not negative and `maximum` fits 31 bits.

@@ -4,6 +4,7 @@ use std::ops::{Add, Div, Mul, Rem, Sub};
 
 use half::{bf16, f16};
 
+use crate::float8::Format;
 use crate::scalar::half as convert;
 use crate::scalar::math;
 use crate::scalar::pio2::SMALL;
@@ -80,6 +81,34 @@ impl Real for bf16 {
     fn from_f64_odd(value: f64) -> bf16 {
         convert::f32_to_bf16(convert::f64_to_f32_odd(value))
     }
+}
+
+/// A float of 8 bits as it lies in memory.
+macro_rules! float8 {
+    ($($name:ident = $format:expr;)*) => {$(
+        #[derive(Clone, Copy)]
+        pub(super) struct $name(pub(super) u8);
+
+        impl Real for $name {
+            type Wide = f32;
+            #[inline(always)]
+            fn widen(self) -> f32 {
+                $format.to_f32(self.0)
+            }
+            #[inline(always)]
+            fn narrow(wide: f32) -> $name {
+                $name($format.from_f32(wide))
+            }
+            #[inline(always)]
+            fn from_f64_odd(value: f64) -> $name {
+                $name($format.from_f32(convert::f64_to_f32_odd(value)))
+            }
+        }
+    )*};
+}
+float8! {
+    F8E4M3 = Format::E4M3;
+    F8E5M2 = Format::E5M2;
 }
 
 /// `f32` or `f64`: the arithmetic that floats are computed with.

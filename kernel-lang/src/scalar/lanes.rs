@@ -9,7 +9,7 @@ use half::{bf16, f16};
 
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, CompareOp, UnaryOp};
-use crate::scalar::float::{Real, Wide};
+use crate::scalar::float::{F8E4M3, F8E5M2, Real, Wide};
 use crate::scalar::half as convert;
 use crate::scalar::int::Int;
 
@@ -197,7 +197,7 @@ macro_rules! by_int {
     };
 }
 
-/// The expression with the alias `$T` standing for the float type.
+/// The expression with the alias `$T` standing for the float type that is computed with.
 macro_rules! by_float {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
@@ -217,6 +217,40 @@ macro_rules! by_float {
                 type $T = f32;
                 $body
             }
+        }
+    };
+}
+
+/// As [`by_float`], of the floats that are narrower than `f32`.
+macro_rules! by_narrow {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            Dtype::F16 => {
+                type $T = f16;
+                $body
+            }
+            Dtype::Bf16 => {
+                type $T = bf16;
+                $body
+            }
+            Dtype::F8E4M3 => {
+                type $T = F8E4M3;
+                $body
+            }
+            _ => {
+                type $T = F8E5M2;
+                $body
+            }
+        }
+    };
+}
+
+/// As [`by_float`], of every float.
+macro_rules! by_any_float {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            Dtype::F32 | Dtype::F64 => by_float!($dtype, $T => $body),
+            _ => by_narrow!($dtype, $T => $body),
         }
     };
 }
@@ -323,7 +357,7 @@ fn binary_float<T: Real>(op: BinaryOp) -> Option<Lanes> {
 pub(crate) fn compare(op: CompareOp, dtype: Dtype) -> (Lanes, bool) {
     let (op, swapped) = if matches!(op, CompareOp::Gt | CompareOp::Ge) { (op.swapped(), true) } else { (op, false) };
     let lanes = match op {
-        _ if dtype.is_float() => by_float!(dtype, T => compare_float::<T>(op)),
+        _ if dtype.is_float() => by_any_float!(dtype, T => compare_float::<T>(op)),
         CompareOp::Eq => by_width!(dtype, T => lanes2(|a: T, b: T| u8::from(a == b))),
         CompareOp::Ne => by_width!(dtype, T => lanes2(|a: T, b: T| u8::from(a != b))),
         CompareOp::Lt => by_int!(dtype, T => lanes2(|a: T, b: T| u8::from(a < b))),
@@ -374,19 +408,14 @@ pub(crate) fn cast(from: Dtype, to: Dtype) -> Lanes {
         _ if !from.is_float() && !to.is_float() => by_int!(from, F => by_width!(to, T => lanes1(|x: F| x as T))),
         (_, Dtype::F32) if !from.is_float() => by_int!(from, F => lanes1(|x: F| x as f32)),
         (_, Dtype::F64) if !from.is_float() => by_int!(from, F => lanes1(|x: F| x as f64)),
-        (_, Dtype::F16) if !from.is_float() => by_int!(from, F => lanes1(|x: F| f16::from_f64_odd(int_to_f64_odd(x.into())))),
-        (_, Dtype::Bf16) if !from.is_float() => by_int!(from, F => lanes1(|x: F| bf16::from_f64_odd(int_to_f64_odd(x.into())))),
-        _ if !to.is_float() => by_float!(from, F => by_int!(to, T => lanes1(|x: F| x.widen() as T))),
-        (Dtype::F64, _) => by_float!(to, T => wide1(|x: f64| T::from_f64_odd(x))),
+        _ if !from.is_float() => by_int!(from, F => by_any_float!(to, T => lanes1(|x: F| T::from_f64_odd(int_to_f64_odd(x.into()))))),
+        _ if !to.is_float() => by_any_float!(from, F => by_int!(to, T => lanes1(|x: F| x.widen() as T))),
+        (Dtype::F64, _) => by_any_float!(to, T => wide1(|x: f64| T::from_f64_odd(x))),
         (Dtype::F32, Dtype::F64) => wide1(|x: f32| f64::from(x)),
-        (Dtype::F16, Dtype::F64) => wide1(|x: f16| -> f64 { x.widen().into() }),
-        (_, Dtype::F64) => wide1(|x: bf16| -> f64 { x.widen().into() }),
-        (Dtype::F32, Dtype::F16) => wide1(|x: f32| f16::narrow(x)),
-        (Dtype::F32, _) => wide1(|x: f32| bf16::narrow(x)),
-        (_, Dtype::F16) => wide1(|x: bf16| f16::narrow(x.widen())),
-        (Dtype::F16, Dtype::Bf16) => wide1(|x: f16| bf16::narrow(x.widen())),
-        (Dtype::F16, _) => wide1(|x: f16| x.widen()),
-        _ => wide1(|x: bf16| x.widen()),
+        (_, Dtype::F64) => by_narrow!(from, F => wide1(|x: F| f64::from(x.widen()))),
+        (_, Dtype::F32) => by_narrow!(from, F => wide1(|x: F| x.widen())),
+        (Dtype::F32, _) => by_narrow!(to, T => wide1(|x: f32| T::narrow(x))),
+        _ => by_narrow!(from, F => by_narrow!(to, T => wide1(|x: F| T::narrow(x.widen())))),
     }
 }
 

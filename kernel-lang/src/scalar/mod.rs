@@ -31,7 +31,7 @@ use ::half::{bf16, f16};
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, CompareOp, ConstExpr, UnaryOp};
 pub use atomic::atomic;
-use float::Real;
+use float::{F8E4M3, F8E5M2, Real};
 use lanes::Lanes;
 
 /// One element: its type and its bits.
@@ -70,6 +70,8 @@ impl Scalar {
             Dtype::Bf16 => bf16::from_f64_odd(value).to_bits().into(),
             Dtype::F32 => (value as f32).to_bits().into(),
             Dtype::F64 => value.to_bits(),
+            Dtype::F8E4M3 => F8E4M3::from_f64_odd(value).0.into(),
+            Dtype::F8E5M2 => F8E5M2::from_f64_odd(value).0.into(),
             _ => return None,
         };
         Some(Scalar::from_bits(dtype, bits))
@@ -84,6 +86,8 @@ impl Scalar {
             Dtype::Bf16 => ConstExpr::Float(half::bf16_to_f32(bf16::from_bits(bits as u16)).into()),
             Dtype::F32 => ConstExpr::Float(f32::from_bits(bits as u32).into()),
             Dtype::F64 => ConstExpr::Float(f64::from_bits(bits)),
+            Dtype::F8E4M3 => ConstExpr::Float(F8E4M3(bits as u8).widen().into()),
+            Dtype::F8E5M2 => ConstExpr::Float(F8E5M2(bits as u8).widen().into()),
             dtype => {
                 let unused = 64 - dtype.bits();
                 let signed = (bits << unused) as i64 >> unused;

@@ -131,17 +131,49 @@ pub(crate) fn float(dtype: Dtype, bits: u64) -> f64 {
         Dtype::Bf16 => half::bf16::from_bits(bits as u16).to_f64(),
         Dtype::F32 => f32::from_bits(bits as u32).into(),
         Dtype::F64 => f64::from_bits(bits),
+        Dtype::F8E4M3 | Dtype::F8E5M2 => float8(dtype, bits),
         other => panic!("{other} is no float"),
     }
 }
 
-/// The bits of an `f64` that is rounded to `f32` first, for the narrower types.
+/// The value of 8 bits, as the specification has it.
+fn float8(dtype: Dtype, bits: u64) -> f64 {
+    let (places, bias, has_infinity) = if dtype == Dtype::F8E4M3 { (3, 7, false) } else { (2, 15, true) };
+    let (exponent, fraction) = ((bits as i32 & 0x7f) >> places, (bits & ((1 << places) - 1)) as f64 / f64::from(1 << places));
+    let magnitude = match exponent {
+        31 if has_infinity => {
+            if fraction == 0.0 {
+                f64::INFINITY
+            } else {
+                f64::NAN
+            }
+        }
+        15 if !has_infinity && fraction == 0.875 => f64::NAN,
+        0 => fraction * 2f64.powi(1 - bias),
+        _ => (1.0 + fraction) * 2f64.powi(exponent - bias),
+    };
+    if bits & 0x80 != 0 { -magnitude } else { magnitude }
+}
+
+/// The nearest finite float of 8 bits, found among all of them.
+fn nearest_float8(dtype: Dtype, value: f64) -> u64 {
+    if value.is_nan() {
+        return 0x7f;
+    }
+    let distance = |bits: &u64| (float8(dtype, *bits) - value.abs().min(1e9)).abs();
+    let finite = (0..0x80).filter(|bits| float8(dtype, *bits).is_finite());
+    let nearest = finite.min_by(|a, b| distance(a).total_cmp(&distance(b)).then((a & 1).cmp(&(b & 1)))).unwrap();
+    nearest | u64::from(value.is_sign_negative()) << 7
+}
+
+/// The bits of an `f64` that is rounded to `f32` first, for the halves.
 pub(crate) fn float_bits(dtype: Dtype, value: f64) -> u64 {
     match dtype {
         Dtype::F16 => half::f16::from_f32_const(value as f32).to_bits().into(),
         Dtype::Bf16 => half::bf16::from_f32_const(value as f32).to_bits().into(),
         Dtype::F32 => (value as f32).to_bits().into(),
         Dtype::F64 => value.to_bits(),
+        Dtype::F8E4M3 | Dtype::F8E5M2 => nearest_float8(dtype, value),
         other => panic!("{other} is no float"),
     }
 }
@@ -184,6 +216,8 @@ pub(crate) fn samples(dtype: Dtype, random_ones: usize) -> Vec<u64> {
         Dtype::F16 => 1 << 10,
         Dtype::Bf16 => 1 << 7,
         Dtype::F32 => 1 << 23,
+        Dtype::F8E4M3 => 1 << 3,
+        Dtype::F8E5M2 => 1 << 2,
         _ => 1 << 52,
     };
     bits.extend([1, 2, normal - 1, normal, normal + 1, one]);

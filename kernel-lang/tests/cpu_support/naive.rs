@@ -1,6 +1,6 @@
 //! A second executor, as naive as can be: every value is a list of elements, every op a loop over [`scalar`], memory a model.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use kernel_lang::dtype::Dtype;
 use kernel_lang::ir::{Function, Op, Region, Value};
@@ -26,7 +26,15 @@ struct Naive<'a, 'b> {
     outside: Option<Outside>,
     /// How many wide accesses there were.
     wide: usize,
+    /// What has arrived in the slots of rings.
+    slots: HashMap<Value, Vec<Option<Vec<Scalar>>>>,
+    /// What was fetched since the last group, and the groups on their way.
+    open: Vec<Arriving>,
+    groups: VecDeque<Vec<Arriving>>,
 }
+
+/// A slot of a ring, and what it gets.
+type Arriving = (Value, usize, Vec<Scalar>);
 
 /// Runs one program; returns the first access outside its tensor, which goes on as an unchecked run does.
 pub(crate) fn run(func: &Function, args: Vec<Arg<'_>>, grid: [u32; 3], program: [u32; 3]) -> Option<Outside> {
@@ -35,7 +43,8 @@ pub(crate) fn run(func: &Function, args: Vec<Arg<'_>>, grid: [u32; 3], program: 
 
 /// As [`run`]; also says how many accesses were wide. Panics where an access is not as aligned as it claims.
 pub(crate) fn run_counting(func: &Function, args: Vec<Arg<'_>>, grid: [u32; 3], program: [u32; 3]) -> (Option<Outside>, usize) {
-    let mut naive = Naive { func, args, grid, program, values: HashMap::new(), outside: None, wide: 0 };
+    let (slots, open, groups) = (HashMap::new(), Vec::new(), VecDeque::new());
+    let mut naive = Naive { func, args, grid, program, values: HashMap::new(), outside: None, wide: 0, slots, open, groups };
     for (index, param) in func.params.iter().enumerate() {
         if let Arg::Scalar(bits) = naive.args[index] {
             naive.values.insert(param.value, vec![Scalar::from_bits(func.ty(param.value).dtype(), bits)]);
@@ -143,24 +152,41 @@ impl Naive<'_, '_> {
             Op::Broadcast { x } => vec![self.broadcast(*x, results[0])],
             Op::Length { base } => i64s(vec![self.length(*base)]),
             Op::Address { base } => i64s(vec![self.tensor(*base).args()[0] as i64]),
-            Op::Load { base, offset, mask, other, align, .. } => {
-                self.check_alignment(*base, *offset, *align);
-                let offsets = self.get(*offset);
-                let mask = mask.map(|mask| self.get(mask));
-                let other = other.map(|other| self.get(other));
-                let dtype = func.ty(results[0]).dtype();
-                let lanes = offsets.into_iter().enumerate().map(|(lane, offset)| {
-                    let rest = other.as_ref().map_or(Scalar::from_bits(dtype, 0), |other| other[lane]);
-                    if mask.as_ref().is_some_and(|mask| mask[lane].bits() == 0) || !self.inside("load", *base, offset, lane) {
-                        return rest;
+            Op::Load { base, offset, mask, other, align, .. } => vec![self.load(*base, *offset, *mask, *other, *align)],
+            Op::Ring { slots } => {
+                let ty = func.ty(results[0]);
+                let nothing = Scalar::from_bits(ty.dtype(), 0);
+                self.slots.insert(results[0], vec![None; *slots as usize]);
+                vec![vec![nothing; ty.numel()]]
+            }
+            Op::Fetch { ring, slot, on, base, offset, mask, align, .. } => {
+                if self.get(*on)[0].bits() != 0 {
+                    let (slot, elements) = (self.get(*slot)[0].bits() as usize, self.load(*base, *offset, *mask, None, *align));
+                    // Until it arrives nobody may look.
+                    self.slots.get_mut(ring).unwrap()[slot] = None;
+                    self.open.push((*ring, slot, elements));
+                }
+                Vec::new()
+            }
+            Op::FetchGroup {} => {
+                let group = std::mem::take(&mut self.open);
+                self.groups.push_back(group);
+                Vec::new()
+            }
+            Op::FetchWait { pending } => {
+                while self.groups.len() > *pending as usize {
+                    for (ring, slot, elements) in self.groups.pop_front().unwrap() {
+                        self.slots.get_mut(&ring).unwrap()[slot] = Some(elements);
                     }
-                    let bits = self.tensor(*base).get(index(offset) as usize);
-                    Scalar::from_bits(dtype, if dtype == Dtype::Bool { u64::from(bits != 0) } else { bits })
-                });
-                vec![lanes.collect()]
+                }
+                Vec::new()
+            }
+            Op::Fetched { ring, slot } => {
+                let slot = self.get(*slot)[0].bits() as usize;
+                vec![self.slots[ring][slot].clone().expect("what was fetched has arrived")]
             }
             Op::Store { base, offset, value, mask, align, .. } => {
-                self.check_alignment(*base, *offset, *align);
+                self.check_alignment(*base, *offset, *mask, *align);
                 let (offsets, values) = (self.get(*offset), self.get(*value));
                 let mask = mask.map(|mask| self.get(mask));
                 for (lane, (offset, value)) in offsets.into_iter().zip(values).enumerate() {
@@ -232,7 +258,7 @@ impl Naive<'_, '_> {
                 self.region(region);
                 self.gets(func.yielded(region))
             }
-            Op::For { lower, upper, step, init, body } => {
+            Op::For { lower, upper, step, init, body, .. } => {
                 let dtype = func.ty(*lower).dtype();
                 let bound = |value: Value| super::int(dtype, self.get(value)[0].bits());
                 let (mut at, upper, step) = (bound(*lower), bound(*upper), bound(*step));
@@ -266,6 +292,23 @@ impl Naive<'_, '_> {
             Op::Assert { .. } => Vec::new(),
             Op::Report { .. } | Op::StaticIf { .. } | Op::StaticFor { .. } | Op::StaticAssert { .. } => panic!("not specialised"),
         }
+    }
+
+    fn load(&mut self, base: Value, offset: Value, mask: Option<Value>, other: Option<Value>, align: u32) -> Vec<Scalar> {
+        self.check_alignment(base, offset, mask, align);
+        let offsets = self.get(offset);
+        let mask = mask.map(|mask| self.get(mask));
+        let other = other.map(|other| self.get(other));
+        let dtype = self.func.ty(base).dtype();
+        let lanes = offsets.into_iter().enumerate().map(|(lane, offset)| {
+            let rest = other.as_ref().map_or(Scalar::from_bits(dtype, 0), |other| other[lane]);
+            if mask.as_ref().is_some_and(|mask| mask[lane].bits() == 0) || !self.inside("load", base, offset, lane) {
+                return rest;
+            }
+            let bits = self.tensor(base).get(index(offset) as usize);
+            Scalar::from_bits(dtype, if dtype == Dtype::Bool { u64::from(bits != 0) } else { bits })
+        });
+        lanes.collect()
     }
 
     /// One element after the other.
@@ -317,8 +360,9 @@ impl Naive<'_, '_> {
     }
 
     /// Along one of the axes, the first element of each run lies as aligned as the access says, and the others follow it.
-    fn check_alignment(&mut self, base: Value, offset: Value, align: u32) {
-        if align == 0 {
+    fn check_alignment(&mut self, base: Value, offset: Value, mask: Option<Value>, align: u32) {
+        // Where nothing moves, nothing is claimed.
+        if align == 0 || mask.is_some_and(|mask| self.get(mask).iter().all(|lane| lane.bits() == 0)) {
             return;
         }
         self.wide += 1;

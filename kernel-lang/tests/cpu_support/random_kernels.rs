@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use kernel_lang::dtype::Dtype;
 use kernel_lang::ir::padding::keeps_order;
-use kernel_lang::ir::{AtomicOp, BinaryOp, Builder, CompareOp, ConstExpr, Function, Op, Region, Type, UnaryOp, Value};
+use kernel_lang::ir::{AtomicOp, BinaryOp, Builder, CompareOp, ConstExpr, Domain, Function, Op, Region, Type, UnaryOp, Value};
 use kernel_lang::location::Loc;
 use kernel_lang::scalar::Scalar;
 
@@ -197,7 +197,7 @@ impl Maker<'_> {
                     self.push(Op::Bitcast { x }, &[ty.with_elem(to)]);
                 }
             }
-            8 if ty.dtype().is_float() => {
+            8 if Domain::Float.contains(ty.dtype()) => {
                 let (a, b, c) = (self.of_type(&ty), self.of_type(&ty), self.of_type(&ty));
                 self.push(Op::Fma { a, b, c }, &[]);
             }
@@ -393,7 +393,7 @@ impl Maker<'_> {
         self.func.add_region_param(body, Type::scalar(dtype));
         types.iter().for_each(|ty| _ = self.func.add_region_param(body, ty.clone()));
         self.inner(body, &types, depth, Self::yields);
-        self.finish(Op::For { lower, upper, step, init, body }, &types);
+        self.finish(Op::For { lower, upper, step, init, body, num_stages: None, unroll: None }, &types);
     }
 
     fn repeat(&mut self, depth: usize) {

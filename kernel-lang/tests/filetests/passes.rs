@@ -6,13 +6,14 @@
 //! ; test pass split_full_tiles     the pass, or `; test compile` for the whole compiler
 //! ; bind B = 64, T = f32           specialised so first
 //! ; num_warps 8                    4 if not said
+//! ; num_stages 2                   3 if not said
 //! ; target sm_90a                  sm_80 if not said; under `ptx/` the folder says it
 //! ; then cse, dce                  passes that clean up behind it
 //! ; checked                        for a launch that reports accesses outside
 //! ```
 
 use kernel_lang::ir::{self, Function, Op, Stage};
-use kernel_lang::passes::{self, PIPELINE, Pass, SIMPLIFY, UNCHECKED, assign_layouts, specialize};
+use kernel_lang::passes::{self, PIPELINE, Pass, SIMPLIFY, UNCHECKED, assign_layouts, prefetch_loads, specialize};
 use kernel_lang::target::Target;
 use kernel_lang::{Bindings, Options, compile};
 
@@ -44,7 +45,12 @@ pub(crate) fn header(text: &str) -> Result<Header, String> {
                     };
                 }
             }
-            "num_warps" => header.options.num_warps = rest.parse().map_err(|_| "`num_warps` is a number")?,
+            "num_warps" => header.options.schedule.num_warps = rest.parse().map_err(|_| "`num_warps` is a number")?,
+            "num_ctas" => {
+                header.options.schedule.num_ctas = rest.parse().map_err(|_| "`num_ctas` is a number")?;
+                header.options.target = Target::SM_90A;
+            }
+            "num_stages" => header.options.schedule.num_stages = rest.parse().map_err(|_| "`num_stages` is a number")?,
             "target" => header.options.target = rest.parse().map_err(|_| "an unknown target")?,
             "checked" => header.options.checked = true,
             // Everything else is a remark for the reader.
@@ -83,9 +89,13 @@ fn apply(name: &str, func: &Function, header: &Header) -> Result<String, String>
     match name {
         "specialize" => {}
         "assign_layouts" => {
-            assign_layouts::run(&mut func, &options.target, options.num_warps);
+            assign_layouts::run(&mut func, &options.target, options.schedule).map_err(|errors| errors.render(&[]))?;
             stage = Stage::Gpu;
         }
+        "prefetch_loads" => match prefetch_loads::run(&mut func, &options.target, options.schedule) {
+            Ok(_) => {}
+            Err(diagnostics) => return Ok(diagnostics.render(&func.files)),
+        },
         name => {
             let pass = row(name)?;
             let before = func.to_string();
@@ -110,7 +120,9 @@ fn row(name: &str) -> Result<&'static Pass, String> {
 #[test]
 fn examples() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/passes");
-    for name in UNCHECKED.iter().chain(SIMPLIFY).chain(PIPELINE).map(|pass| pass.name).chain(["specialize", "assign_layouts"]) {
+    for name in
+        UNCHECKED.iter().chain(SIMPLIFY).chain(PIPELINE).map(|pass| pass.name).chain(["specialize", "prefetch_loads", "assign_layouts"])
+    {
         let Ok(source) = std::fs::read_to_string(folder.join(name).with_extension("rs")) else {
             // A pass in a folder has its example as a documentation test.
             assert!(folder.join(name).join("mod.rs").is_file(), "{name}");
@@ -133,7 +145,9 @@ fn examples() {
 #[test]
 fn every_pass_has_cases() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/filetests/passes");
-    for name in UNCHECKED.iter().chain(SIMPLIFY).chain(PIPELINE).map(|pass| pass.name).chain(["specialize", "assign_layouts"]) {
+    for name in
+        UNCHECKED.iter().chain(SIMPLIFY).chain(PIPELINE).map(|pass| pass.name).chain(["specialize", "prefetch_loads", "assign_layouts"])
+    {
         assert!(folder.join(name).is_dir(), "tests/filetests/passes/{name} is missing");
     }
 }

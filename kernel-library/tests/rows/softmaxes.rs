@@ -80,11 +80,24 @@ fn rows_of_several_blocks() {
     }
 }
 
+/// A row that a cluster of CTAs holds.
+#[test]
+fn rows_of_a_cluster() {
+    let columns = 40_001;
+    let x = numbers::<f32>(columns, 20.0, 4);
+    let want = reference(&x);
+    for device in devices() {
+        for got in both(device, &x, columns) {
+            check(device, &got, 1e-4, |i| want[i]);
+        }
+    }
+}
+
 #[test]
 fn a_row_that_is_too_long_is_an_error() {
     let device = Device::cpu();
-    let x = device.zeros::<f32>(32_769).unwrap();
+    let x = device.zeros::<f32>(524_289).unwrap();
     let mut y = device.empty_like(&x).unwrap();
-    let error = kernel_library::softmax(&x, &mut y, 32_769).grid(|_| 1).launch().unwrap_err();
+    let error = kernel_library::softmax(&x, &mut y, 524_289).grid(|_| 1).launch().unwrap_err();
     assert!(matches!(error, Error::NoConfig { kernel: "softmax", .. }), "{error}");
 }

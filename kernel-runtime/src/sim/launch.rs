@@ -3,6 +3,7 @@
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
+use kernel_lang::Schedule;
 use kernel_sim::{Kernel as Function, Launch, LaunchError, Options};
 
 use super::machine::Sim;
@@ -10,7 +11,7 @@ use super::report;
 use crate::args::Args;
 use crate::gpu::{Gpu, Image};
 use crate::kernel::{Kernel, Tables};
-use crate::{Device, Error, Result, Stream};
+use crate::{Device, Error, Result, Stream, grid};
 
 /// A simulated GPU as the place of a launch.
 #[derive(Clone, Copy)]
@@ -23,7 +24,7 @@ pub(crate) struct SimGpu {
 #[derive(Clone)]
 pub(crate) struct Loaded {
     function: Function,
-    threads: u32,
+    schedule: Schedule,
     shared_bytes: u32,
 }
 
@@ -63,12 +64,13 @@ impl Gpu for SimGpu {
         let refused = |log: String| Error::Jit { kernel, device, code: "INVALID_PTX".to_owned(), log };
         let module = sim.machine.load(image.ptx).map_err(|error| refused(error.to_string()))?;
         let function = module.kernel(image.entry).ok_or_else(|| refused(format!("the PTX has no entry `{}`", image.entry)))?;
-        Ok(Loaded { function, threads: image.threads(), shared_bytes: requested })
+        Ok(Loaded { function, schedule: image.schedule, shared_bytes: requested })
     }
 
     unsafe fn start<const WORDS: usize>(self, args: &Args<'_, WORDS>, loaded: Loaded, grid: [u32; 3], params: &[&u64]) -> Result<()> {
-        let Loaded { function, threads, shared_bytes } = loaded;
-        let kernel = args.kernel().name();
+        let Loaded { function, schedule, shared_bytes } = loaded;
+        let (kernel, threads) = (args.kernel().name(), schedule.threads());
+        let grid = grid::of_ctas(grid, schedule.num_ctas, kernel)?;
         let words: Vec<[u8; 8]> = params.iter().map(|word| word.to_le_bytes()).collect();
         // A parameter has the low bytes of its word.
         let params: Vec<&[u8]> = words.iter().zip(function.params()).map(|(word, bytes)| &word[..word.len().min(bytes as usize)]).collect();

@@ -8,7 +8,6 @@ use crate::args::Args;
 use crate::bench::{FLUSH_BYTES, Timer};
 use crate::gpu::{self, Gpu};
 use crate::grid::IntoGrid;
-use crate::kernel::Schedule;
 use crate::launch::{NoGrid, Place, run_on_cpu};
 use crate::module::CudaGpu;
 use crate::{Device, Error, Result, Stream};
@@ -159,8 +158,7 @@ where
         if grid.contains(&0) {
             return Ok(());
         }
-        let schedule = Schedule { num_warps: config.num_warps(), num_stages: config.num_stages() };
-        gpu::run(gpu, &self.args, &self.key_of(config), Some(schedule), grid, self.checked)
+        gpu::run(gpu, &self.args, &self.key_of(config), Some(config.schedule()), grid, self.checked)
     }
 
     /// The tuning key: the device, the configurations that are left, the key arguments, and the kernel's key without the tuned constants.

@@ -13,7 +13,11 @@ use std::collections::HashMap;
 use std::fmt::Debug;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, RwLock};
 
+use kernel_lang::Schedule;
+
 pub use launch::AutotunedLaunch;
+#[doc(hidden)]
+pub use report::debug_config;
 pub use report::{Outcome, Report, Trial};
 
 /// One configuration of an autotuned kernel: values of its tuned constants, and a schedule. `#[autotune]` implements it.
@@ -21,11 +25,8 @@ pub trait TuneConfig: Copy + Debug + Send + Sync + 'static {
     /// Writes the tuned constants to their places in the kernel's key; the others stay.
     fn write_key(&self, key: &mut [u64]);
 
-    /// Warps that share one program.
-    fn num_warps(&self) -> u32;
-
-    /// Depth of the pipelines.
-    fn num_stages(&self) -> u32;
+    /// How the work is spread over threads and time.
+    fn schedule(&self) -> Schedule;
 }
 
 /// The configurations of a kernel, and what was chosen so far: a static that every launch shares.

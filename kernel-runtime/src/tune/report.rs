@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use kernel_lang::Schedule;
+
 use super::TuneConfig;
 use crate::Device;
 
@@ -43,6 +45,24 @@ pub enum Outcome {
     Pruned,
     /// It was not timed: it has no rivals, or runs on the CPU or a simulated GPU, where the first configuration is taken.
     Untimed,
+}
+
+/// A configuration as it is written: its constants and its schedule, without what is as nearly always.
+#[doc(hidden)]
+pub fn debug_config(f: &mut fmt::Formatter<'_>, constants: &[(&str, &dyn fmt::Debug)], schedule: Schedule) -> fmt::Result {
+    let mut config = f.debug_struct("Config");
+    for (name, value) in constants {
+        config.field(name, value);
+    }
+    config.field("num_warps", &schedule.num_warps);
+    if schedule.num_ctas != Schedule::DEFAULT.num_ctas {
+        config.field("num_ctas", &schedule.num_ctas);
+    }
+    config.field("num_stages", &schedule.num_stages);
+    if let Some(registers) = schedule.maxnreg {
+        config.field("maxnreg", &registers);
+    }
+    config.finish()
 }
 
 impl<C: TuneConfig> Report<C> {

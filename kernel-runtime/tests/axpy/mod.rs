@@ -1,6 +1,6 @@
 //! A generic kernel as `#[kernel]` embeds it, without compiled variants.
 
-use kernel_runtime::private::{Args, Element, Float, Kernel, Launch, Param, ParamKind, PtrArg, PtrMutArg};
+use kernel_runtime::private::{Args, Element, Float, Kernel, Launch, Param, ParamKind, PtrArg, PtrMutArg, Schedule};
 
 /// y = a * x + y
 pub(crate) fn axpy<'a, T: Float, const BLOCK_SIZE: usize>(
@@ -44,4 +44,4 @@ const PARAMS: &[Param] = &[
     Param { name: "n", kind: ParamKind::Scalar },
 ];
 
-pub(crate) static AXPY: Kernel = Kernel::new("axpy", AXPY_IR, 4, PARAMS, &[]);
+pub(crate) static AXPY: Kernel = Kernel::new("axpy", AXPY_IR, Schedule::DEFAULT, PARAMS, &[]);

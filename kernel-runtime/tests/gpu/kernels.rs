@@ -1,17 +1,17 @@
 //! Kernels written by hand in PTX, with launchers as `#[kernel]` makes them.
 
-use kernel_runtime::private::{Args, Kernel, Launch, PtrArg, PtrMutArg, Variant};
+use kernel_runtime::private::{Args, Kernel, Launch, PtrArg, PtrMutArg, Schedule, Variant};
 
 /// Threads of a program, and the elements it works on.
 pub(crate) const BLOCK: usize = 128;
 
 const fn variant(entry: &'static str, ptx: &'static str) -> Variant {
-    Variant { key: &[], num_warps: 4, num_stages: 3, target: "sm_80", entry, shared_bytes: 0, ptx }
+    Variant { key: &[], schedule: Schedule::DEFAULT, target: "sm_80", entry, shared_bytes: 0, ptx }
 }
 
 /// out = x + y
 pub(crate) fn add<'a>(x: impl PtrArg<'a, f32>, y: impl PtrArg<'a, f32>, out: impl PtrMutArg<'a, f32>, n: usize) -> Launch<'a, 7, 0> {
-    static KERNEL: Kernel = Kernel::new("add", "", 4, &[], &[variant("add", ADD)]);
+    static KERNEL: Kernel = Kernel::new("add", "", Schedule::DEFAULT, &[], &[variant("add", ADD)]);
     let mut args = Args::new(&KERNEL);
     args.pointer("x", x);
     args.pointer("y", y);
@@ -22,7 +22,7 @@ pub(crate) fn add<'a>(x: impl PtrArg<'a, f32>, y: impl PtrArg<'a, f32>, out: imp
 
 /// out = x, each element after some GPU clock cycles.
 pub(crate) fn slow_copy<'a>(x: impl PtrArg<'a, f32>, out: impl PtrMutArg<'a, f32>, cycles: i64) -> Launch<'a, 5, 0> {
-    static KERNEL: Kernel = Kernel::new("slow_copy", "", 4, &[], &[variant("slow_copy", SLOW_COPY)]);
+    static KERNEL: Kernel = Kernel::new("slow_copy", "", Schedule::DEFAULT, &[], &[variant("slow_copy", SLOW_COPY)]);
     let mut args = Args::new(&KERNEL);
     args.pointer("x", x);
     args.pointer_mut("out", out);
@@ -41,7 +41,7 @@ pub(crate) fn scalars<'a>(
     single: f32,
     double: f64,
 ) -> Launch<'a, 8, 0> {
-    static KERNEL: Kernel = Kernel::new("scalars", "", 4, &[], &[variant("scalars", SCALARS)]);
+    static KERNEL: Kernel = Kernel::new("scalars", "", Schedule::DEFAULT, &[], &[variant("scalars", SCALARS)]);
     let mut args = Args::new(&KERNEL);
     args.pointer_mut("out", out);
     args.scalar(flag);
@@ -55,7 +55,7 @@ pub(crate) fn scalars<'a>(
 
 /// A wild store.
 pub(crate) fn wild<'a>(out: impl PtrMutArg<'a, f32>) -> Launch<'a, 2, 0> {
-    static KERNEL: Kernel = Kernel::new("wild", "", 4, &[], &[variant("wild", WILD)]);
+    static KERNEL: Kernel = Kernel::new("wild", "", Schedule::DEFAULT, &[], &[variant("wild", WILD)]);
     let mut args = Args::new(&KERNEL);
     args.pointer_mut("out", out);
     Launch::new(args, [])
@@ -63,7 +63,7 @@ pub(crate) fn wild<'a>(out: impl PtrMutArg<'a, f32>) -> Launch<'a, 2, 0> {
 
 /// Does nothing, with four arguments.
 pub(crate) fn nothing<'a>(x: impl PtrArg<'a, f32>, y: impl PtrArg<'a, f32>, out: impl PtrMutArg<'a, f32>, n: usize) -> Launch<'a, 7, 0> {
-    static KERNEL: Kernel = Kernel::new("nothing", "", 4, &[], &[variant("nothing", NOTHING)]);
+    static KERNEL: Kernel = Kernel::new("nothing", "", Schedule::DEFAULT, &[], &[variant("nothing", NOTHING)]);
     let mut args = Args::new(&KERNEL);
     args.pointer("x", x);
     args.pointer("y", y);
@@ -75,7 +75,7 @@ pub(crate) fn nothing<'a>(x: impl PtrArg<'a, f32>, y: impl PtrArg<'a, f32>, out:
 /// Fills dynamic shared memory beyond what a kernel has without asking, and stores its last word.
 pub(crate) fn shared<'a>(out: impl PtrMutArg<'a, f32>) -> Launch<'a, 2, 0> {
     const VARIANT: Variant = Variant { shared_bytes: 100 << 10, ..variant("shared", SHARED) };
-    static KERNEL: Kernel = Kernel::new("shared", "", 4, &[], &[VARIANT]);
+    static KERNEL: Kernel = Kernel::new("shared", "", Schedule::DEFAULT, &[], &[VARIANT]);
     let mut args = Args::new(&KERNEL);
     args.pointer_mut("out", out);
     Launch::new(args, [])

@@ -1,7 +1,7 @@
 //! Launches: results, and every way in which one can fail.
 
 use kernel_runtime::prelude::*;
-use kernel_runtime::private::{Args, Kernel, Launch, Variant};
+use kernel_runtime::private::{Args, Kernel, Launch, Schedule, Variant};
 
 use crate::axpy::axpy;
 use crate::kernels::{self, BLOCK, add};
@@ -93,8 +93,7 @@ fn large_shared_memory_is_reserved(device: Device) {
 
 const BROKEN: Variant = Variant {
     key: &[],
-    num_warps: 4,
-    num_stages: 3,
+    schedule: Schedule::DEFAULT,
     target: "sm_80",
     entry: "broken",
     shared_bytes: 0,
@@ -102,7 +101,7 @@ const BROKEN: Variant = Variant {
 };
 
 fn the_drivers_log_is_in_the_error(device: Device) {
-    static KERNEL: Kernel = Kernel::new("broken", "", 4, &[], &[BROKEN]);
+    static KERNEL: Kernel = Kernel::new("broken", "", Schedule::DEFAULT, &[], &[BROKEN]);
     for _ in 0..2 {
         let launch = Launch::<0, 0>::new(Args::new(&KERNEL), []);
         let error = launch.on(device.stream()).grid(1).launch().unwrap_err();
@@ -113,21 +112,23 @@ fn the_drivers_log_is_in_the_error(device: Device) {
 }
 
 fn a_missing_entry_is_named(device: Device) {
-    static KERNEL: Kernel = Kernel::new("lost", "", 4, &[], &[Variant { entry: "lost", ptx: kernels::NOTHING, ..BROKEN }]);
+    static KERNEL: Kernel = Kernel::new("lost", "", Schedule::DEFAULT, &[], &[Variant { entry: "lost", ptx: kernels::NOTHING, ..BROKEN }]);
     let error = Launch::<0, 0>::new(Args::new(&KERNEL), []).on(device.stream()).grid(1).launch().unwrap_err();
     assert!(error.to_string().contains("no entry `lost`"), "{error}");
 }
 
 fn too_much_shared_memory_is_refused(device: Device) {
-    static KERNEL: Kernel = Kernel::new("greedy", "", 4, &[], &[Variant { shared_bytes: 1 << 20, ptx: kernels::NOTHING, ..BROKEN }]);
+    static KERNEL: Kernel =
+        Kernel::new("greedy", "", Schedule::DEFAULT, &[], &[Variant { shared_bytes: 1 << 20, ptx: kernels::NOTHING, ..BROKEN }]);
     let error = Launch::<0, 0>::new(Args::new(&KERNEL), []).on(device.stream()).grid(1).launch().unwrap_err();
     assert!(matches!(error, Error::SharedMemory { requested: 0x10_0000, .. }), "{error}");
 }
 
 fn a_refused_launch_names_the_kernel(device: Device) {
-    const CROWDED: Variant = Variant { entry: "crowded", num_warps: 64, ptx: CROWDED_PTX, ..BROKEN };
+    const CROWDED: Variant =
+        Variant { entry: "crowded", schedule: Schedule { num_warps: 64, ..Schedule::DEFAULT }, ptx: CROWDED_PTX, ..BROKEN };
     const CROWDED_PTX: &str = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry crowded() {\n    ret;\n}\n";
-    static KERNEL: Kernel = Kernel::new("crowded", "", 64, &[], &[CROWDED]);
+    static KERNEL: Kernel = Kernel::new("crowded", "", Schedule { num_warps: 64, ..Schedule::DEFAULT }, &[], &[CROWDED]);
     let error = Launch::<0, 0>::new(Args::new(&KERNEL), []).on(device.stream()).grid(1).launch().unwrap_err();
     println!("{error}");
     assert!(matches!(error, Error::LaunchRefused { kernel: "crowded", threads: 2048, .. }));

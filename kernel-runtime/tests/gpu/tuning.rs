@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kernel_runtime::prelude::*;
-use kernel_runtime::private::{Args, AutotunedLaunch, Kept, Kernel, TuneConfig, Tuner, Variant};
+use kernel_runtime::private::{Args, AutotunedLaunch, Kept, Kernel, Schedule, TuneConfig, Tuner, Variant};
 use kernel_runtime::tune::Outcome;
 
 use crate::Test;
@@ -27,17 +27,13 @@ impl TuneConfig for Config {
         key[0] = self.repeat as u64;
     }
 
-    fn num_warps(&self) -> u32 {
-        self.num_warps
-    }
-
-    fn num_stages(&self) -> u32 {
-        3
+    fn schedule(&self) -> Schedule {
+        Schedule { num_warps: self.num_warps, ..Schedule::DEFAULT }
     }
 }
 
 const fn variant(key: &'static [u64], ptx: &'static str) -> Variant {
-    Variant { key, num_warps: 4, num_stages: 3, target: "sm_80", entry: "add", shared_bytes: 0, ptx }
+    Variant { key, schedule: Schedule::DEFAULT, target: "sm_80", entry: "add", shared_bytes: 0, ptx }
 }
 
 const VARIANTS: &[Variant] = &[variant(&[1], ADD), variant(&[8], ADD), variant(&[64], ADD), variant(&[3], "this is no PTX")];
@@ -45,7 +41,7 @@ const VARIANTS: &[Variant] = &[variant(&[1], ADD), variant(&[8], ADD), variant(&
 type Add<'a, F = kernel_runtime::NoGrid> = AutotunedLaunch<'a, 7, 1, Config, F>;
 
 fn add<'a>(x: &'a Tensor<f32>, out: &'a mut Tensor<f32>, tuner: &'static Tuner<Config>) -> Add<'a> {
-    static KERNEL: Kernel = Kernel::new("add", "", 4, &[], VARIANTS);
+    static KERNEL: Kernel = Kernel::new("add", "", Schedule::DEFAULT, &[], VARIANTS);
     let n = x.len();
     let mut args = Args::new(&KERNEL);
     args.pointer("x", x);

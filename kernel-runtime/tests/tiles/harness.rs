@@ -3,7 +3,7 @@
 use kernel_lang::backend::ptx::{Module, emit};
 use kernel_lang::ir::{Stage, parse, verify};
 use kernel_lang::layout::Layout;
-use kernel_lang::{Bindings, Options, compile, target::Target};
+use kernel_lang::{Bindings, Options, Schedule, compile, target::Target};
 use kernel_sim::{Gpu, Launch, Machine};
 
 /// A small generator (xorshift): the seed is printed by who fails.
@@ -72,13 +72,13 @@ impl Random {
 pub(crate) fn emitted(text: &str, num_warps: u32) -> Module {
     let func = parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let verified = verify(&func, Stage::Gpu).unwrap_or_else(|violations| panic!("{violations:?}\n{text}"));
-    emit(verified, &Target::SM_80, num_warps)
+    emit(verified, &Target::SM_80, Schedule { num_warps, ..Schedule::DEFAULT })
 }
 
 /// The PTX of a kernel without layouts.
 pub(crate) fn compiled(text: &str, num_warps: u32) -> Module {
     let func = parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let options = Options { num_warps, ..Options::new(Bindings::new(), Target::SM_80) };
+    let options = Options { schedule: Schedule { num_warps, ..Schedule::DEFAULT }, ..Options::new(Bindings::new(), Target::SM_80) };
     let compiled = compile(&func, &options).unwrap_or_else(|diagnostics| panic!("{}", diagnostics.render(&[])));
     Module { text: compiled.ptx, sites: compiled.sites, shared_bytes: compiled.shared_bytes }
 }

@@ -175,7 +175,7 @@ impl Translator<'_> {
             // One thread runs all lanes.
             Op::Barrier {} => {}
             Op::If { cond, then_region, else_region } => self.branch(*cond, [*then_region, *else_region], &data.results),
-            Op::For { lower, upper, step, init, body } => self.count([*lower, *upper, *step], init, *body, &data.results),
+            Op::For { lower, upper, step, init, body, .. } => self.count([*lower, *upper, *step], init, *body, &data.results),
             Op::While { init, test, body } => self.repeat(init, *test, *body, &data.results),
             Op::Return {} => self.instrs.push(Instr::Return),
             // The op around a region takes what it yields.
@@ -196,6 +196,9 @@ impl Translator<'_> {
             Op::Sort { x, descending } => self.sort(*x, *descending, data.results[0]),
             Op::Butterfly { x, axis, bit } => self.butterfly(*x, *axis as usize, *bit, data.results[0]),
             Op::Convert { .. } => unreachable!("a kernel for the CPU has no layouts"),
+            Op::Ring { .. } | Op::Fetch { .. } | Op::FetchGroup {} | Op::FetchWait { .. } | Op::Fetched { .. } => {
+                unreachable!("a kernel for the CPU loads where it stands")
+            }
             Op::StaticIf { .. } | Op::StaticFor { .. } | Op::StaticAssert { .. } => {
                 unreachable!("a specialised kernel has no `{}`", data.op.name())
             }

@@ -102,7 +102,7 @@ impl Emitter<'_> {
         let count = self.lane_count(offset) as u32;
         Held {
             owner: self.owner_of(layout),
-            free: free.map_or(u32::MAX, |free| free.lane | free.warp << 5) & (32 * self.num_warps - 1),
+            free: free.map_or(u32::MAX, |free| free.lane | free.warp << 5) & (self.schedule.threads() - 1),
             copies,
             count,
             registers: (0..count).filter(|register| register & copies == 0).collect(),
@@ -256,7 +256,7 @@ impl Emitter<'_> {
 
     /// By a shuffle if the threads that hold the same are of one warp, else through shared memory.
     fn share_found(&mut self, dtype: Dtype, found: &[Reg], held: &Held, waits: bool) -> Vec<Reg> {
-        let (threads, free) = (32 * self.num_warps, held.free);
+        let (threads, free) = (self.schedule.threads(), held.free);
         let thread = self.thread();
         if free >> 5 == 0 {
             let mut everywhere = found.to_vec();

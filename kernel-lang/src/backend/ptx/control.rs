@@ -11,7 +11,7 @@ impl Emitter<'_> {
     pub(super) fn control(&mut self, op: &Op, results: &[Value]) {
         match op {
             Op::If { cond, then_region, else_region } => self.branch(*cond, *then_region, *else_region, results),
-            Op::For { lower, upper, step, init, body } => self.counted_loop([*lower, *upper, *step], init, *body, results),
+            Op::For { lower, upper, step, init, body, .. } => self.counted_loop([*lower, *upper, *step], init, *body, results),
             Op::While { init, test, body } => self.while_loop(init, *test, *body, results),
             _ => unreachable!("`{}` holds no regions", op.name()),
         }

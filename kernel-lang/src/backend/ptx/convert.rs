@@ -1,6 +1,7 @@
 //! Casts, as Rust's `as`: integers wrap, floats saturate into integers, everything rounds once.
 
 use crate::dtype::Dtype;
+use crate::float8::Format;
 use crate::ir::Value;
 
 use super::registers::{Class, Reg, asm};
@@ -30,6 +31,10 @@ impl Emitter<'_> {
         if from == to {
             return x;
         }
+        if let Some(format) = Format::of(from) {
+            let wide = self.widen_float8(x, format);
+            return self.cast_one(wide, Dtype::F32, to);
+        }
         if from.is_half() {
             // Every half is an f32.
             let wide = self.widen_half(x, from);
@@ -39,6 +44,7 @@ impl Emitter<'_> {
             (Dtype::Bool, _) => self.bool_to(x, to),
             (_, Dtype::Bool) => self.truth_of(x, from),
             (_, Dtype::F16 | Dtype::Bf16) => self.round_to_half(x, from, to),
+            (_, Dtype::F8E4M3 | Dtype::F8E5M2) => self.round_to_float8(x, from, to),
             _ if from.is_int() && to.is_int() => self.between_ints(x, from, to),
             _ if to.is_int() => self.float_to_int(x, from, to),
             _ => {
@@ -70,6 +76,8 @@ impl Emitter<'_> {
             Dtype::Bf16 => asm!(self, "selp.b16 {d}, 0x3f80, 0, {x}"),
             Dtype::F32 => asm!(self, "selp.f32 {d}, 0f3F800000, 0f00000000, {x}"),
             Dtype::F64 => asm!(self, "selp.f64 {d}, 0d3FF0000000000000, 0d0000000000000000, {x}"),
+            Dtype::F8E4M3 => asm!(self, "selp.b32 {d}, 0x38, 0, {x}"),
+            Dtype::F8E5M2 => asm!(self, "selp.b32 {d}, 0x3c, 0, {x}"),
             _ => asm!(self, "selp.{} {d}, 1, 0, {x}", d.class.suffix()),
         }
         d
@@ -129,15 +137,20 @@ impl Emitter<'_> {
     }
 
     fn round_to_half(&mut self, x: Reg, from: Dtype, to: Dtype) -> Reg {
-        let single = match from {
+        let single = self.single(x, from);
+        let d = self.reg(Class::B16);
+        asm!(self, "cvt.rn.{}.f32 {d}, {single}", arithmetic_type(to));
+        d
+    }
+
+    /// An `f32` that rounds to a narrower float as `x` itself would.
+    pub(super) fn single(&mut self, x: Reg, from: Dtype) -> Reg {
+        match from {
             Dtype::F32 => x,
             Dtype::F64 => self.round_to_odd(x, from),
             _ if from.bits() < 32 => self.cast_one(x, from, Dtype::F32),
             _ => self.round_to_odd(x, from),
-        };
-        let d = self.reg(Class::B16);
-        asm!(self, "cvt.rn.{}.f32 {d}, {single}", arithmetic_type(to));
-        d
+        }
     }
 
     /// An `f32` that rounds to a half as `x` itself would: truncated, its last bit set if anything was lost (Boldo and Melquiond,

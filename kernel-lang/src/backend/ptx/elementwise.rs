@@ -1,6 +1,7 @@
 //! Elementwise ops: an instruction or a few for each register.
 
 use crate::dtype::Dtype;
+use crate::float8::Format;
 use crate::ir::{BinaryOp, CompareOp, ConstExpr, Op, UnaryOp, Value};
 
 use super::registers::{Class, Reg, asm};
@@ -14,8 +15,8 @@ impl Emitter<'_> {
                 let reg = self.constant(value, dtype);
                 self.define(result, Lanes::Splat(reg));
             }
-            Op::ProgramId { axis } => self.special(&format!("%ctaid.{}", AXES[*axis as usize]), result),
-            Op::NumPrograms { axis } => self.special(&format!("%nctaid.{}", AXES[*axis as usize]), result),
+            Op::ProgramId { axis } => self.special(&format!("%{}id.{}", self.program(), AXES[*axis as usize]), result),
+            Op::NumPrograms { axis } => self.special(&format!("%n{}id.{}", self.program(), AXES[*axis as usize]), result),
             Op::Length { base } | Op::Address { base } => {
                 let (address, length) = self.pointers[*base].expect("a pointer is a parameter of the kernel");
                 self.define(result, Lanes::Splat(if matches!(op, Op::Length { .. }) { length } else { address }));
@@ -74,6 +75,10 @@ impl Emitter<'_> {
             (Dtype::Bf16, value) => asm!(self, "mov.b16 {reg}, {:#06x}", half::bf16::from_f64(float(value)).to_bits()),
             (Dtype::F32, value) => asm!(self, "mov.f32 {reg}, 0f{:08X}", (float(value) as f32).to_bits()),
             (Dtype::F64, value) => asm!(self, "mov.f64 {reg}, 0d{:016X}", float(value).to_bits()),
+            (dtype, value) if let Some(format) = Format::of(dtype) => {
+                // A verified kernel's constant is a value of its type.
+                asm!(self, "mov.b32 {reg}, {:#04x}", format.from_f32(float(value) as f32));
+            }
             (_, ConstExpr::Int(int)) => asm!(self, "mov.{} {reg}, {int}", reg.class.suffix()),
             (dtype, value) => unreachable!("`{value}` is no `{dtype}` of a verified kernel"),
         }

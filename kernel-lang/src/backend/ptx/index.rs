@@ -24,8 +24,10 @@ pub(super) struct AddressKey {
 pub(super) struct ThreadParts {
     parts: HashMap<(Layout, usize), Option<Reg>>,
     owner: HashMap<Option<Layout>, Option<Reg>>,
-    /// Register of the thread's number in the program.
+    /// Register of the thread's number in its CTA.
     thread: Option<Reg>,
+    /// Register of the CTA's number in its cluster, where there are several.
+    block: Option<Reg>,
 }
 
 /// A comparison of positions in a tile, which fit 31 bits, with a number that is the same for every element.
@@ -83,7 +85,12 @@ impl Tests {
 }
 
 impl ThreadParts {
-    /// The thread's number in the program.
+    /// The CTA's number in its cluster.
+    pub(super) fn block(&self) -> Reg {
+        self.block.expect("there are several CTAs")
+    }
+
+    /// The thread's number in its CTA.
     pub(super) fn number(&self) -> Reg {
         self.thread.expect("what depends on the thread only is emitted first")
     }
@@ -95,6 +102,15 @@ impl Emitter<'_> {
         let thread = self.reg(Class::B32);
         asm!(self, "mov.u32 {thread}, %tid.x");
         self.threads.thread = Some(thread);
+        // The threads of a program are numbered through: those of its first CTA, then those of the second.
+        let mut of_program = thread;
+        if self.schedule.num_ctas > 1 {
+            let block = self.reg(Class::B32);
+            of_program = self.reg(Class::B32);
+            asm!(self, "mov.u32 {block}, %cluster_ctarank");
+            asm!(self, "mad.lo.s32 {of_program}, {block}, {}, {thread}", self.schedule.threads());
+            self.threads.block = Some(block);
+        }
         let mut layouts: Vec<Layout> = Vec::new();
         for inst in self.func.all_insts() {
             for result in &self.func.inst(inst).results {
@@ -103,21 +119,21 @@ impl Emitter<'_> {
         }
         for layout in &layouts {
             for axis in 0..layout.rank() {
-                let part = self.thread_part(layout, axis, thread);
+                let part = self.thread_part(layout, axis, of_program);
                 self.threads.parts.insert((layout.clone(), axis), part);
             }
             let free = layout.free_bits();
-            let owner = self.owner(free.lane | free.warp << 5, thread);
+            let warps = layout.bits(Level::Warp);
+            let owner = self.owner(free.lane | free.warp << 5 | free.block << (5 + warps), of_program);
             self.threads.owner.insert(Some(layout.clone()), owner);
         }
-        let all = 32 * self.num_warps - 1;
-        let owner = self.owner(all, thread);
+        let all = self.schedule.threads() * self.schedule.num_ctas - 1;
+        let owner = self.owner(all, of_program);
         self.threads.owner.insert(None, owner);
     }
 
     /// Is this the thread whose `free` bits are all zero? `None` if every thread is.
     pub(super) fn owner(&mut self, free: u32, thread: Reg) -> Option<Reg> {
-        let free = free & (32 * self.num_warps - 1);
         if free == 0 {
             return None;
         }
@@ -129,12 +145,11 @@ impl Emitter<'_> {
 
     /// The thread's part along an axis: runs of thread bits that become runs of index bits, shifted into place.
     fn thread_part(&mut self, layout: &Layout, axis: usize, thread: Reg) -> Option<Reg> {
-        let bits = layout.bits(Level::Lane) + layout.bits(Level::Warp);
-        let basis = |bit: usize| {
-            let lanes = layout.bits(Level::Lane);
-            let basis = if bit < lanes { layout.basis(Level::Lane, bit) } else { layout.basis(Level::Warp, bit - lanes) };
-            basis.map_or(0, |basis| basis[axis])
-        };
+        let bases: Vec<u32> = [Level::Lane, Level::Warp, Level::Block]
+            .into_iter()
+            .flat_map(|level| (0..layout.bits(level)).map(move |bit| layout.basis(level, bit).map_or(0, |basis| basis[axis])))
+            .collect();
+        let (bits, basis) = (bases.len(), |bit: usize| bases[bit]);
         let mut sum: Option<Reg> = None;
         let mut bit = 0;
         while bit < bits {

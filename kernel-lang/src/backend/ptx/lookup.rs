@@ -55,7 +55,7 @@ impl Emitter<'_> {
         let dtype = self.func.ty(x).dtype();
         let bins = self.func.ty(result).numel() as u32;
         let range = self.scratch(4 * bins);
-        let (thread, threads) = (self.thread(), 32 * self.num_warps);
+        let (thread, threads) = (self.thread(), self.schedule.threads());
         let own = self.thread_address(thread, 4);
         let zero = self.reg(Class::B32);
         asm!(self, "mov.b32 {zero}, 0");
@@ -125,7 +125,7 @@ impl Emitter<'_> {
 
     /// What the thread has whose number differs in `bit`.
     fn across_warps(&mut self, dtype: Dtype, regs: &[Reg], bit: u32) -> Vec<Reg> {
-        let (thread, threads, bytes) = (self.thread(), 32 * self.num_warps, dtype.bytes() as u32);
+        let (thread, threads, bytes) = (self.thread(), self.schedule.threads(), dtype.bytes() as u32);
         let range = self.scratch(regs.len() as u32 * threads * bytes);
         let place = |address: Reg, register: usize| format!("[{address}+{}]", range.start + register as u32 * threads * bytes);
         let own = self.thread_address(thread, dtype.bytes());

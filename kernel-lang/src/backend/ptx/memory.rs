@@ -14,7 +14,7 @@ pub(super) struct Access {
     addresses: Vec<Reg>,
     constants: Vec<i64>,
     /// How many neighbouring registers one instruction moves.
-    group: usize,
+    pub(super) group: usize,
 }
 
 /// Says that an access has a policy for the L2 as its last operand.
@@ -68,7 +68,10 @@ impl Emitter<'_> {
 
     /// A wide access says of its mask that it is the same for all that moves at once.
     pub(super) fn note_run(&mut self, op: &Op) {
-        let (Op::Load { base, offset, mask: Some(mask), align, .. } | Op::Store { base, offset, mask: Some(mask), align, .. }) = *op else {
+        let (Op::Load { base, offset, mask: Some(mask), align, .. }
+        | Op::Store { base, offset, mask: Some(mask), align, .. }
+        | Op::Fetch { base, offset, mask: Some(mask), align, .. }) = *op
+        else {
             return;
         };
         if let Some(affine) = self.facts.get(self.func, offset) {
@@ -222,7 +225,7 @@ impl Emitter<'_> {
     }
 
     /// Memory behind a `Ptr` is not written during the launch, so its loads may use the read-only path.
-    fn load_instruction(&mut self, cache: Cache, evict: Evict, volatile: bool, is_constant: bool) -> String {
+    pub(super) fn load_instruction(&mut self, cache: Cache, evict: Evict, volatile: bool, is_constant: bool) -> String {
         if volatile {
             return "ld.volatile.global".to_string();
         }

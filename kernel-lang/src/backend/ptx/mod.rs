@@ -2,7 +2,7 @@
 //!
 //! # Model
 //!
-//! A program is one CTA of `32 * num_warps` threads. A scalar is computed by every thread. Of a tile each thread holds the elements
+//! A program is one CTA of `32 * num_warps` threads, or a cluster of `num_ctas` such CTAs. A scalar is computed by every thread. Of a tile each thread holds the elements
 //! that the tile's layout gives it, one virtual register an element. `bool` is a predicate; integers narrower than 32 bits live
 //! extended in 32-bit registers; `f16` and `bf16` are only loaded, stored and converted, because arithmetic on them was expanded to
 //! `f32` before. Float instructions name their rounding (`.rn`), so the assembler fuses nothing.
@@ -15,6 +15,7 @@ mod atomic;
 mod control;
 mod convert;
 mod elementwise;
+mod float8;
 mod index;
 mod lookup;
 mod math;
@@ -24,6 +25,7 @@ mod registers;
 mod relayout;
 mod remainder;
 mod report;
+mod ring;
 mod shared;
 mod words;
 
@@ -34,6 +36,7 @@ use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, Evict, Function, Handle, Inst, Op, Region, SideTable, Type, Value, Verified};
 use crate::layout::Layout;
 use crate::location::Loc;
+use crate::schedule::Schedule;
 use crate::target::Target;
 
 pub use report::{REPORT_BYTES, Site};
@@ -96,9 +99,10 @@ struct Emitter<'a> {
     /// Does the module need the bits of 2/pi?
     uses_two_over_pi: bool,
     shared: shared::Shared,
+    rings: ring::Rings,
     loc: Loc,
     target: Target,
-    num_warps: u32,
+    schedule: Schedule,
 }
 
 /// A kernel's PTX.
@@ -115,7 +119,7 @@ pub struct Module {
 /// The PTX module of a kernel.
 ///
 /// `func` is verified at the Gpu stage: every tile has a layout.
-pub fn emit(func: Verified<'_>, target: &Target, num_warps: u32) -> Module {
+pub fn emit(func: Verified<'_>, target: &Target, schedule: Schedule) -> Module {
     let func = func.func();
     let mut emitter = Emitter {
         func,
@@ -134,9 +138,10 @@ pub fn emit(func: Verified<'_>, target: &Target, num_warps: u32) -> Module {
         ptx_version: target.ptx_version(),
         uses_two_over_pi: false,
         shared: shared::Shared::default(),
+        rings: ring::Rings::default(),
         loc: Loc::NONE,
         target: *target,
-        num_warps,
+        schedule,
     };
     emitter.params();
     emitter.policies();
@@ -160,7 +165,14 @@ pub fn emit(func: Verified<'_>, target: &Target, num_warps: u32) -> Module {
         params.push("\t.param .u64 .ptr .global .align 8 report".to_string());
     }
     text.push_str(&params.join(",\n"));
-    text.push_str(&format!("\n)\n.reqntid {}, 1, 1\n{{\n{body}}}\n", target.warp_size() * num_warps));
+    text.push_str(&format!("\n)\n.reqntid {}, 1, 1\n", schedule.threads()));
+    if schedule.num_ctas > 1 {
+        text.push_str(&format!(".explicitcluster\n.reqnctapercluster {}, 1, 1\n", schedule.num_ctas));
+    }
+    if let Some(registers) = schedule.maxnreg {
+        text.push_str(&format!(".maxnreg {registers}\n"));
+    }
+    text.push_str(&format!("{{\n{body}}}\n"));
     for (index, file) in func.files.iter().enumerate() {
         text.push_str(&format!("\n.file {} {file:?}\n", index + 1));
     }
@@ -180,7 +192,7 @@ fn param_declarations(func: &Function, index: usize, value: Value) -> Vec<String
 /// The type of an element in `ld`, `st` and `.param`: its width in memory.
 fn memory_type(dtype: Dtype) -> &'static str {
     match dtype {
-        Dtype::Bool | Dtype::U8 => "u8",
+        Dtype::Bool | Dtype::U8 | Dtype::F8E4M3 | Dtype::F8E5M2 => "u8",
         Dtype::I8 => "s8",
         Dtype::U16 => "u16",
         Dtype::I16 => "s16",
@@ -194,11 +206,11 @@ fn memory_type(dtype: Dtype) -> &'static str {
     }
 }
 
-/// The type of an element in arithmetic: narrow integers are 32 bits wide there.
+/// The type of an element in arithmetic: narrow integers are 32 bits wide there. Floats of 8 bits are cast first.
 fn arithmetic_type(dtype: Dtype) -> &'static str {
     match dtype {
         Dtype::Bool => "pred",
-        Dtype::U8 | Dtype::U16 | Dtype::U32 => "u32",
+        Dtype::U8 | Dtype::U16 | Dtype::U32 | Dtype::F8E4M3 | Dtype::F8E5M2 => "u32",
         Dtype::I8 | Dtype::I16 | Dtype::I32 => "s32",
         Dtype::U64 => "u64",
         Dtype::I64 => "s64",
@@ -241,6 +253,10 @@ fn needed(func: &Function) -> Vec<bool> {
                     values.iter().copied().chain(*mask).for_each(&mut need);
                     offset_parts(func, &mut facts, *offset).into_iter().for_each(need);
                 }
+                Op::Fetch { slot, on, offset, mask, .. } => {
+                    [*slot, *on].into_iter().chain(*mask).for_each(&mut need);
+                    offset_parts(func, &mut facts, *offset).into_iter().for_each(need);
+                }
                 Op::Report { offset, outside, .. } => {
                     need(*outside);
                     offset_parts(func, &mut facts, *offset).into_iter().for_each(need);
@@ -271,6 +287,11 @@ fn offset_parts(func: &Function, facts: &mut AffineFacts, offset: Value) -> Vec<
 impl Emitter<'_> {
     fn reg(&mut self, class: Class) -> Reg {
         self.asm.reg(class)
+    }
+
+    /// What the machine calls the threads of a program, in names such as `%ctaid`.
+    fn program(&self) -> &'static str {
+        if self.schedule.num_ctas == 1 { "cta" } else { "cluster" }
     }
 
     fn layout(&self, value: Value) -> Option<&Layout> {
@@ -368,6 +389,7 @@ impl Emitter<'_> {
             if is_used || data.op.has_effects() {
                 self.place(data.loc);
                 self.inst(*inst);
+                self.release_rings(*inst);
             }
         }
         self.runs = outside;
@@ -438,10 +460,18 @@ impl Emitter<'_> {
             Op::Store { .. } => self.store(&data.op),
             Op::Assert { cond, message } => self.assertion(*cond, message, data.loc),
             Op::Atomic { .. } => self.atomic(&data.op, data.results.first().copied()),
-            Op::Barrier {} => self.barrier(),
+            Op::Barrier {} => self.program_barrier(),
+            Op::Ring { slots } => self.ring(*slots, data.results[0]),
+            Op::Fetch { .. } => self.fetch(&data.op),
+            Op::FetchGroup {} => asm!(self, "cp.async.commit_group"),
+            Op::FetchWait { pending } => asm!(self, "cp.async.wait_group {pending}"),
+            Op::Fetched { ring, slot } => self.fetched(*ring, *slot, data.results[0]),
             Op::Report { base, offset, outside, kind } => self.report(*base, *offset, *outside, *kind, data.loc),
             Op::If { .. } | Op::For { .. } | Op::While { .. } => self.control(&data.op, &data.results),
-            Op::Return {} => asm!(self, "ret"),
+            Op::Return {} => {
+                self.end_cluster_reads();
+                asm!(self, "ret");
+            }
             Op::Yield { .. } | Op::Condition { .. } => {}
             Op::StaticIf { .. } | Op::StaticFor { .. } | Op::StaticAssert { .. } => unreachable!("a verified kernel is specialised"),
         }

@@ -76,9 +76,12 @@ impl Emitter<'_> {
                 Level::Register => self.combine_registers(&mut cx, bit),
                 Level::Lane => self.combine_lanes(&mut cx, bit),
                 Level::Warp => self.combine_warps(&mut cx, &bits[at..at + row]),
-                Level::Block => unreachable!("a program is one block"),
+                Level::Block => {
+                    let is_same = results.iter().all(|result| !self.func.ty(*result).is_tile());
+                    self.combine_blocks(&mut cx, &bits[at..at + row], is_same);
+                }
             }
-            at += if level == Level::Warp { row } else { 1 };
+            at += if matches!(level, Level::Warp | Level::Block) { row } else { 1 };
         }
         for (index, result) in results.iter().enumerate() {
             let lanes = if is_scan {
@@ -169,7 +172,7 @@ impl Emitter<'_> {
 
     /// Every warp writes what its runs gave, and reads what those of all the warps did that differ from it in these bits.
     fn combine_warps(&mut self, cx: &mut Cx<'_>, bits: &[Bit]) {
-        let threads = 32 * self.num_warps;
+        let threads = self.schedule.threads();
         let runs: Vec<u32> = cx.totals.keys().copied().collect();
         let dtypes: Vec<_> = cx.inputs.iter().map(|input| self.func.ty(*input).dtype()).collect();
         let sizes: Vec<u32> = dtypes.iter().map(|dtype| runs.len() as u32 * threads * dtype.bytes() as u32).collect();
@@ -229,6 +232,69 @@ impl Emitter<'_> {
             cx.totals.insert(*first, total);
         }
         self.reads_shared(range);
+    }
+
+    /// As [`Emitter::combine_warps`], of the CTAs of a cluster: each thread reads what threads of its number have in the other CTAs. Where all
+    /// threads of a CTA have the same, one of them writes.
+    fn combine_blocks(&mut self, cx: &mut Cx<'_>, bits: &[Bit], is_same: bool) {
+        let runs: Vec<u32> = cx.totals.keys().copied().collect();
+        let dtypes: Vec<_> = cx.inputs.iter().map(|input| self.func.ty(*input).dtype()).collect();
+        let stride = |dtype: Dtype| if is_same { 8 } else { self.schedule.threads() * dtype.bytes() as u32 };
+        let sizes: Vec<u32> = dtypes.iter().map(|dtype| runs.len() as u32 * stride(*dtype)).collect();
+        let strides: Vec<u32> = dtypes.iter().map(|dtype| stride(*dtype)).collect();
+        let range = self.scratch(sizes.iter().sum());
+        let place = |input: usize, run: usize| range.start + sizes[..input].iter().sum::<u32>() + run as u32 * strides[input];
+        let thread = self.thread();
+        let own: Vec<Reg> = dtypes
+            .iter()
+            .map(|dtype| if is_same { self.shared_address(None) } else { self.thread_address(thread, dtype.bytes()) })
+            .collect();
+        let writes = if is_same { self.owner(self.schedule.threads() - 1, thread) } else { None };
+        for (run, first) in runs.iter().enumerate() {
+            for (input, dtype) in dtypes.iter().enumerate() {
+                let to = format!("[{}+{}]", own[input], place(input, run));
+                self.store_group("st.shared", &to, *dtype, writes, &[cx.totals[first][input]]);
+            }
+        }
+        self.program_barrier();
+        let mask: u32 = bits.iter().map(|bit| 1 << bit.bit).sum();
+        let rest = !mask & (self.schedule.num_ctas - 1);
+        let others = (rest != 0).then(|| {
+            let others = self.asm.reg(Class::B32);
+            asm!(self, "and.b32 {others}, {}, {rest}", self.threads.block());
+            others
+        });
+        let mut totals: Vec<Vec<Reg>> = Vec::new();
+        for part in 0..1u32 << bits.len() {
+            let along: u32 = bits.iter().enumerate().filter(|(index, _)| part >> index & 1 == 1).map(|(_, bit)| 1 << bit.bit).sum();
+            let block = match others {
+                None => along.to_string(),
+                Some(others) => {
+                    let block = self.reg(Class::B32);
+                    asm!(self, "or.b32 {block}, {others}, {along}");
+                    block.to_string()
+                }
+            };
+            let there = own.iter().map(|own| {
+                let there = self.asm.reg(Class::B32);
+                asm!(self, "mapa.shared::cluster.u32 {there}, {own}, {block}");
+                there
+            });
+            let there: Vec<Reg> = there.collect();
+            for run in 0..runs.len() {
+                let mut next = Vec::new();
+                for (input, dtype) in dtypes.iter().enumerate() {
+                    let from = format!("[{}+{}]", there[input], place(input, run));
+                    next.extend(self.load_group("ld.shared::cluster", &from, *dtype, None, &[None]));
+                }
+                match totals.get(run) {
+                    None => totals.push(next),
+                    Some(before) => totals[run] = self.combined(cx.combine, &before.clone(), &next),
+                }
+            }
+        }
+        cx.totals = runs.into_iter().zip(totals).collect();
+        self.cluster_reads_shared(range);
     }
 
     /// The address in shared memory of the element of that thread, in an array with one for each.

@@ -11,7 +11,7 @@ pub(super) enum Class {
     Pred,
     /// 16 bits: `f16` and `bf16`, which are only loaded, stored and converted.
     B16,
-    /// 32 bits: integers up to 32 bits, narrower ones sign- or zero-extended.
+    /// 32 bits: integers up to 32 bits, narrower ones sign- or zero-extended; floats of 8 bits as `u8`.
     B32,
     /// 64 bits: integers and addresses.
     B64,
@@ -32,7 +32,7 @@ impl Class {
             Dtype::F32 => Class::F32,
             Dtype::F64 => Class::F64,
             Dtype::I64 | Dtype::U64 => Class::B64,
-            Dtype::I8 | Dtype::I16 | Dtype::I32 | Dtype::U8 | Dtype::U16 | Dtype::U32 => Class::B32,
+            Dtype::I8 | Dtype::I16 | Dtype::I32 | Dtype::U8 | Dtype::U16 | Dtype::U32 | Dtype::F8E4M3 | Dtype::F8E5M2 => Class::B32,
         }
     }
 

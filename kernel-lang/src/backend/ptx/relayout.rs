@@ -50,7 +50,7 @@ impl Emitter<'_> {
             }
             (lane, warp) => {
                 // Not all at once: a tile may be larger than shared memory.
-                let at_once = (EXCHANGED_BYTES / (32 * self.num_warps * dtype.bytes() as u32)).max(1) as usize;
+                let at_once = (EXCHANGED_BYTES / (self.schedule.threads() * dtype.bytes() as u32)).max(1) as usize;
                 regs.chunks(at_once).flat_map(|regs| self.exchanged(dtype, regs, lane | warp << 5)).collect()
             }
         };
@@ -59,7 +59,7 @@ impl Emitter<'_> {
 
     /// What the thread whose number differs in those bits has in those registers, through shared memory.
     fn exchanged(&mut self, dtype: Dtype, regs: &[Reg], bits: u32) -> Vec<Reg> {
-        let bytes = 32 * self.num_warps * dtype.bytes() as u32;
+        let bytes = self.schedule.threads() * dtype.bytes() as u32;
         let range = self.scratch(bytes * regs.len() as u32);
         let thread = self.thread();
         let other = self.reg(Class::B32);

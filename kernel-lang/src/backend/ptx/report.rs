@@ -68,7 +68,7 @@ impl Emitter<'_> {
         asm!(self, "st.global.u32 [{buffer}+4], {site}");
         for (axis, place) in ['x', 'y', 'z'].into_iter().zip([8, 12, 16]) {
             let id = self.reg(Class::B32);
-            asm!(self, "mov.u32 {id}, %ctaid.{axis}");
+            asm!(self, "mov.u32 {id}, %{}id.{axis}", self.program());
             asm!(self, "st.global.u32 [{buffer}+{place}], {id}");
         }
     }

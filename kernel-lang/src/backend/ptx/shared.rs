@@ -1,6 +1,6 @@
 //! Shared memory: who has which bytes, and the barriers between.
 //!
-//! No tile lives in shared memory: an op writes there, waits, and reads. So the bytes of an op are free again once every thread has read, and
+//! Tiles do not live in shared memory: an op writes there, waits, and reads. So the bytes of an op are free again once every thread has read, and
 //! that is known after the next barrier, whosever it is. Until then another op takes other bytes, if there are some; if not, it waits first.
 //!
 //! ```text
@@ -8,6 +8,11 @@
 //! write B, barrier, read B        B is other memory than A, so nobody waited; after this barrier A is free: pending B
 //! write A, barrier, read A        and so on, one barrier an op
 //! ```
+//!
+//! Where several CTAs share a program, what the others read is free only after a barrier of the cluster, which the last reads of a kernel are followed by,
+//! too: the memory of a CTA is gone when it ends.
+//!
+//! A ring is the exception: it is held for as long as its loop runs, but each thread has places of its own there, and nobody waits.
 //!
 //! A loop comes back to its first op: if that writes, before any barrier of the loop, what the end of the loop may still be reading, the loop
 //! ends in a barrier.
@@ -30,9 +35,18 @@ pub(super) struct Shared {
     /// The most bytes that were taken.
     pub(super) bytes: u32,
     /// What some thread may still be reading.
-    pending: Vec<Range<u32>>,
+    pending: Vec<Pending>,
+    /// What rings hold: nobody else's for as long as they live.
+    held: Vec<Range<u32>>,
     /// The loops around.
     loops: Vec<Loop>,
+}
+
+/// Bytes that are being read, by threads of this CTA or of the whole cluster.
+#[derive(Clone, PartialEq, Eq)]
+struct Pending {
+    range: Range<u32>,
+    by_cluster: bool,
 }
 
 #[derive(Default)]
@@ -45,7 +59,7 @@ struct Loop {
 
 /// The state before a branch.
 pub(super) struct Fork {
-    pending: Vec<Range<u32>>,
+    pending: Vec<Pending>,
     fenced: Vec<bool>,
 }
 
@@ -53,20 +67,24 @@ fn overlap(a: &Range<u32>, b: &Range<u32>) -> bool {
     a.start < b.end && b.start < a.end
 }
 
+impl Shared {
+    /// The first place of so many bytes that nobody holds, and with `quiet` nobody may be reading.
+    fn place(&self, bytes: u32, quiet: bool) -> Option<u32> {
+        let taken: Vec<&Range<u32>> = self.held.iter().chain(self.pending.iter().map(|pending| &pending.range).filter(|_| quiet)).collect();
+        let mut starts: Vec<u32> = [0].into_iter().chain(taken.iter().map(|range| range.end)).collect();
+        starts.sort_unstable();
+        starts.into_iter().find(|start| taken.iter().all(|range| !overlap(range, &(*start..start + bytes))))
+    }
+}
+
 impl Emitter<'_> {
     /// Bytes that this op may write at once.
     pub(super) fn scratch(&mut self, bytes: u32) -> Range<u32> {
         let bytes = bytes.next_multiple_of(ALIGN);
-        let shared = &self.shared;
-        let mut starts: Vec<u32> = [0].into_iter().chain(shared.pending.iter().map(|range| range.end)).collect();
-        starts.sort_unstable();
-        let free = |start: &u32| shared.pending.iter().all(|range| !overlap(range, &(*start..start + bytes)));
-        let start = starts.into_iter().find(free).filter(|start| start + bytes <= shared.bytes.max(SPARE_BYTES));
+        let start = self.shared.place(bytes, true).filter(|start| start + bytes <= self.shared.bytes.max(SPARE_BYTES));
         let start = start.unwrap_or_else(|| {
-            if !self.shared.pending.is_empty() {
-                self.barrier();
-            }
-            0
+            self.end_reads();
+            self.shared.place(bytes, false).unwrap_or_default()
         });
         let range = start..start + bytes;
         let shared = &mut self.shared;
@@ -75,20 +93,60 @@ impl Emitter<'_> {
         range
     }
 
-    /// Waits for all threads of the program: what they wrote is seen, what they read is free.
+    /// Bytes that stay taken until they are given back.
+    pub(super) fn hold(&mut self, bytes: u32) -> Range<u32> {
+        let range = self.scratch(bytes);
+        self.shared.held.push(range.clone());
+        range
+    }
+
+    /// Gives back bytes that threads may still be reading.
+    pub(super) fn give_back(&mut self, range: Range<u32>) {
+        self.shared.held.retain(|held| *held != range);
+        self.reads_shared(range);
+    }
+
+    /// Waits for all threads of the CTA: what they wrote is seen, what they read is free.
     pub(super) fn barrier(&mut self) {
-        if self.num_warps == 1 {
+        if self.schedule.num_warps == 1 {
             asm!(self, "bar.warp.sync 0xffffffff");
         } else {
             asm!(self, "bar.sync 0");
         }
+        self.shared.pending.retain(|pending| pending.by_cluster);
+        self.shared.loops.iter_mut().for_each(|around| around.is_fenced = true);
+    }
+
+    /// Waits for all threads of the program, which may be those of several CTAs.
+    pub(super) fn program_barrier(&mut self) {
+        if self.schedule.num_ctas == 1 {
+            return self.barrier();
+        }
+        asm!(self, "barrier.cluster.arrive.release.aligned");
+        asm!(self, "barrier.cluster.wait.acquire.aligned");
         self.shared.pending.clear();
         self.shared.loops.iter_mut().for_each(|around| around.is_fenced = true);
     }
 
+    /// Waits until nobody reads, if anybody may.
+    fn end_reads(&mut self) {
+        if self.shared.pending.iter().any(|pending| pending.by_cluster) {
+            self.program_barrier();
+        } else if !self.shared.pending.is_empty() {
+            self.barrier();
+        }
+    }
+
+    /// In front of a return: a CTA that others read from stays until they have.
+    pub(super) fn end_cluster_reads(&mut self) {
+        if self.shared.pending.iter().any(|pending| pending.by_cluster) {
+            self.program_barrier();
+        }
+    }
+
     /// Waits for the threads of the own warp, where each warp reads only what it wrote.
     pub(super) fn warp_barrier(&mut self) {
-        if self.num_warps == 1 {
+        if self.schedule.num_warps == 1 {
             self.barrier();
         } else {
             asm!(self, "bar.warp.sync 0xffffffff");
@@ -97,7 +155,12 @@ impl Emitter<'_> {
 
     /// From now on threads read there.
     pub(super) fn reads_shared(&mut self, range: Range<u32>) {
-        self.shared.pending.push(range);
+        self.shared.pending.push(Pending { range, by_cluster: false });
+    }
+
+    /// From now on threads of all CTAs of the cluster read there.
+    pub(super) fn cluster_reads_shared(&mut self, range: Range<u32>) {
+        self.shared.pending.push(Pending { range, by_cluster: true });
     }
 
     /// The address of a byte of shared memory.
@@ -128,9 +191,9 @@ impl Emitter<'_> {
 
     /// Where two ways meet: what either may still read, and only the barriers that both have passed.
     pub(super) fn shared_join(&mut self, other: Fork) {
-        for range in other.pending {
-            if !self.shared.pending.contains(&range) {
-                self.shared.pending.push(range);
+        for pending in other.pending {
+            if !self.shared.pending.contains(&pending) {
+                self.shared.pending.push(pending);
             }
         }
         for (around, is_fenced) in self.shared.loops.iter_mut().zip(other.fenced) {
@@ -146,7 +209,9 @@ impl Emitter<'_> {
     /// Ends the body of a loop.
     pub(super) fn shared_loop_end(&mut self) {
         let Some(Loop { exposed, .. }) = self.shared.loops.pop() else { return };
-        if exposed.iter().any(|written| self.shared.pending.iter().any(|read| overlap(written, read))) {
+        // Which barriers freed what CTAs of a cluster read is not followed around a loop.
+        self.end_cluster_reads();
+        if exposed.iter().any(|written| self.shared.pending.iter().any(|read| overlap(written, &read.range))) {
             self.barrier();
         }
     }

@@ -376,6 +376,7 @@ impl Elaborator<'_> {
                 format!("`{param}` may be an integer; bound it by `Float`, or cast: `{} as f32`", super::operator::written(x))
             }
             Elem::Param(param) => format!("`{param}` may be `bool`; bound it by `Number`"),
+            Elem::Dtype(dtype) if dtype.is_float8() => super::operator::float8_help(x),
             Elem::Dtype(_) if domain == Domain::Float => format!("cast it: `{} as f32`", super::operator::written(x)),
             Elem::Dtype(_) => format!("cast it: `{} as i32`", super::operator::written(x)),
         };

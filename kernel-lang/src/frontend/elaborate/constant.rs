@@ -5,6 +5,7 @@ use super::meaning::{Constant, Kind, Meaning, shown};
 use super::scope::of_python;
 use crate::diagnostic::did_you_mean;
 use crate::dtype::Dtype;
+use crate::float8::Format;
 use crate::frontend::ast::Operator;
 use crate::frontend::place::Place;
 use crate::frontend::signature::dtype_of;
@@ -123,7 +124,10 @@ impl Elaborator<'_> {
         match value {
             Some(expr) => Meaning::constant(expr, if dtype.is_float() { Kind::Float } else { Kind::Int }, Some(Elem::Dtype(dtype))),
             None => {
-                let names: &[&str] = if dtype.is_float() { FLOAT_NAMES } else { &["MAX", "MIN"] };
+                let names: Vec<&str> = match dtype.is_float() {
+                    true => FLOAT_NAMES.iter().copied().filter(|name| float_constant(dtype, name).is_some()).collect(),
+                    false => vec!["MAX", "MIN"],
+                };
                 let help = match did_you_mean(last, names.iter().copied()) {
                     Some(near) => format!("did you mean `{before}::{near}`?"),
                     None => format!("the constants of `{before}` are `{}`", names.join("`, `")),
@@ -168,6 +172,15 @@ fn const_op(operator: Operator) -> Option<ConstBinary> {
 const FLOAT_NAMES: &[&str] = &["INFINITY", "NEG_INFINITY", "NAN", "MAX", "MIN", "EPSILON", "MIN_POSITIVE"];
 
 fn float_constant(dtype: Dtype, name: &str) -> Option<f64> {
+    let float8 = Format::of(dtype);
+    let has_infinities = float8.is_none_or(Format::has_infinities);
+    if let Some(format) = float8 {
+        let largest = format.to_f32(format.largest());
+        let own = [("MAX", largest), ("MIN", -largest), ("EPSILON", format.epsilon()), ("MIN_POSITIVE", format.smallest_normal())];
+        if let Some((_, value)) = own.iter().find(|(own, _)| *own == name) {
+            return Some(f64::from(*value));
+        }
+    }
     let pick = |f16: half::f16, bf16: half::bf16, f32: f32, f64: f64| match dtype {
         Dtype::F16 => f16.to_f64(),
         Dtype::Bf16 => bf16.to_f64(),
@@ -176,8 +189,8 @@ fn float_constant(dtype: Dtype, name: &str) -> Option<f64> {
     };
     use half::{bf16, f16};
     Some(match name {
-        "INFINITY" => f64::INFINITY,
-        "NEG_INFINITY" => f64::NEG_INFINITY,
+        "INFINITY" if has_infinities => f64::INFINITY,
+        "NEG_INFINITY" if has_infinities => f64::NEG_INFINITY,
         "NAN" => f64::NAN,
         "MAX" => pick(f16::MAX, bf16::MAX, f32::MAX, f64::MAX),
         "MIN" => pick(f16::MIN, bf16::MIN, f32::MIN, f64::MIN),

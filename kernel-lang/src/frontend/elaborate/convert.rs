@@ -43,6 +43,9 @@ impl Elaborator<'_> {
         }
         let Some(dtype) = elem.dtype() else { return Ok(constant.expr.clone()) };
         match (constant.expr.to_dtype(dtype), &constant.expr) {
+            (Err(message), _) if dtype.is_float8() => {
+                Err((message, format!("the largest is `{dtype}::MAX`, which casts give for what is larger")))
+            }
             (Err(message), ConstExpr::Float(_)) => Err((message, format!("infinity is written `{dtype}::INFINITY`"))),
             (Err(message), _) => Err((message, "use a wider type, or a smaller number".to_string())),
             (Ok(_), ConstExpr::Int(value)) if dtype.is_float() => Ok(ConstExpr::Float(*value as f64)),

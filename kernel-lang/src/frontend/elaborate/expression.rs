@@ -3,13 +3,14 @@
 use super::Elaborator;
 use super::branch::Wants;
 use super::meaning::{Kind, Meaning};
+use super::operator::float8_help;
 use crate::diagnostic::did_you_mean;
 use crate::dtype::Dtype;
 use crate::frontend::ast::{Block, Expr, ExprKind, Operator, TypeName};
 use crate::frontend::place::Place;
-use crate::frontend::signature::dtype_of;
+use crate::frontend::signature::{dtype_of, float8_named};
 use crate::frontend::words;
-use crate::ir::{BinaryOp, CompareOp, ConstBinary, ConstExpr, ConstUnary, Elem, Op, UnaryOp};
+use crate::ir::{BinaryOp, CompareOp, ConstBinary, ConstExpr, ConstUnary, Domain, Elem, Op, UnaryOp};
 
 impl Elaborator<'_> {
     pub(super) fn expr(&mut self, expr: &Expr) -> Meaning {
@@ -97,6 +98,7 @@ impl Elaborator<'_> {
             "i128" | "u128" => "the widest integers are `i64` and `u64`".to_string(),
             "char" | "str" | "String" => "kernels compute with numbers and `bool`".to_string(),
             "Ptr" | "PtrMut" => "pointers come from the kernel's parameters".to_string(),
+            _ if let Some(float8) = float8_named(name) => format!("did you mean {float8}?"),
             _ => {
                 let names = Dtype::ALL.iter().map(|dtype| dtype.name()).chain(["usize", "isize"]);
                 let params = self.type_params();
@@ -174,9 +176,10 @@ impl Elaborator<'_> {
         }
         let Some(value) = self.value(&meaning, x.place) else { return Meaning::Poison };
         let elem = self.func.ty(value).elem().clone();
-        if self.choices(&elem).iter().any(|dtype| !dtype.is_float() && !dtype.is_signed_int()) {
+        if self.choices(&elem).iter().any(|dtype| !(Domain::Float.contains(*dtype) || dtype.is_signed_int())) {
             let found = self.describe(&meaning);
             let help = match &elem {
+                Elem::Dtype(dtype) if dtype.is_float8() => float8_help(x),
                 Elem::Dtype(Dtype::Bool) => "invert a `bool` with `!`".to_string(),
                 Elem::Dtype(_) => "cast it to a signed type first, or write `0 - x`, which wraps".to_string(),
                 Elem::Param(name) => format!("`{name}` may be unsigned; bound it by `Float`, or write `0 - x`, which wraps"),
@@ -195,7 +198,7 @@ impl Elaborator<'_> {
             return Meaning::constant(ConstExpr::unary(ConstUnary::Not, constant.expr.clone()), Kind::Bool, None);
         }
         let Some(value) = self.value(&meaning, x.place) else { return Meaning::Poison };
-        if !self.check_domain(value, crate::ir::Domain::Bits) {
+        if !self.check_domain(value, Domain::Bits) {
             let found = self.describe(&meaning);
             self.errors.push_help(place, format!("cannot apply `!` to {found}"), "`!` inverts a `bool` and the bits of an integer");
             return Meaning::Poison;
@@ -204,7 +207,7 @@ impl Elaborator<'_> {
     }
 
     /// Is every dtype that the value may have in the domain?
-    pub(super) fn check_domain(&self, value: crate::ir::Value, domain: crate::ir::Domain) -> bool {
+    pub(super) fn check_domain(&self, value: crate::ir::Value, domain: Domain) -> bool {
         self.choices(self.func.ty(value).elem()).iter().all(|dtype| domain.contains(*dtype))
     }
 

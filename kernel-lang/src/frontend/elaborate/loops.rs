@@ -7,7 +7,7 @@ use super::{Elaborator, Region, Value};
 use crate::dtype::Dtype;
 use crate::frontend::ast::{Expr, ExprKind, For, Pattern, While};
 use crate::frontend::place::Place;
-use crate::ir::{BinaryOp, CompareOp, ConstExpr, Domain, Elem, Op, Type};
+use crate::ir::{BinaryOp, CompareOp, ConstExpr, Domain, Elem, MAX_STAGES, MAX_UNROLL, Op, Type};
 
 /// The carried variables of a loop.
 pub(super) struct Carried {
@@ -26,6 +26,8 @@ impl Elaborator<'_> {
             return self.static_loop(inner, place);
         }
         let bounds = self.bounds(inner, place);
+        let num_stages = self.loop_option(inner.options.num_stages.as_ref(), "num_stages", MAX_STAGES);
+        let unroll = self.loop_option(inner.options.unroll.as_ref(), "unroll", MAX_UNROLL);
         let assigned = self.assigned(&[&inner.body], &[]);
         let Some((lower, upper, step)) = bounds else {
             // The bounds have been reported; the body is checked with an index of the usual type.
@@ -54,7 +56,15 @@ impl Elaborator<'_> {
                 self.finish_region(body, Op::Yield { values }, place);
                 let types = self.types(&carried.init);
                 let init = carried.init.clone();
-                self.close_loop(Op::For { lower, upper, step, init, body }, types, &carried, place);
+                self.close_loop(Op::For { lower, upper, step, init, body, num_stages, unroll }, types, &carried, place);
+            }
+            Some(_) if num_stages.is_some() || unroll.is_some() => {
+                let option = inner.options.num_stages.as_ref().or(inner.options.unroll.as_ref());
+                self.errors.push_help(
+                    option.map_or(place, |value| value.place),
+                    "a loop that may be left runs one turn after another: it has no `num_stages` or `unroll`",
+                    "let it run to its end, with what follows `break` or `return` under a condition; or leave the option out",
+                );
             }
             Some(going) => self.leaving_for(inner, going, (lower, upper, step), &mut carried, place),
         }
@@ -231,6 +241,22 @@ impl Elaborator<'_> {
             }
             cx.scoped(|cx| cx.stmts(&inner.body.stmts));
         });
+    }
+
+    /// The constant that an option of `range` is.
+    fn loop_option(&mut self, option: Option<&Expr>, name: &str, most: i128) -> Option<ConstExpr> {
+        let expr = option?;
+        let meaning = self.expr(expr);
+        let value = self.const_int(&meaning, &format!("`{name}`"), expr.place)?;
+        if let Some(number) = value.as_int().filter(|number| !(1..=most).contains(number)) {
+            let help = match name {
+                "num_stages" => "1 loads nothing ahead, 2 loads one turn ahead; 3 and 4 are usual",
+                _ => "1 is a loop as it stands; 2 and 4 are usual",
+            };
+            self.errors.push_help(expr.place, format!("`{name}` is a number from 1 to {most}, not {number}"), help);
+            return None;
+        }
+        Some(value)
     }
 
     fn bounds(&mut self, inner: &For, place: Place) -> Option<(Value, Value, Value)> {

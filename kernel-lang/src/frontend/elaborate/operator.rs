@@ -44,7 +44,7 @@ impl Elaborator<'_> {
         else {
             return Meaning::Poison;
         };
-        self.apply(operator, a, b, (lhs.0, rhs.0), place)
+        self.apply(operator, (a, b), lhs, rhs, place)
     }
 
     /// Is it arithmetic with a `bool` and a bare number, as in `count + (x > 0.0)`? Where the number has a type, the types tell.
@@ -115,7 +115,7 @@ impl Elaborator<'_> {
     }
 
     /// The op, once both sides have one type; reports a type that it does not take.
-    fn apply(&mut self, operator: Operator, a: Value, b: Value, shown: (&Meaning, &Meaning), place: Place) -> Meaning {
+    fn apply(&mut self, operator: Operator, (a, b): (Value, Value), lhs: Operand<'_>, rhs: Operand<'_>, place: Place) -> Meaning {
         let op = match operator {
             Operator::Binary(op) => Op::Binary { op, lhs: a, rhs: b },
             Operator::Compare(op) => Op::Compare { op, lhs: a, rhs: b },
@@ -128,9 +128,10 @@ impl Elaborator<'_> {
             Operator::And | Operator::Or => Domain::Bits,
         };
         if !self.check_domain(a, domain) {
-            let (x, y) = (self.describe(shown.0), self.describe(shown.1));
+            let (x, y) = (self.describe(lhs.0), self.describe(rhs.0));
             let help = match (self.func.ty(a).elem(), domain) {
                 (Elem::Dtype(Dtype::Bool), _) => "`bool`s are combined with `&`, `|` and `^`; as numbers: `x as i32`".to_string(),
+                (Elem::Dtype(dtype), Domain::Number | Domain::Float) if dtype.is_float8() => float8_help(lhs.1),
                 (Elem::Dtype(_), _) => format!("`{}` takes {}; cast both sides, or `bitcast` them", operator.sign(), domain.words()),
                 (Elem::Param(name), Domain::Number) => format!("`{name}` may be `bool`; bound it by `Number`"),
                 (Elem::Param(name), _) => format!("`{name}` may be a float; bound it by `Int`"),
@@ -197,6 +198,11 @@ pub(super) fn written(expr: &Expr) -> String {
         ExprKind::Call(call) if !call.is_method => format!("{}(..)", call.word.text),
         _ => "(..)".to_string(),
     }
+}
+
+/// What to do with a float of 8 bits that stands where something is computed.
+pub(super) fn float8_help(x: &Expr) -> String {
+    format!("floats of 8 bits are stored, compared and cast: `{} as f32`", written(x))
 }
 
 /// An element type as the user would write it.

@@ -7,7 +7,7 @@ use syn::{Expr as Rust, Pat};
 
 use super::Parser;
 use super::expression::update_operator;
-use crate::frontend::ast::{Block, Expr, ExprKind, For, Name, Pattern, Stmt, StmtKind, While};
+use crate::frontend::ast::{Block, Expr, ExprKind, For, LoopOptions, Name, Pattern, Stmt, StmtKind, While};
 use crate::frontend::place::Place;
 
 impl Parser<'_> {
@@ -188,13 +188,13 @@ impl Parser<'_> {
         }
         let bounds = self.range(&inner.expr);
         let body = self.loop_body(&inner.body);
-        let (lower, upper, step) = bounds?;
+        let Bounds { lower, upper, step, options } = bounds?;
         let (word, is_static) = range_word(&inner.expr).map_or((None, false), |(word, is_static)| (Some(word), is_static));
-        Some(StmtKind::For(Box::new(For { index, lower, upper, step, word, is_static, body, going: None })))
+        Some(StmtKind::For(Box::new(For { index, lower, upper, step, options, word, is_static, body, going: None })))
     }
 
-    /// `a..b`, `(a..b).step_by(s)`, `range(a, b)`, `range(a, b, s)`
-    fn range(&mut self, expr: &Rust) -> Option<(Expr, Expr, Option<Expr>)> {
+    /// `a..b`, `(a..b).step_by(s)`, `range(a, b)`, `range(a, b, s, num_stages = 3, unroll = 2)`
+    fn range(&mut self, expr: &Rust) -> Option<Bounds> {
         const FORMS: &str = "write `a..b`, `(a..b).step_by(s)`, `range(a, b)` or `range(a, b, s)`";
         let place = Place::of(expr);
         match expr {
@@ -207,14 +207,14 @@ impl Parser<'_> {
                 if matches!(range.limits, syn::RangeLimits::Closed(_)) {
                     self.errors.push_help(place, "inclusive ranges are not available in kernels", "write `a..b + 1`");
                 }
-                Some((self.expr(lower), self.expr(upper), None))
+                Some(Bounds { lower: self.expr(lower), upper: self.expr(upper), step: None, options: LoopOptions::default() })
             }
             Rust::MethodCall(call) if call.method == "step_by" && call.args.len() == 1 => {
-                let (lower, upper, step) = self.range(&call.receiver)?;
-                if step.is_some() {
+                let bounds = self.range(&call.receiver)?;
+                if bounds.step.is_some() {
                     self.errors.push_help(place, "a loop has one step", FORMS);
                 }
-                Some((lower, upper, Some(self.expr(&call.args[0]))))
+                Some(Bounds { step: Some(self.expr(&call.args[0])), ..bounds })
             }
             Rust::MethodCall(call) if call.method == "rev" => {
                 self.range(&call.receiver);
@@ -242,18 +242,12 @@ impl Parser<'_> {
         }
     }
 
-    fn range_call(&mut self, call: &syn::ExprCall, place: Place, word: &str, forms: &str) -> Option<(Expr, Expr, Option<Expr>)> {
+    fn range_call(&mut self, call: &syn::ExprCall, place: Place, word: &str, forms: &str) -> Option<Bounds> {
         let mut bounds = Vec::new();
+        let mut options = LoopOptions::default();
         for arg in &call.args {
             if let Rust::Assign(assign) = arg {
-                let name = assign.left.to_token_stream().to_string();
-                let message = match name.as_str() {
-                    "num_stages" | "loop_unroll_factor" | "flatten" | "warp_specialize" => {
-                        format!("the option `{name}` of a loop is not available yet")
-                    }
-                    _ => format!("`{word}` has no option `{name}`"),
-                };
-                self.errors.push_help(Place::of(&assign.left), message, forms);
+                self.loop_option(assign, word, &mut options);
             } else {
                 bounds.push(self.expr(arg));
             }
@@ -264,7 +258,32 @@ impl Parser<'_> {
             return None;
         }
         let mut bounds = bounds.into_iter();
-        Some((bounds.next()?, bounds.next()?, bounds.next()))
+        Some(Bounds { lower: bounds.next()?, upper: bounds.next()?, step: bounds.next(), options })
+    }
+
+    fn loop_option(&mut self, assign: &syn::ExprAssign, word: &str, options: &mut LoopOptions) {
+        let name = assign.left.to_token_stream().to_string();
+        let value = self.expr(&assign.right);
+        let option = match name.as_str() {
+            _ if word == "static_range" => None,
+            "num_stages" => Some(&mut options.num_stages),
+            "unroll" => Some(&mut options.unroll),
+            _ => None,
+        };
+        let place = Place::of(&assign.left);
+        match option {
+            Some(Some(_)) => self.errors.push_help(place, format!("`{name}` is given twice"), "keep one of them"),
+            Some(option) => *option = Some(value),
+            None => {
+                let help = match name.as_str() {
+                    _ if word == "static_range" => "its body stands in the kernel once for each index; options are for `range`",
+                    "loop_unroll_factor" | "unroll_factor" => "write `unroll = K`",
+                    "num_stage" | "stages" => "write `num_stages = N`",
+                    _ => "a loop has the options `num_stages = N`, how many turns are under way at once, and `unroll = K`",
+                };
+                self.errors.push_help(place, format!("`{word}` has no option `{name}`"), help);
+            }
+        }
     }
 
     fn macro_stmt(&mut self, mac: &syn::Macro, place: Place) -> Option<StmtKind> {
@@ -355,6 +374,14 @@ impl Parser<'_> {
             }
         }
     }
+}
+
+/// What a loop runs over.
+struct Bounds {
+    lower: Expr,
+    upper: Expr,
+    step: Option<Expr>,
+    options: LoopOptions,
 }
 
 /// The word in `for i in range(a, b)`, and whether it is `static_range`.

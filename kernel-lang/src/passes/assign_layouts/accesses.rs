@@ -58,7 +58,9 @@ fn accesses(func: &Function) -> Vec<Access> {
     let mut accesses = Vec::new();
     for inst in func.all_insts() {
         let (base, offset, align) = match func.inst(inst).op {
-            Op::Load { base, offset, align, .. } | Op::Store { base, offset, align, .. } => (base, offset, align),
+            Op::Load { base, offset, align, .. } | Op::Store { base, offset, align, .. } | Op::Fetch { base, offset, align, .. } => {
+                (base, offset, align)
+            }
             Op::Atomic { base, offset, .. } => (base, offset, 0),
             _ => continue,
         };

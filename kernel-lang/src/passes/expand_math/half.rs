@@ -5,6 +5,8 @@
 //! `fma`: the exact sum may lie so close to the middle of two halves that `f32`, for `bf16` even `f64`, rounds it onto the middle.
 //! So `fma` of halves stays; the targets have it (`fma.rn.f16`, `fma.rn.bf16`, from `sm_80` on).
 //!
+//! Of the floats of 8 bits there are only comparisons.
+//!
 //! `neg`, `abs` and `copysign` only touch the sign bit. Comparisons, `min` and `max` are exact in `f32`.
 //!
 //! Where a half needs fewer digits than `f32` gives, the formula is shorter: 14 digits are enough to be within one ulp of `f16`.
@@ -21,7 +23,7 @@ const LOG: [f64; 3] = [-0.4999995827674866, 0.33398208022117615, -0.250692456960
 /// log2(1 + r) = r log2(e) + r^2 p(r) for |r| < 1/16; relative error 2^-20.9.
 const LOG2: [f64; 3] = [-0.721346914768219, 0.4818343222141266, -0.36167365312576294];
 
-/// Appends what replaces an op whose first operand is a half, unless it stays.
+/// Appends what replaces an op whose first operand is narrower than `f32`, unless it stays.
 pub(super) fn expand(mut build: Builder<'_>, op: &Op, operands: &[Value]) -> Option<Value> {
     let half = build.func.ty(operands[0]).dtype();
     match op {

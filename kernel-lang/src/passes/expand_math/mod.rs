@@ -22,7 +22,7 @@
 //!
 //! Primitives that stay: on `f32` and `f64` `add sub mul div fma sqrt min max neg abs floor ceil rint trunc`, all of them correctly
 //! rounded, and `copysign`; on `f32` `exp2_approx log2_approx recip_approx rsqrt_approx sqrt_approx sin_approx cos_approx tanh_approx
-//! div_approx reduce_pio2`; `fma` on all floats; everything on integers; comparisons but of halves, `select`, `cast`, `bitcast`. `rem` of floats stays too: it has no formula of bounded length.
+//! div_approx reduce_pio2`; `fma` on all floats; everything on integers; comparisons of `f32` and wider, `select`, `cast`, `bitcast`. `rem` of floats stays too: it has no formula of bounded length.
 //!
 //! # Errors and costs
 //!
@@ -103,7 +103,7 @@ fn expand(func: &mut Function, region: Region, inst: Inst) -> Option<Value> {
     }
     let build = Builder::new(func, region, loc);
     match (&op, ty.dtype()) {
-        (_, Dtype::F16 | Dtype::Bf16) => half::expand(build, &op, &operands),
+        (_, dtype) if dtype.is_half() || dtype.is_float8() => half::expand(build, &op, &operands),
         (Op::Unary { op, x }, Dtype::F32 | Dtype::F64) => function(&mut Formula::new(build, ty), *op, *x),
         (Op::Binary { op: BinaryOp::DivApprox, lhs, rhs }, Dtype::F64) => Some(Formula::new(build, ty).div(*lhs, *rhs)),
         _ => None,

@@ -1,0 +1,137 @@
+//! Rings: tiles on their way from global to shared memory, each thread's elements to places that only it writes and reads. So nobody waits for
+//! another: a thread knows its own copies to have arrived.
+//!
+//! A thread's elements lie in chunks of 16 bytes, the chunks of all threads side by side: neighbours move neighbouring chunks.
+
+use std::ops::Range;
+
+use crate::dtype::Dtype;
+use crate::ir::{Cache, Inst, Op, Value};
+
+use super::Emitter;
+use super::registers::{Class, Reg, asm};
+
+/// The most bytes that a thread copies at once.
+const CHUNK: u32 = 16;
+/// The least bytes that the hardware copies by itself.
+const LEAST: u32 = 4;
+
+/// The rings that are alive.
+#[derive(Default)]
+pub(super) struct Rings {
+    alive: Vec<Ring>,
+}
+
+struct Ring {
+    value: Value,
+    /// The op, in the region of the ring, behind which nobody names it.
+    last: Inst,
+    range: Range<u32>,
+    /// Address of the thread's first chunk in the first slot.
+    own: Reg,
+    slot_bytes: u32,
+}
+
+impl Emitter<'_> {
+    pub(super) fn ring(&mut self, slots: u32, result: Value) {
+        let elements = self.lane_count(result) as u32 * self.func.ty(result).dtype().bytes() as u32;
+        let threads = self.schedule.threads();
+        let chunk = elements.min(CHUNK);
+        let slot_bytes = elements * threads;
+        let range = self.hold(slots * slot_bytes);
+        let thread = self.thread();
+        let own = self.reg(Class::B32);
+        let base = self.shared_address(None);
+        asm!(self, "mad.lo.s32 {own}, {thread}, {chunk}, {base}");
+        let last = self.last_user(result);
+        self.rings.alive.push(Ring { value: result, last, range, own, slot_bytes });
+    }
+
+    /// The last op of the ring's own region that names it, or holds one that does.
+    fn last_user(&self, ring: Value) -> Inst {
+        let func = self.func;
+        let names_it = |inst: Inst| {
+            let mut found = false;
+            func.inst(inst).op.for_each_operand(&mut |value| found |= value == ring);
+            found
+        };
+        let home = func.regions_under(func.body).into_iter().find_map(|region| {
+            let insts = &func.region(region).insts;
+            insts.iter().any(|inst| func.inst(*inst).results.contains(&ring)).then_some(insts)
+        });
+        let holds_it = |inst: &&Inst| {
+            let mut found = names_it(**inst) || func.inst(**inst).results.contains(&ring);
+            func.inst(**inst).op.for_each_region(&mut |region| func.for_each_inst(region, &mut |inner| found |= names_it(inner)));
+            found
+        };
+        *home.and_then(|insts| insts.iter().rev().find(holds_it)).expect("a ring is made by an op of the kernel")
+    }
+
+    /// Behind an op: what it was the last to use is free.
+    pub(super) fn release_rings(&mut self, inst: Inst) {
+        let (gone, alive) = std::mem::take(&mut self.rings.alive).into_iter().partition(|ring| ring.last == inst);
+        self.rings.alive = alive;
+        let gone: Vec<Ring> = gone;
+        gone.into_iter().for_each(|ring| self.give_back(ring.range));
+    }
+
+    /// The address of the thread's places in a slot, and what its elements from `register` on add to it.
+    fn slot(&mut self, ring: Value, slot: Value) -> (Reg, u32) {
+        let slot = self.scalar(slot);
+        let known = self.rings.alive.iter().find(|known| known.value == ring).expect("a ring is alive where it is named");
+        let (own, bytes, start) = (known.own, known.slot_bytes, known.range.start);
+        let address = self.reg(Class::B32);
+        asm!(self, "mad.lo.s32 {address}, {slot}, {bytes}, {own}");
+        (address, start)
+    }
+
+    /// Where an element lies, behind the thread's first one.
+    fn ring_place(&self, ring: Value, register: usize, dtype: Dtype) -> u32 {
+        let bytes = dtype.bytes() as u32;
+        let chunk = (self.lane_count(ring) as u32 * bytes).min(CHUNK);
+        let at = register as u32 * bytes;
+        at / chunk * chunk * self.schedule.threads() + at % chunk
+    }
+
+    pub(super) fn fetch(&mut self, op: &Op) {
+        let &Op::Fetch { ring, slot, on, base, offset, mask, cache, evict, align } = op else { return };
+        let dtype = self.func.ty(base).dtype();
+        let access = self.access(base, offset, align, dtype);
+        let (address, start) = self.slot(ring, slot);
+        let (on, mask) = (self.scalar(on), mask.map(|mask| self.source(mask)));
+        for first in (0..self.lane_count(offset)).step_by(access.group) {
+            let own = mask.as_ref().map(|mask| self.at(mask, first));
+            let from = self.place_of(&access, first);
+            let to = format!("[{address}+{}]", start + self.ring_place(ring, first, dtype));
+            let bytes = (access.group * dtype.bytes()) as u32;
+            if bytes < LEAST {
+                // Too little for the hardware's copy: through a register.
+                let pred = self.both(own, Some(on));
+                let instruction = self.load_instruction(cache, evict, false, false);
+                let regs = self.load_group(&instruction, &from, dtype, pred, &vec![None; access.group]);
+                self.store_group("st.shared", &to, dtype, Some(on), &regs);
+                continue;
+            }
+            let level = if bytes == CHUNK && cache != Cache::All { "cg" } else { "ca" };
+            let size = own.map_or(String::new(), |own| {
+                let size = self.reg(Class::B32);
+                asm!(self, "selp.b32 {size}, {bytes}, 0, {own}");
+                format!(", {size}")
+            });
+            asm!(self, "@{on} cp.async.{level}.shared.global {to}, {from}, {bytes}{size}");
+        }
+    }
+
+    pub(super) fn fetched(&mut self, ring: Value, slot: Value, result: Value) {
+        let dtype = self.func.ty(result).dtype();
+        let (address, start) = self.slot(ring, slot);
+        let count = self.lane_count(result);
+        let group = (CHUNK as usize / dtype.bytes()).min(count);
+        let mut regs = Vec::new();
+        for first in (0..count).step_by(group) {
+            let place = format!("[{address}+{}]", start + self.ring_place(ring, first, dtype));
+            regs.extend(self.load_group("ld.shared", &place, dtype, None, &vec![None; group]));
+        }
+        self.define(result, super::Lanes::Each(regs));
+    }
+}

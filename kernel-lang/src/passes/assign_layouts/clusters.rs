@@ -1,0 +1,64 @@
+//! What cannot be shared among the CTAs of a cluster.
+//!
+//! CTAs share a program's elementwise ops, its accesses to memory and its reductions. What would move single elements between them is
+//! refused: shared memory of another CTA is far, and a kernel that needs it is better off with one larger CTA.
+
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::ir::{AtomicOp, Function, Inst, Op};
+use crate::layout::{Conversion, Layout, Level, XorTable, conversion};
+
+/// The ops of a kernel with layouts that its CTAs cannot share.
+pub(super) fn check(func: &Function, num_ctas: u32) -> Result<(), Diagnostics> {
+    let mut diagnostics = Diagnostics::new();
+    for inst in func.all_insts() {
+        if let Some(what) = obstacle(func, inst) {
+            let message = format!("{what} between the CTAs of a program, of which `num_ctas = {num_ctas}` makes several");
+            let help = "leave `num_ctas` out, or keep such ops out of a kernel of several CTAs: they share elementwise ops, accesses and reductions";
+            diagnostics.push(Diagnostic::new(func.inst(inst).loc, message).help(help));
+        }
+    }
+    if diagnostics.is_empty() { Ok(()) } else { Err(diagnostics) }
+}
+
+fn obstacle(func: &Function, inst: Inst) -> Option<String> {
+    let data = func.inst(inst);
+    let layout = |value| func.layouts[value].as_ref();
+    let is_spread = |layout: &Layout| layout.flat_bases(Level::Block).iter().any(|basis| *basis != 0);
+    let is_spread_along = |layout: &Layout, axis: usize| {
+        (0..layout.bits(Level::Block)).any(|bit| layout.basis(Level::Block, bit).is_some_and(|basis| basis[axis] != 0))
+    };
+    let name = data.op.name();
+    match &data.op {
+        Op::Gather { src: x, .. } | Op::Histogram { x, .. } if is_spread(layout(*x)?) => Some(format!("`{name}` moves elements")),
+        Op::Flip { x, axis } | Op::Butterfly { x, axis, .. } if is_spread_along(layout(*x)?, *axis as usize) => {
+            Some(format!("`{}` moves elements", if matches!(data.op, Op::Flip { .. }) { name } else { "sort" }))
+        }
+        Op::Scan { inputs, axis, .. } if is_spread_along(layout(inputs[0])?, *axis as usize) => Some("a scan cannot go on".to_string()),
+        // The old value is known to the CTA that acted.
+        Op::Atomic { op, offset, .. } if *op != AtomicOp::Store && is_used(func, inst) => {
+            let is_shared = layout(*offset).is_none_or(|layout| layout.free_bits().block != 0);
+            is_shared.then(|| "what an atomic finds is not known".to_string())
+        }
+        Op::Convert { x } => {
+            let (from, to) = (layout(*x)?, layout(data.results[0])?);
+            let crosses = |tables: &[&XorTable]| tables.iter().any(|table| table.block.iter().any(|value| *value != 0));
+            let is_possible = match conversion(from, to, 8 * func.ty(*x).dtype().bytes() as u32) {
+                Ok(Conversion::Shuffle(plan)) => !crosses(&[&plan.source_lane, &plan.send, &plan.receive]),
+                Ok(Conversion::Shared(plan)) => !crosses(&[&plan.store.thread, &plan.load.thread]),
+                Ok(_) => true,
+                Err(_) => false,
+            };
+            (!is_possible).then(|| "this access needs elements that move".to_string())
+        }
+        _ => None,
+    }
+}
+
+fn is_used(func: &Function, inst: Inst) -> bool {
+    let results = &func.inst(inst).results;
+    func.all_insts().into_iter().any(|other| {
+        let mut found = false;
+        func.inst(other).op.for_each_operand(&mut |operand| found |= results.contains(&operand));
+        found
+    })
+}

@@ -1,0 +1,411 @@
+//! Loads of a loop run ahead: while a turn computes, the elements of the next ones are on their way.
+//!
+//! ```text
+//! ; before
+//! kernel @k(%x: ptr<f32>, %y: ptr_mut<f32>, %n: i64, %zero: tile<f32, [512]>) {
+//!     %0 = const {value = 0} : i64
+//!     %1 = const {value = 512} : i64
+//!     %2 = arange {start = 0, end = 512} : tile<i64, [512]>
+//!     %3 = for %0, %n, %1, %zero {num_stages = 3} (%i: i64, %sum: tile<f32, [512]>) {
+//!         %4 = broadcast %i : tile<i64, [512]>
+//!         %5 = add %4, %2 : tile<i64, [512]>
+//!         %6 = load %x, %5 {in_bounds = true, align = 16} : tile<f32, [512]>
+//!         %7 = add %sum, %6 : tile<f32, [512]>
+//!         yield %7
+//!     } : tile<f32, [512]>
+//!     store %y, %2, %3 {in_bounds = true}
+//!     return
+//! }
+//! ; after
+//! kernel @k(%x: ptr<f32>, %y: ptr_mut<f32>, %n: i64, %zero: tile<f32, [512]>) {
+//!     %0 = const {value = 0} : i64
+//!     %1 = const {value = 512} : i64
+//!     %2 = arange {start = 0, end = 512} : tile<i64, [512]>
+//!     %3 = ring {slots = 3} : tile<f32, [512]>
+//!     %4 = lt %0, %n : bool
+//!     %5 = const {value = 0} : i64
+//!     %6 = add %0, %5 : i64
+//!     %7 = sub %n, %0 : i64
+//!     %8 = bitcast %7 : u64
+//!     %9 = bitcast %5 : u64
+//!     %10 = gt %8, %9 : bool
+//!     %11 = and %4, %10 : bool
+//!     %12 = const {value = 0} : i32
+//!     %13 = broadcast %6 : tile<i64, [512]>
+//!     %14 = add %13, %2 : tile<i64, [512]>
+//!     fetch %3, %12, %11, %x, %14 {align = 16}
+//!     fetch_group
+//!     %15 = const {value = 512} : i64
+//!     %16 = add %0, %15 : i64
+//!     %17 = sub %n, %0 : i64
+//!     %18 = bitcast %17 : u64
+//!     %19 = bitcast %15 : u64
+//!     %20 = gt %18, %19 : bool
+//!     %21 = and %4, %20 : bool
+//!     %22 = const {value = 1} : i32
+//!     %23 = broadcast %16 : tile<i64, [512]>
+//!     %24 = add %23, %2 : tile<i64, [512]>
+//!     fetch %3, %22, %21, %x, %24 {align = 16}
+//!     fetch_group
+//!     %25 = const {value = 1024} : i64
+//!     %26 = const {value = 0} : i32
+//!     %27 = const {value = 2} : i32
+//!     %49, %50, %51 = for %0, %n, %1, %zero, %26, %27 {num_stages = 1} (%28: i64, %29: tile<f32, [512]>, %30: i32, %31: i32) {
+//!         %32 = add %28, %25 : i64
+//!         %33 = sub %n, %28 : i64
+//!         %34 = bitcast %33 : u64
+//!         %35 = bitcast %25 : u64
+//!         %36 = gt %34, %35 : bool
+//!         %37 = broadcast %32 : tile<i64, [512]>
+//!         %38 = add %37, %2 : tile<i64, [512]>
+//!         fetch %3, %31, %36, %x, %38 {align = 16}
+//!         fetch_group
+//!         fetch_wait {pending = 2}
+//!         %39 = const {value = 1} : i32
+//!         %40 = add %30, %39 : i32
+//!         %41 = const {value = 3} : i32
+//!         %42 = eq %40, %41 : bool
+//!         %43 = const {value = 0} : i32
+//!         %44 = select %42, %43, %40 : i32
+//!         %45 = broadcast %28 : tile<i64, [512]>
+//!         %46 = add %45, %2 : tile<i64, [512]>
+//!         %47 = fetched %3, %30 : tile<f32, [512]>
+//!         %48 = add %29, %47 : tile<f32, [512]>
+//!         yield %48, %44, %30
+//!     } : tile<f32, [512]>, i32, i32
+//!     store %y, %2, %49 {in_bounds = true}
+//!     return
+//! }
+//! ```
+//!
+//! A load runs ahead if its offsets and its mask follow from the loop's index and from what stands in front of the loop, and nothing in the
+//! loop may write what it reads. Those that are wide wait in a ring in shared memory, whose slots a thread fills by asynchronous copies, and
+//! which cost no registers: `num_stages` slots, so that the slot which is filled was read a turn ago. The others are carried in registers, one
+//! tile for each turn ahead.
+//!
+//! A loop that does not say how many turns are under way has as many as leave a multiprocessor full of threads: a GPU with few programs waits
+//! for memory, one with many has no room to waste.
+
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::dtype::Dtype;
+use crate::ir::rewrite::{Changed, Substitution, substitute};
+use crate::ir::{BinaryOp, Builder, Cache, CompareOp, ConstExpr, Def, Evict, Function, Inst, Op, Region, SideTable, Type, Value};
+use crate::location::Loc;
+use crate::schedule::Schedule;
+use crate::target::Target;
+
+use super::split_full_tiles::WIDEST;
+use super::split_loops::Loop;
+
+/// Bytes a thread of the rings of a loop that does not say how many it wants: all the threads that a multiprocessor runs, 2048, then find room
+/// in its shared memory.
+const BYTES_PER_THREAD: u32 = 96;
+
+/// Runs the pass. The schedule's `num_stages` is the most that a loop has that says nothing itself.
+///
+/// # Errors
+/// A loop asks for more than there is shared memory.
+pub fn run(func: &mut Function, target: &Target, schedule: Schedule) -> Result<Changed, Diagnostics> {
+    let mut changed = false;
+    // A launch that reports accesses asks about each of them where it stands.
+    let regions = if func.reports { Vec::new() } else { func.regions_under(func.body) };
+    for region in regions {
+        for inst in func.region(region).insts.clone() {
+            let Some(around) = Loop::of(func, inst) else { continue };
+            if let Some(plan) = plan(func, &around, target, schedule)? {
+                let before = prefetch(func, &around, &plan);
+                let list = func.insts_mut(region);
+                if let Some(place) = list.iter().position(|at| *at == inst) {
+                    list.splice(place..place, before);
+                }
+                changed = true;
+            }
+        }
+    }
+    Ok(changed)
+}
+
+/// Which loads run ahead, and how many turns.
+struct Plan {
+    ahead: u32,
+    rings: Vec<Inst>,
+    registers: Vec<Inst>,
+}
+
+fn plan(func: &Function, around: &Loop, target: &Target, schedule: Schedule) -> Result<Option<Plan>, Diagnostics> {
+    let data = func.inst(around.inst);
+    let Op::For { num_stages, .. } = &data.op else { return Ok(None) };
+    let wanted = num_stages.as_ref().and_then(ConstExpr::as_int).and_then(|wanted| u32::try_from(wanted).ok());
+    let (rings, registers): (Vec<Inst>, Vec<Inst>) = early_loads(func, around).into_iter().partition(|load| fits_ring(func, *load));
+    let threads = schedule.threads() * schedule.num_ctas;
+    let bytes =
+        rings.iter().map(|load| func.ty(func.result(*load))).map(|ty| (ty.numel() as u32 / threads).max(1) * ty.dtype().bytes() as u32);
+    let bytes: u32 = bytes.sum();
+    let (stages, registers) = match wanted {
+        Some(wanted) => (wanted, registers),
+        None if holds_loops(func, around.body) => (1, Vec::new()),
+        None => (schedule.num_stages.min(BYTES_PER_THREAD.checked_div(bytes).unwrap_or(1)), Vec::new()),
+    };
+    if stages < 2 || (rings.is_empty() && registers.is_empty()) {
+        return Ok(None);
+    }
+    let (needed, limit) = (u64::from(bytes) * u64::from(schedule.threads()) * u64::from(stages), target.shared_bytes());
+    if needed > u64::from(limit) {
+        let message = format!("{stages} stages of this loop take {needed} bytes of shared memory, and `{target}` has {limit}");
+        return Err(Diagnostic::new(data.loc, message).help("say a smaller `num_stages`, or make the tiles smaller").into());
+    }
+    Ok(Some(Plan { ahead: stages - 1, rings, registers }))
+}
+
+fn holds_loops(func: &Function, body: Region) -> bool {
+    let mut found = false;
+    func.for_each_inst(body, &mut |inst| found |= matches!(func.inst(inst).op, Op::For { .. } | Op::While { .. }));
+    found
+}
+
+/// Loads of tiles that may run ahead of their turn, in order.
+fn early_loads(func: &Function, around: &Loop) -> Vec<Inst> {
+    let mut writes: Vec<Value> = Vec::new();
+    let mut waits = false;
+    func.for_each_inst(around.body, &mut |inst| match func.inst(inst).op {
+        Op::Store { base, .. } => writes.push(base),
+        // Others may write what is read behind it.
+        Op::Atomic { .. } | Op::Barrier {} => waits = true,
+        _ => {}
+    });
+    let body = &func.region(around.body).insts;
+    let mut early: SideTable<Value, bool> = SideTable::new();
+    early[around.index(func)] = true;
+    let mut inside: SideTable<Value, bool> = SideTable::new();
+    func.region(around.body).params.iter().for_each(|param| inside[*param] = true);
+    let mut loads = Vec::new();
+    for inst in body {
+        let data = func.inst(*inst);
+        let mut follows = true;
+        data.op.for_each_operand(&mut |value| follows &= early[value] || !inside[value]);
+        data.op.for_each_region(&mut |_| follows = false);
+        for result in &data.results {
+            (inside[*result], early[*result]) = (true, follows && data.op.is_pure());
+        }
+        if let Op::Load { base, offset, volatile: false, .. } = data.op {
+            let is_constant = matches!(func.ty(base), Type::Pointer { mutable: false, .. });
+            if follows && func.ty(offset).is_tile() && (is_constant || (!waits && !writes.contains(&base))) {
+                loads.push(*inst);
+            }
+        }
+    }
+    loads
+}
+
+/// Can the hardware copy it to shared memory by itself?
+fn fits_ring(func: &Function, load: Inst) -> bool {
+    let Op::Load { mask, other, cache, evict, align, .. } = func.inst(load).op else { return false };
+    let is_zero = |value: Value| match func.def_op(value) {
+        Some(Op::Const { value }) => matches!(value, ConstExpr::Int(0)) || matches!(value, ConstExpr::Float(zero) if zero.to_bits() == 0),
+        _ => false,
+    };
+    i64::from(align) == WIDEST
+        && (mask.is_none() || other.is_none_or(is_zero))
+        && matches!(cache, Cache::Default | Cache::All | Cache::Global)
+        && matches!(evict, Evict::Normal | Evict::NoAllocate)
+}
+
+/// Rewrites the loop; gives what stands in front of it.
+fn prefetch(func: &mut Function, around: &Loop, plan: &Plan) -> Vec<Inst> {
+    let loc = func.inst(around.inst).loc;
+    let slots = plan.ahead + 1;
+    let front = func.add_region();
+    let rings: Vec<Value> = plan
+        .rings
+        .iter()
+        .map(|load| {
+            let ty = func.ty(func.result(*load)).clone();
+            Builder::new(func, front, loc).op(Op::Ring { slots }, &[ty])
+        })
+        .collect();
+
+    // In front: the first turns.
+    let mut tiles: Vec<Vec<Value>> = vec![Vec::new(); plan.registers.len()];
+    let runs = around.runs(&mut Builder::new(func, front, loc));
+    for turn in 0..plan.ahead {
+        let b = &mut Builder::new(func, front, loc);
+        let distance = around.distance(b, turn);
+        let at = b.binary(BinaryOp::Add, around.lower, distance.value);
+        let on = around.is_left(b, around.lower, distance);
+        let on = b.binary(BinaryOp::And, runs, on);
+        let slot = b.constant(ConstExpr::Int(turn.into()), Type::scalar(Dtype::I32));
+        let mut copies = Copies::new(func, around, at, front);
+        fetch(func, &mut copies, plan, &rings, (slot, on), loc);
+        for (load, tiles) in plan.registers.iter().zip(&mut tiles) {
+            tiles.push(load_ahead(func, &mut copies, *load, on));
+        }
+    }
+
+    // In each turn: one that is so many turns ahead.
+    let start = func.add_region();
+    let body = around.body;
+    let i32 = Type::scalar(Dtype::I32);
+    let index = around.index(func);
+    let distance = around.distance(&mut Builder::new(func, front, loc), plan.ahead);
+    let b = &mut Builder::new(func, start, loc);
+    let at = b.binary(BinaryOp::Add, index, distance.value);
+    let on = around.is_left(b, index, distance);
+    let mut copies = Copies::new(func, around, at, start);
+    let mut carried: Vec<(Value, Value)> = Vec::new();
+    if !rings.is_empty() {
+        let b = &mut Builder::new(func, front, loc);
+        let first = [0, plan.ahead].map(|slot| b.constant(ConstExpr::Int(slot.into()), i32.clone()));
+        let [read, write] = [0; 2].map(|_| func.add_region_param(body, i32.clone()));
+        fetch(func, &mut copies, plan, &rings, (write, on), loc);
+        let b = &mut Builder::new(func, start, loc);
+        b.func.append(start, Op::FetchWait { pending: plan.ahead }, [], loc);
+        let one = b.constant(ConstExpr::Int(1), i32.clone());
+        let next = b.binary(BinaryOp::Add, read, one);
+        let end = b.constant(ConstExpr::Int(slots.into()), i32.clone());
+        let is_end = b.compare(CompareOp::Eq, next, end);
+        let zero = b.constant(ConstExpr::Int(0), i32);
+        let next = b.select(is_end, zero, next);
+        // What was read now is written in the next turn.
+        carried.extend([(first[0], next), (first[1], read)]);
+        for (load, ring) in plan.rings.iter().zip(&rings) {
+            func.inst_mut(*load).op = Op::Fetched { ring: *ring, slot: read };
+        }
+    }
+    let mut loaded = Substitution::new();
+    for (load, tiles) in plan.registers.iter().zip(tiles) {
+        let result = func.result(*load);
+        let ty = func.ty(result).clone();
+        let params: Vec<Value> = tiles.iter().map(|_| func.add_region_param(body, ty.clone())).collect();
+        let next = load_ahead(func, &mut copies, *load, on);
+        loaded.insert(result, params[0]);
+        let nexts = params[1..].iter().copied().chain([next]);
+        carried.extend(tiles.into_iter().zip(nexts));
+    }
+    let insts = std::mem::take(func.insts_mut(body));
+    let insts: Vec<Inst> =
+        func.region(start).insts.iter().copied().chain(insts.into_iter().filter(|inst| !plan.registers.contains(inst))).collect();
+    *func.insts_mut(body) = insts;
+    substitute(func, body, &loaded);
+
+    // The order of what is carried is that of the parameters.
+    let (firsts, nexts): (Vec<Value>, Vec<Value>) = carried.into_iter().unzip();
+    let last = func.terminator(body);
+    if let Op::Yield { values } = &mut func.inst_mut(last).op {
+        values.extend(nexts);
+    }
+    for first in &firsts {
+        let ty = func.ty(*first).clone();
+        func.add_result(around.inst, ty);
+    }
+    if let Op::For { init, num_stages, .. } = &mut func.inst_mut(around.inst).op {
+        init.extend(firsts);
+        *num_stages = Some(ConstExpr::Int(1));
+    }
+    std::mem::take(func.insts_mut(front))
+}
+
+/// Appends the fetches of a turn, as a group.
+fn fetch(func: &mut Function, copies: &mut Copies, plan: &Plan, rings: &[Value], (slot, on): (Value, Value), loc: Loc) {
+    if rings.is_empty() {
+        return;
+    }
+    for (load, ring) in plan.rings.iter().zip(rings) {
+        let (op, loc) = (func.inst(*load).op.clone(), func.inst(*load).loc);
+        let Op::Load { base, offset, mask, cache, evict, align, .. } = op else { continue };
+        let offset = copies.get(func, offset);
+        let mask = mask.map(|mask| copies.get(func, mask));
+        func.append(copies.region, Op::Fetch { ring: *ring, slot, on, base, offset, mask, cache, evict, align }, [], loc);
+    }
+    func.append(copies.region, Op::FetchGroup {}, [], loc);
+}
+
+/// Appends the load of a turn, which reads nothing unless `on` holds.
+fn load_ahead(func: &mut Function, copies: &mut Copies, load: Inst, on: Value) -> Value {
+    let (mut op, loc, ty) = (func.inst(load).op.clone(), func.inst(load).loc, func.ty(func.result(load)).clone());
+    op.map_operands(&mut |value| copies.get(func, value));
+    if let Op::Load { mask, offset, .. } = &mut op {
+        let shape = func.ty(*offset).shape().to_vec();
+        let b = &mut Builder::new(func, copies.region, loc);
+        let on = b.broadcast(on, &shape);
+        *mask = Some(mask.map_or(on, |mask| b.binary(BinaryOp::And, mask, on)));
+    }
+    let inst = func.append(copies.region, op, [ty], loc);
+    func.result(inst)
+}
+
+/// What a loop's body computes from its index, for another index.
+struct Copies {
+    region: Region,
+    body: Vec<Inst>,
+    known: SideTable<Value, Option<Value>>,
+}
+
+impl Copies {
+    fn new(func: &Function, around: &Loop, index: Value, region: Region) -> Copies {
+        let mut known = SideTable::new();
+        known[around.index(func)] = Some(index);
+        Copies { region, body: func.region(around.body).insts.clone(), known }
+    }
+
+    fn get(&mut self, func: &mut Function, value: Value) -> Value {
+        if let Some(known) = self.known[value] {
+            return known;
+        }
+        let Def::Result(inst, result) = func.def(value) else { return value };
+        if !self.body.contains(&inst) {
+            return value;
+        }
+        let data = func.inst(inst).clone();
+        let mut op = data.op;
+        op.map_operands(&mut |operand| self.get(func, operand));
+        let types: Vec<Type> = data.results.iter().map(|value| func.ty(*value).clone()).collect();
+        let copy = func.append(self.region, op, types, data.loc);
+        for (old, new) in data.results.iter().zip(func.inst(copy).results.clone()) {
+            self.known[*old] = Some(new);
+        }
+        func.inst(copy).results[result]
+    }
+}
+
+impl Loop {
+    /// Has the loop a turn?
+    fn runs(&self, b: &mut Builder<'_>) -> Value {
+        let has_room = b.compare(CompareOp::Lt, self.lower, self.upper);
+        if self.constant_step(b.func).is_some() {
+            return has_room;
+        }
+        let zero = b.index(0);
+        let moves = b.compare(CompareOp::Gt, self.step, zero);
+        b.binary(BinaryOp::And, has_room, moves)
+    }
+
+    /// How far the index moves in so many turns.
+    fn distance(&self, b: &mut Builder<'_>, turns: u32) -> Distance {
+        if let Some(distance) = self.constant_step(b.func).and_then(|step| step.checked_mul(turns.into())) {
+            return Distance { value: b.index(distance.into()), fits: None };
+        }
+        let turns = b.index(turns.into());
+        let value = b.binary(BinaryOp::Mul, self.step, turns);
+        let (step, turns) = (b.bitcast(self.step, Dtype::U64), b.bitcast(turns, Dtype::U64));
+        let high = b.binary(BinaryOp::MulHigh, step, turns);
+        let zero = b.int_like(0, high);
+        Distance { value, fits: Some(b.compare(CompareOp::Eq, high, zero)) }
+    }
+
+    /// Is there a turn at that distance from one at `index`?
+    fn is_left(&self, b: &mut Builder<'_>, index: Value, distance: Distance) -> Value {
+        // From an index below `upper` what is left is positive, also where it does not fit 63 bits.
+        let left = b.binary(BinaryOp::Sub, self.upper, index);
+        let (left, far) = (b.bitcast(left, Dtype::U64), b.bitcast(distance.value, Dtype::U64));
+        let is_left = b.compare(CompareOp::Gt, left, far);
+        distance.fits.map_or(is_left, |fits| b.binary(BinaryOp::And, is_left, fits))
+    }
+}
+
+/// A distance of indices, of which 64 bits are told.
+#[derive(Clone, Copy)]
+struct Distance {
+    value: Value,
+    /// Are there no others, if that is not sure?
+    fits: Option<Value>,
+}

@@ -1,0 +1,408 @@
+//! Splits a loop over tiles into the turns whose tiles are full and those that need masks: a row's last tile, say.
+//!
+//! ```text
+//! ; before
+//! ; then canonicalize, cse, dce
+//! kernel @k(%x: ptr<f32>, %y: ptr_mut<f32>, %n: i64, %acc: tile<f32, [64]>) {
+//!     %0 = const {value = 0} : i64
+//!     %1 = const {value = 64} : i64
+//!     %2 = arange {start = 0, end = 64} : tile<i64, [64]>
+//!     %3 = broadcast %n : tile<i64, [64]>
+//!     %4 = for %0, %n, %1, %acc (%i: i64, %sum: tile<f32, [64]>) {
+//!         %5 = broadcast %i : tile<i64, [64]>
+//!         %6 = add %5, %2 : tile<i64, [64]>
+//!         %7 = lt %6, %3 : tile<bool, [64]>
+//!         %8 = load %x, %6 {mask = %7} : tile<f32, [64]>
+//!         %9 = add %sum, %8 : tile<f32, [64]>
+//!         yield %9
+//!     } : tile<f32, [64]>
+//!     store %y, %2, %4
+//!     return
+//! }
+//! ; after
+//! kernel @k(%x: ptr<f32>, %y: ptr_mut<f32>, %n: i64, %acc: tile<f32, [64]>) {
+//!     %0 = const {value = 0} : i64
+//!     %1 = const {value = 64} : i64
+//!     %2 = arange {start = 0, end = 64} : tile<i64, [64]>
+//!     %3 = length %x : i64
+//!     %4 = const {value = 63} : i64
+//!     %5 = sub %3, %4 : i64
+//!     %6 = gt %5, %0 : bool
+//!     %7 = gt %n, %0 : bool
+//!     %8 = gt %n, %4 : bool
+//!     %9 = address %x : i64
+//!     %10 = const {value = 15} : i64
+//!     %11 = and %9, %10 : i64
+//!     %12 = eq %11, %0 : bool
+//!     %13 = and %6, %7 : bool
+//!     %14 = and %13, %8 : bool
+//!     %15 = and %14, %12 : bool
+//!     %16 = sub %n, %4 : i64
+//!     %17 = const {value = 9223372036854775743} : i64
+//!     %18 = le %n, %17 : bool
+//!     %19 = and %18, %7 : bool
+//!     %20 = max %n, %0 : i64
+//!     %21 = select %19, %20, %0 : i64
+//!     %22 = const {value = 1} : i64
+//!     %23 = min %21, %5 : i64
+//!     %24 = min %23, %16 : i64
+//!     %25 = select %15, %24, %0 : i64
+//!     %26 = max %25, %0 : i64
+//!     %27 = sub %26, %22 : i64
+//!     %28 = const {value = 6} : i64
+//!     %29 = shr %27, %28 : i64
+//!     %30 = add %29, %22 : i64
+//!     %31 = mul %30, %1 : i64
+//!     %38 = for %0, %31, %1, %acc (%32: i64, %33: tile<f32, [64]>) {
+//!         %34 = broadcast %32 : tile<i64, [64]>
+//!         %35 = add %34, %2 : tile<i64, [64]>
+//!         %36 = load %x, %35 {in_bounds = true, align = 16} : tile<f32, [64]>
+//!         %37 = add %33, %36 : tile<f32, [64]>
+//!         yield %37
+//!     } : tile<f32, [64]>
+//!     %48 = for %31, %n, %1, %38 {num_stages = 1} (%39: i64, %40: tile<f32, [64]>) {
+//!         %41 = broadcast %39 : tile<i64, [64]>
+//!         %42 = add %41, %2 : tile<i64, [64]>
+//!         %43 = sub %20, %39 : i64
+//!         %44 = broadcast %43 : tile<i64, [64]>
+//!         %45 = lt %2, %44 : tile<bool, [64]>
+//!         %46 = load %x, %42 {mask = %45} : tile<f32, [64]>
+//!         %47 = add %40, %46 : tile<f32, [64]>
+//!         yield %47
+//!     } : tile<f32, [64]>
+//!     store %y, %2, %48
+//!     return
+//! }
+//! ```
+//!
+//! The first loop has no masks, and accesses that are as wide as can be; the second takes over where the first one stopped, and is what the
+//! loop was: [`super::split_full_tiles`] and [`super::guard_accesses`] see to it.
+//!
+//! Every condition of a full tile is a sum that the index adds to, or does not change. So what must hold for the first turn is tested once, in
+//! front of the loops, and how far the index may go follows from how much room each condition leaves: the least of it is where the first loop
+//! stops. What cannot be told so stays one loop, whose every turn decides for itself.
+//!
+//! The rest of the loop masks by position: `start + columns < n` becomes `columns < n - start`, which needs no 64 bits a lane, and says of
+//! the last tile that it is a row's end, wide where `n` is a whole number of wide accesses.
+
+use crate::analysis::affine::{Affine, AffineFacts};
+use crate::dtype::Dtype;
+use crate::ir::rewrite::{Changed, Substitution, copy_insts, substitute};
+use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value};
+
+use super::split_full_tiles::{Plan, Test, WIDEST, condition, is_plain, make_full, plan};
+
+/// Longer bodies are not doubled.
+const MAX_OPS: usize = 1000;
+
+/// Runs the pass.
+pub fn run(func: &mut Function) -> Changed {
+    let mut facts = AffineFacts::new();
+    let mut changed = false;
+    for region in func.regions_under(func.body) {
+        let mut out = Vec::new();
+        for inst in func.region(region).insts.clone() {
+            // What takes over from another loop was split before.
+            let goes_on = |around: &Loop| {
+                out.last().is_some_and(|last| matches!(func.inst(*last).op, Op::For { upper, .. } if upper == around.lower))
+            };
+            let around = Loop::of(func, inst).filter(|around| !goes_on(around));
+            match around.and_then(|around| Some((full_turns(func, &around, &mut facts)?, around))) {
+                Some((plan, around)) => {
+                    split(func, &around, plan, &mut facts, &mut out);
+                    changed = true;
+                }
+                None => out.push(inst),
+            }
+        }
+        *func.insts_mut(region) = out;
+    }
+    changed
+}
+
+/// A loop that counts in 64 bits.
+pub(super) struct Loop {
+    pub(super) inst: Inst,
+    pub(super) lower: Value,
+    pub(super) upper: Value,
+    pub(super) step: Value,
+    pub(super) body: Region,
+}
+
+impl Loop {
+    pub(super) fn of(func: &Function, inst: Inst) -> Option<Loop> {
+        let Op::For { lower, upper, step, body, .. } = func.inst(inst).op else { return None };
+        (func.ty(lower).dtype() == Dtype::I64).then_some(Loop { inst, lower, upper, step, body })
+    }
+
+    pub(super) fn index(&self, func: &Function) -> Value {
+        func.region(self.body).params[0]
+    }
+
+    /// The step, if it is a positive constant.
+    pub(super) fn constant_step(&self, func: &Function) -> Option<i64> {
+        match func.def_op(self.step) {
+            Some(Op::Const { value }) => value.as_int().and_then(|step| i64::try_from(step).ok()).filter(|step| *step > 0),
+            _ => None,
+        }
+    }
+
+    /// `upper - lower`, or 0 where the loop has no turn, or where an index behind its last one would not fit 64 bits. Appends its ops.
+    pub(super) fn span(&self, b: &mut Builder<'_>) -> Value {
+        let most = b.index(i64::MAX.into());
+        let last = b.binary(BinaryOp::Sub, most, self.step);
+        let fits = b.compare(CompareOp::Le, self.upper, last);
+        let runs = b.compare(CompareOp::Lt, self.lower, self.upper);
+        let is_fine = b.binary(BinaryOp::And, fits, runs);
+        let span = b.binary(BinaryOp::Sub, self.upper, self.lower);
+        // A difference that overflows shows as negative.
+        let zero = b.index(0);
+        let span = b.binary(BinaryOp::Max, span, zero);
+        b.select(is_fine, span, zero)
+    }
+
+    /// Appends to `out` this loop as two: `first`, a region with its parameters, for the turns before `middle`, the loop's own body for the
+    /// others. `middle` is an index of the loop, or behind its last one.
+    pub(super) fn in_two(&self, func: &mut Function, middle: Value, (first, step): (Region, Value), unroll: bool, out: &mut Vec<Inst>) {
+        let data = func.inst(self.inst).clone();
+        let Op::For { init, num_stages, unroll: factor, .. } = data.op else { return };
+        let types: Vec<Type> = init.iter().map(|value| func.ty(*value).clone()).collect();
+        let unroll = factor.filter(|_| !unroll);
+        let head = Op::For { lower: self.lower, upper: middle, step, init, body: first, num_stages, unroll };
+        let head = func.make_inst(head, types, data.loc);
+        let init = func.inst(head).results.clone();
+        let num_stages = Some(ConstExpr::Int(1));
+        let tail = Op::For { lower: middle, upper: self.upper, step: self.step, init, body: self.body, num_stages, unroll: None };
+        func.inst_mut(self.inst).op = tail;
+        out.extend([head, self.inst]);
+    }
+}
+
+/// How far an index may go: while `room` is more than `scale` times its distance from the first one.
+struct Room {
+    room: Value,
+    scale: i64,
+}
+
+/// What makes a turn full, if the index only adds to it.
+fn full_turns(func: &Function, around: &Loop, facts: &mut AffineFacts) -> Option<Plan> {
+    let body = &func.region(around.body).insts;
+    let (_, stretch) = body.split_last()?;
+    if stretch.len() > MAX_OPS || !stretch.iter().all(|inst| is_plain(&func.inst(*inst).op)) {
+        return None;
+    }
+    let index = around.index(func);
+    let mut inside: SideTable<Value, bool> = SideTable::new();
+    func.region(around.body).params[1..].iter().for_each(|param| inside[*param] = true);
+    stretch.iter().for_each(|inst| func.inst(*inst).results.iter().for_each(|result| inside[*result] = true));
+    let mut plan = plan(func, stretch, facts, &|value| !inside[value])?;
+    let grows = |affine: &Affine| coefficient(affine, index) >= 0;
+    let is_same = |affine: &Affine| coefficient(affine, index) == 0;
+    let is_fine = plan.bounds.iter().all(|bound| grows(&bound.index) && bound.ends.iter().all(|end| is_same(&end.end)))
+        && plan.divisible.iter().all(|(number, _)| is_same(number))
+        && plan.masks.iter().all(|(_, test)| match test {
+            Test::Below { index, limit, .. } | Test::Above { index, limit, .. } => grows(index) && is_same(limit),
+            Test::Uniform(_) => true,
+        });
+    // From one turn to the next an address keeps its alignment, or the access is narrow.
+    let step = around.constant_step(func);
+    let keeps = |affine: &Affine, bytes: i64| {
+        let distance = step.map_or(0, |step| step.wrapping_mul(bytes)).wrapping_mul(coefficient(affine, index));
+        distance % WIDEST == 0 && (is_same(affine) || step.is_some())
+    };
+    plan.aligned.retain(|(_, affine, bytes)| keeps(affine, *bytes));
+    for (inst, is_wide) in &mut plan.accesses {
+        let Some(Access { base, offset, .. }) = func.inst(*inst).op.access() else { continue };
+        *is_wide &= facts.get(func, offset).is_some_and(|affine| keeps(&affine, func.ty(base).dtype().bytes() as i64));
+    }
+    is_fine.then_some(plan)
+}
+
+fn coefficient(affine: &Affine, value: Value) -> i64 {
+    affine.uniform.iter().find(|(known, _)| *known == value).map_or(0, |(_, coefficient)| *coefficient)
+}
+
+fn split(func: &mut Function, around: &Loop, plan: Plan, facts: &mut AffineFacts, out: &mut Vec<Inst>) {
+    let (index, loc) = (around.index(func), func.inst(around.inst).loc);
+    // What holds of the first turn.
+    let scratch = func.add_region();
+    let b = &mut Builder::new(func, scratch, loc);
+    let is_full = condition(b, &plan);
+    let rooms = rooms(b, &plan, index);
+    let mut first_turn = Substitution::new();
+    first_turn.insert(index, around.lower);
+    substitute(func, scratch, &first_turn);
+
+    let b = &mut Builder::new(func, scratch, loc);
+    let mut span = around.span(b);
+    for Room { room, scale } in rooms {
+        let one = b.index(1);
+        let mut turns = room;
+        if scale > 1 {
+            // Rounded up.
+            let (before, scale) = (b.binary(BinaryOp::Sub, room, one), b.index(scale.into()));
+            let whole = b.binary(BinaryOp::Div, before, scale);
+            turns = b.binary(BinaryOp::Add, whole, one);
+        }
+        span = b.binary(BinaryOp::Min, span, turns);
+    }
+    let zero = b.index(0);
+    let span = b.select(is_full, span, zero);
+    let middle = around.turns_end(b, span, 1);
+    out.append(func.insts_mut(scratch));
+
+    let body = func.region(around.body).clone();
+    let first = func.add_region();
+    let mut map = Substitution::new();
+    for param in &body.params {
+        let ty = func.ty(*param).clone();
+        let copy = func.add_region_param(first, ty);
+        map.insert(*param, copy);
+    }
+    copy_insts(func, around.body, first, &mut map);
+    make_full(func, &body.insts[..body.insts.len() - 1], first, &plan, &mut map);
+    mask_by_position(func, around, facts);
+    around.in_two(func, middle, (first, around.step), false, out);
+}
+
+/// How much room each condition leaves the index, from the turn that it holds of. Positive where all of them hold.
+fn rooms(b: &mut Builder<'_>, plan: &Plan, index: Value) -> Vec<Room> {
+    let mut rooms = Vec::new();
+    for bound in &plan.bounds {
+        let scale = coefficient(&bound.index, index);
+        if scale > 0 {
+            let start = bound.index.uniform_value(b);
+            let length = b.op(Op::Length { base: bound.base }, &[]);
+            let maximum = bound.maximum(b);
+            let limit = b.binary(BinaryOp::Sub, length, maximum);
+            rooms.push(Room { room: b.binary(BinaryOp::Sub, limit, start), scale });
+        }
+    }
+    for (_, test) in &plan.masks {
+        let (at, maximum, limit, is_closed) = match test {
+            Test::Below { op, index, maximum, limit } => (index, *maximum, Some(limit), *op == CompareOp::Le),
+            // The lanes must not wrap.
+            Test::Above { index, maximum, .. } => (index, *maximum, None, true),
+            Test::Uniform(_) => continue,
+        };
+        let scale = coefficient(at, index);
+        if scale > 0 {
+            let start = at.uniform_value(b);
+            let room = match limit {
+                Some(limit) => {
+                    let limit = limit.uniform_value(b);
+                    b.binary(BinaryOp::Sub, limit, start)
+                }
+                None => {
+                    let (zero, most) = (b.index(0), b.index(i64::MAX.into()));
+                    let start = b.binary(BinaryOp::Max, start, zero);
+                    b.binary(BinaryOp::Sub, most, start)
+                }
+            };
+            let less = b.index((maximum - i64::from(is_closed)).into());
+            rooms.push(Room { room: b.binary(BinaryOp::Sub, room, less), scale });
+        }
+    }
+    rooms
+}
+
+impl Loop {
+    /// The index behind the turns that begin less than `span` behind the first one, of which whole groups are taken. Appends its ops.
+    pub(super) fn turns_end(&self, b: &mut Builder<'_>, span: Value, group: i64) -> Value {
+        let (zero, one) = (b.index(0), b.index(1));
+        let span = b.binary(BinaryOp::Max, span, zero);
+        let before = b.binary(BinaryOp::Sub, span, one);
+        let mut turns = match self.constant_step(b.func).filter(|step| step.count_ones() == 1) {
+            // Rounded down, so that no distance is no turn.
+            Some(step) => {
+                let bits = b.index(step.trailing_zeros().into());
+                let before = b.binary(BinaryOp::Shr, before, bits);
+                b.binary(BinaryOp::Add, before, one)
+            }
+            None => {
+                let before = b.binary(BinaryOp::Div, before, self.step);
+                let turns = b.binary(BinaryOp::Add, before, one);
+                let has_turns = b.compare(CompareOp::Gt, span, zero);
+                b.select(has_turns, turns, zero)
+            }
+        };
+        if group > 1 {
+            let (count, low_bits) = (b.index(group.into()), b.index((group - 1).into()));
+            let rest =
+                if group.count_ones() == 1 { b.binary(BinaryOp::And, turns, low_bits) } else { b.binary(BinaryOp::Rem, turns, count) };
+            turns = b.binary(BinaryOp::Sub, turns, rest);
+        }
+        let distance = b.binary(BinaryOp::Mul, turns, self.step);
+        b.binary(BinaryOp::Add, self.lower, distance)
+    }
+}
+
+/// Masks of the loop's body that compare `start + position` with a number compare the position instead, where `start` is surely neither
+/// negative nor near the end of 64 bits.
+fn mask_by_position(func: &mut Function, around: &Loop, facts: &mut AffineFacts) {
+    let mut out = Vec::new();
+    for inst in func.region(around.body).insts.clone() {
+        if let Op::Compare { op: CompareOp::Lt, lhs, rhs } = func.inst(inst).op
+            && let Some(position) = facts.get(func, lhs)
+            && let Some(limit) = facts.get(func, rhs).filter(Affine::is_uniform)
+            && !position.uniform.is_empty()
+            && is_small(func, around, &position)
+        {
+            let (loc, shape) = (func.inst(inst).loc, func.ty(lhs).shape().to_vec());
+            let scratch = func.add_region();
+            let b = &mut Builder::new(func, scratch, loc);
+            let (start, limit, zero) = (position.uniform_value(b), limit.uniform_value(b), b.index(0));
+            let limit = b.binary(BinaryOp::Max, limit, zero);
+            let limit = b.binary(BinaryOp::Sub, limit, start);
+            let rhs = b.broadcast(limit, &shape);
+            let lhs = lanes(b, &position, &shape);
+            out.append(func.insts_mut(scratch));
+            func.inst_mut(inst).op = Op::Compare { op: CompareOp::Lt, lhs, rhs };
+        }
+        out.push(inst);
+    }
+    *func.insts_mut(around.body) = out;
+}
+
+/// The lane terms of an index, as a tile.
+fn lanes(b: &mut Builder<'_>, affine: &Affine, shape: &[ConstExpr]) -> Value {
+    let mut sum: Option<Value> = None;
+    for (axis, lane) in affine.lanes.iter().enumerate().filter(|(_, lane)| **lane != 0) {
+        let mut term = b.op(Op::Arange { start: ConstExpr::Int(0), end: shape[axis].clone() }, &[]);
+        if *lane != 1 {
+            let factor = b.int_like((*lane).into(), term);
+            term = b.binary(BinaryOp::Mul, term, factor);
+        }
+        for other in (0..shape.len()).filter(|other| *other != axis) {
+            term = b.expand_dims(term, other as u32);
+        }
+        let term = b.broadcast(term, shape);
+        sum = Some(sum.map_or(term, |sum| b.binary(BinaryOp::Add, sum, term)));
+    }
+    sum.unwrap_or_else(|| b.constant(ConstExpr::Int(0), Type::tile(Dtype::I64, shape.to_vec())))
+}
+
+/// Is what the lanes add to at least 0 and less than 2^62? Of the loop's index that holds if it begins small and takes small steps: it would
+/// take 2^40 turns to get there, and no program lives to see them.
+fn is_small(func: &Function, around: &Loop, affine: &Affine) -> bool {
+    const STEP: i64 = 1 << 20;
+    let (index, step) = (around.index(func), around.constant_step(func));
+    let is_small_term = |(value, coefficient): &(Value, i64)| {
+        let begins = if *value == index { around.lower } else { *value };
+        let slow = *value != index || step.and_then(|step| step.checked_mul(*coefficient)).is_some_and(|step| step <= STEP);
+        let bits = bits(func, begins);
+        *coefficient > 0 && slow && bits.is_some_and(|bits| bits + coefficient.ilog2() < 58)
+    };
+    affine.uniform.len() <= 4 && affine.uniform.iter().all(is_small_term) && (0..1 << 60).contains(&affine.constant)
+}
+
+/// Of a number that is at least 0 and less than `2^bits`, such bits.
+fn bits(func: &Function, value: Value) -> Option<u32> {
+    match func.def_op(value)? {
+        Op::Const { value } => value.as_int().filter(|value| (0..1 << 62).contains(value)).map(|value| (value + 1).ilog2() + 1),
+        Op::ProgramId { .. } | Op::NumPrograms { .. } => Some(32),
+        Op::Binary { op: BinaryOp::Add, lhs, rhs } => Some(bits(func, *lhs)?.max(bits(func, *rhs)?) + 1).filter(|bits| *bits < 63),
+        Op::Binary { op: BinaryOp::Mul, lhs, rhs } => Some(bits(func, *lhs)? + bits(func, *rhs)?).filter(|bits| *bits < 63),
+        _ => None,
+    }
+}

@@ -1,0 +1,123 @@
+//! Puts as many turns of a loop behind one another as its `unroll` says, and what is left of them into a loop of its own.
+//!
+//! ```text
+//! ; before
+//! ; then canonicalize, cse, dce
+//! kernel @k(%y: ptr_mut<i64>, %n: i64) {
+//!     %0 = const {value = 0} : i64
+//!     %1 = const {value = 1} : i64
+//!     for %0, %n, %1 {unroll = 2} (%i: i64) {
+//!         store %y, %i, %i
+//!         yield
+//!     }
+//!     return
+//! }
+//! ; after
+//! kernel @k(%y: ptr_mut<i64>, %n: i64) {
+//!     %0 = const {value = 0} : i64
+//!     %1 = const {value = 1} : i64
+//!     %2 = const {value = 9223372036854775806} : i64
+//!     %3 = le %n, %2 : bool
+//!     %4 = gt %n, %0 : bool
+//!     %5 = and %3, %4 : bool
+//!     %6 = max %n, %0 : i64
+//!     %7 = select %5, %6, %0 : i64
+//!     %8 = max %7, %0 : i64
+//!     %9 = sub %8, %1 : i64
+//!     %10 = add %9, %1 : i64
+//!     %11 = const {value = 2} : i64
+//!     %12 = and %10, %1 : i64
+//!     %13 = sub %10, %12 : i64
+//!     for %0, %13, %11 (%14: i64) {
+//!         store %y, %14, %14
+//!         %15 = add %14, %1 : i64
+//!         store %y, %15, %15
+//!         yield
+//!     }
+//!     for %13, %n, %1 {num_stages = 1} (%16: i64) {
+//!         store %y, %16, %16
+//!         yield
+//!     }
+//!     return
+//! }
+//! ```
+//!
+//! Loads of several turns are then under way at once, in registers, and a loop's own instructions count once for all of them. After
+//! [`super::split_loops`], whose first loop takes the factor: the turns that need masks are few.
+
+use crate::ir::rewrite::{Changed, Substitution, copy_insts};
+use crate::ir::{BinaryOp, Builder, Function, Inst, Op};
+
+use super::split_loops::Loop;
+
+/// Bodies that would become longer are repeated less often.
+const MAX_OPS: usize = 4000;
+
+/// Runs the pass.
+pub fn run(func: &mut Function) -> Changed {
+    let mut changed = false;
+    for region in func.regions_under(func.body) {
+        let mut out = Vec::new();
+        for inst in func.region(region).insts.clone() {
+            match Loop::of(func, inst).and_then(|around| Some((factor(func, &around)?, around))) {
+                Some((factor, around)) => {
+                    unroll(func, &around, factor, &mut out);
+                    changed = true;
+                }
+                None => out.push(inst),
+            }
+        }
+        *func.insts_mut(region) = out;
+    }
+    changed
+}
+
+fn factor(func: &Function, around: &Loop) -> Option<i64> {
+    let Op::For { unroll, .. } = &func.inst(around.inst).op else { return None };
+    let mut ops = 0;
+    func.for_each_inst(around.body, &mut |_| ops += 1);
+    let wanted = i64::try_from(unroll.as_ref()?.as_int()?).ok()?;
+    Some(wanted.min((MAX_OPS / ops.max(1)) as i64)).filter(|factor| *factor > 1)
+}
+
+fn unroll(func: &mut Function, around: &Loop, factor: i64, out: &mut Vec<Inst>) {
+    let loc = func.inst(around.inst).loc;
+    let scratch = func.add_region();
+    let b = &mut Builder::new(func, scratch, loc);
+    let span = around.span(b);
+    let middle = around.turns_end(b, span, factor);
+    let factor_value = b.index(factor.into());
+    // Where it overflows there is no turn.
+    let step = b.binary(BinaryOp::Mul, around.step, factor_value);
+    out.append(func.insts_mut(scratch));
+
+    let params = func.region(around.body).params.clone();
+    let first = func.add_region();
+    let mut carried = Vec::new();
+    for param in &params {
+        let ty = func.ty(*param).clone();
+        carried.push(func.add_region_param(first, ty));
+    }
+    let index = carried.remove(0);
+    for turn in 0..factor {
+        let b = &mut Builder::new(func, first, loc);
+        let at = if turn == 0 {
+            index
+        } else {
+            let turn = b.index(turn.into());
+            let distance = b.binary(BinaryOp::Mul, around.step, turn);
+            b.binary(BinaryOp::Add, index, distance)
+        };
+        let mut map = Substitution::new();
+        for (param, value) in params.iter().zip([at].iter().chain(&carried)) {
+            map.insert(*param, *value);
+        }
+        copy_insts(func, around.body, first, &mut map);
+        let last = func.insts_mut(first).pop();
+        if let Some(Op::Yield { values }) = last.map(|inst| func.inst(inst).op.clone()) {
+            carried = values;
+        }
+    }
+    Builder::new(func, first, loc).yield_values(carried);
+    around.in_two(func, middle, (first, step), true, out);
+}

@@ -1,0 +1,97 @@
+//! A loop that counts in fewer bits, and whose index becomes an index of memory, counts in 64.
+//!
+//! ```text
+//! ; before
+//! ; then dce
+//! kernel @k(%y: ptr_mut<i32>, %n: i32, %one: i32) {
+//!     %0 = const {value = 0} : i32
+//!     for %0, %n, %one (%i: i32) {
+//!         %1 = cast %i : i64
+//!         store %y, %1, %i
+//!         yield
+//!     }
+//!     return
+//! }
+//! ; after
+//! kernel @k(%y: ptr_mut<i32>, %n: i32, %one: i32) {
+//!     %0 = const {value = 0} : i64
+//!     %1 = cast %n : i64
+//!     %2 = cast %one : i64
+//!     for %0, %1, %2 (%3: i64) {
+//!         %4 = cast %3 : i32
+//!         store %y, %3, %4
+//!         yield
+//!     }
+//!     return
+//! }
+//! ```
+//!
+//! The other passes then see through it: an index is a sum of 64-bit scalars. Every number that the loop counts is the same in both.
+
+use crate::dtype::Dtype;
+use crate::ir::rewrite::{Changed, Substitution, substitute};
+use crate::ir::{Builder, ConstExpr, Function, Inst, Op, Region, Type, Value};
+
+/// Runs the pass.
+pub fn run(func: &mut Function) -> Changed {
+    let mut changed = false;
+    // Inner loops first: their bounds may be an outer one's index.
+    for region in func.regions_under(func.body).into_iter().rev() {
+        for inst in func.region(region).insts.clone() {
+            let Op::For { lower, body, .. } = func.inst(inst).op else { continue };
+            let index = func.region(body).params[0];
+            let widened = if func.ty(lower).dtype() == Dtype::I64 { Vec::new() } else { widened(func, body, index) };
+            if !widened.is_empty() {
+                widen(func, region, inst, &widened);
+                changed = true;
+            }
+        }
+    }
+    changed
+}
+
+/// What the body makes of the index by casting it to 64 bits.
+fn widened(func: &Function, body: Region, index: Value) -> Vec<Value> {
+    let mut found = Vec::new();
+    func.for_each_inst(body, &mut |inst| {
+        let data = func.inst(inst);
+        if let Op::Cast { x } = data.op
+            && x == index
+            && func.ty(data.results[0]) == &Type::scalar(Dtype::I64)
+        {
+            found.push(data.results[0]);
+        }
+    });
+    found
+}
+
+fn widen(func: &mut Function, region: Region, inst: Inst, widened: &[Value]) {
+    let data = func.inst(inst).clone();
+    let Op::For { lower, upper, step, body, .. } = data.op else { return };
+    let (index, narrow) = (func.region(body).params[0], func.ty(lower).clone());
+    // In front: the bounds.
+    let scratch = func.add_region();
+    let b = &mut Builder::new(func, scratch, data.loc);
+    let bounds = [lower, upper, step].map(|bound| match b.func.def_op(bound).cloned() {
+        Some(Op::Const { value: ConstExpr::Int(value) }) => b.index(value),
+        _ => b.cast(bound, Dtype::I64),
+    });
+    let casts = std::mem::take(func.insts_mut(scratch));
+    if let Op::For { lower, upper, step, .. } = &mut func.inst_mut(inst).op {
+        [*lower, *upper, *step] = bounds;
+    }
+    let list = func.insts_mut(region);
+    if let Some(place) = list.iter().position(|at| *at == inst) {
+        list.splice(place..place, casts);
+    }
+    // Inside: the index as it was, for who wants it so.
+    func.set_ty(index, Type::scalar(Dtype::I64));
+    let cast = func.make_inst(Op::Cast { x: index }, [narrow], data.loc);
+    let mut with = Substitution::new();
+    with.insert(index, func.result(cast));
+    substitute(func, body, &with);
+    let mut with = Substitution::new();
+    widened.iter().for_each(|value| with.insert(*value, index));
+    substitute(func, body, &with);
+    func.insts_mut(body).insert(0, cast);
+}
