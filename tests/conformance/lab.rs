@@ -7,6 +7,8 @@ use galatea::__private as private;
 use galatea::Dtype;
 use galatea::prelude::*;
 
+use kernel_lang::Schedule;
+
 use crate::array::Array;
 use crate::memory::Held;
 use crate::number::Number;
@@ -63,8 +65,9 @@ impl Source {
         }
         let ir = self.lower().map_err(|errors| format!("{errors}in\n{}", self.text))?;
         let mut kernels = KERNELS.lock().unwrap_or_else(PoisonError::into_inner);
+        let schedule = Schedule { num_warps: self.num_warps, ..Schedule::DEFAULT };
         // A kernel is a static of the program; these live as long as the tests.
-        let leak = || &*Box::leak(Box::new(private::Kernel::new("case", Box::leak(ir.into_boxed_str()), self.num_warps, &[], &[])));
+        let leak = || &*Box::leak(Box::new(private::Kernel::new("case", Box::leak(ir.into_boxed_str()), schedule, &[], &[])));
         Ok(*kernels.get_or_insert_default().entry(self.clone()).or_insert_with(leak))
     }
 }

@@ -354,6 +354,22 @@ pub(crate) fn flip() -> Vec<Case> {
     cases
 }
 
+/// Pairs turned round in place, infinity among them, which no sum of bits may touch.
+pub(crate) fn flip_inf() -> Vec<Case> {
+    let source = Source::new(
+        "fn kernel(x: Ptr<f32>, y: PtrMut<f32>) {
+            let at = arange(0, 16);
+            store(y + at, reshape(flip(reshape(load(x + at), [8, 2]), axis = 1), [16]));
+        }",
+    );
+    vec![Case::new("pairs", move |lab| {
+        let x = Array::new(Dtype::F32, (0..16).map(|i| Number::Float(if i == 15 { f64::INFINITY } else { f64::from(i) })));
+        let mut y = lab.any(Dtype::F32, 16);
+        lab.launch(&source, [1; 3], &mut [Arg::In(&x), Arg::Out(&mut y)])?;
+        y.check_bits(|i| x.bits[i ^ 1])
+    })]
+}
+
 /// A tile picked from by indices along an axis.
 pub(crate) fn gather() -> Vec<Case> {
     let rows: [(&[usize], &[usize], usize); 6] = [
