@@ -117,18 +117,22 @@ fn simplified(
 fn check_schedule(options: &Options) -> Result<(), Diagnostics> {
     let Schedule { num_warps, num_ctas, maxnreg, .. } = options.schedule;
     let (most_warps, most_ctas) = (options.target.max_warps(), options.target.max_cluster());
-    let message = if !num_warps.is_power_of_two() || num_warps > most_warps {
-        format!("`num_warps` is a power of two up to {most_warps}, not {num_warps}")
+    let (message, help) = if !num_warps.is_power_of_two() || num_warps > most_warps {
+        let message = format!("`num_warps` is a power of two up to {most_warps}, not {num_warps}");
+        (message, "4 and 8 are usual; a warp is 32 threads")
     } else if !num_ctas.is_power_of_two() || num_ctas > Schedule::MOST_CTAS {
-        format!("`num_ctas` is a power of two up to {}, not {num_ctas}", Schedule::MOST_CTAS)
+        (format!("`num_ctas` is a power of two up to {}, not {num_ctas}", Schedule::MOST_CTAS), "1 is usual")
     } else if num_ctas > most_ctas {
-        format!("`num_ctas = {num_ctas}` makes clusters, and {} has none", options.target)
+        (format!("`num_ctas = {num_ctas}` makes clusters, and {} has none", options.target), "leave `num_ctas` out on such devices")
     } else if let Some(registers) = maxnreg.filter(|registers| !(1..=Schedule::MOST_REGISTERS).contains(registers)) {
-        format!("`maxnreg` is a number up to {}, not {registers}", Schedule::MOST_REGISTERS)
+        (
+            format!("`maxnreg` is a number up to {}, not {registers}", Schedule::MOST_REGISTERS),
+            "leave it out, and the assembler takes what it needs",
+        )
     } else {
         return Ok(());
     };
-    Err(Diagnostic::new(Loc::NONE, message).into())
+    Err(Diagnostic::new(Loc::NONE, message).help(help).into())
 }
 
 /// A kernel that a pass broke: said as an error, because a user's build must not crash on our defect.

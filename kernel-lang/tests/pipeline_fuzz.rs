@@ -6,8 +6,9 @@ mod cpu_support;
 use std::fmt::Write;
 
 use cpu_support::naive::{self, Arg};
-use cpu_support::{Buffer, Random, compile_function, random_kernels, run_grid, same, samples};
+use cpu_support::{Buffer, Random, compile_function, matrix_kernels, random_kernels, run_grid, same, samples};
 use kernel_lang::Schedule;
+use kernel_lang::dtype::Dtype;
 use kernel_lang::ir::{Function, Op, Stage, UnaryOp, parse, verify};
 use kernel_lang::passes::{self, PIPELINE, SIMPLIFY, prefetch_loads};
 use kernel_lang::target::Target;
@@ -206,25 +207,60 @@ fn usual_arguments(func: &Function, random: &mut Random, extent: i64) -> (Vec<Op
     (tensors, vec![limit(), limit(), random.bits() & 1])
 }
 
-#[test]
-fn usual_kernels() {
-    // Fresh kernels in each run; a failure prints the kernel.
+/// Random kernels of one kind, fresh in each run; a failure prints the kernel. `one` makes a kernel and answers how many wide accesses it ran.
+fn many(mut one: impl FnMut(&mut Random) -> usize) {
     let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| u64::from(std::process::id()));
     println!("SEED={seed}");
     let mut random = Random(seed << 32);
     let start = std::time::Instant::now();
     let (mut runs, mut wide) = (0, 0);
     while runs < 200 || start.elapsed().as_secs() < 4 {
-        let extent = [64, 128, 8, 96, 50][random.below(5)];
-        let text = usual_kernel(&mut random, extent);
-        let func = parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        verify(&func, Stage::Generic).unwrap_or_else(|violations| panic!("{violations:?}\n{text}"));
-        let (tensors, scalars) = usual_arguments(&func, &mut random, extent);
-        wide += usize::from(compare(&func, tensors, &scalars) > 0);
+        wide += usize::from(one(&mut random) > 0);
         runs += 1;
     }
     println!("{wide} of {runs} kernels ran wide accesses");
     assert!(wide * 20 > runs, "the branch for full tiles hardly runs: {wide} of {runs}");
+}
+
+fn kernel(text: &str) -> Function {
+    let func = parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    verify(&func, Stage::Generic).unwrap_or_else(|violations| panic!("{violations:?}\n{text}"));
+    func
+}
+
+#[test]
+fn usual_kernels() {
+    many(|random| {
+        let extent = [64, 128, 8, 96, 50][random.below(5)];
+        let func = kernel(&usual_kernel(random, extent));
+        let (tensors, scalars) = usual_arguments(&func, random, extent);
+        compare(&func, tensors, &scalars)
+    });
+}
+
+#[test]
+fn matrices() {
+    many(|random| {
+        let shape = [[8, 32], [4, 16], [16, 16], [1, 64], [6, 20]][random.below(5)];
+        let func = kernel(&matrix_kernels::text(random, shape));
+        let (tensors, scalars) = matrix_kernels::arguments(&func, random, shape);
+        compare(&func, tensors, &scalars)
+    });
+}
+
+/// Every mask of rows that numbers near the ends of `i64` make.
+#[test]
+fn rows_that_are_counted_from_afar() {
+    const FAR: [i64; 10] = [0, 1, -1, 2, 1 << 62, (1 << 62) - 3, i64::MAX, i64::MAX - 2, i64::MIN, i64::MIN + 3];
+    let func = kernel(matrix_kernels::COUNTED);
+    let sides = FAR.iter().flat_map(|start| FAR.map(|end| (*start, end)));
+    for (index, (start, end)) in sides.enumerate() {
+        for (first, stride) in [(0, 16), (i64::MIN, 20), (start, 1 << 40), (FAR[index % 9], 0)] {
+            let [x, y] = [3, 5].map(|element| Some(Buffer::new(Dtype::U8, &[element; 80])));
+            let tensors = vec![x, y, None, None, None, None];
+            compare(&func, tensors, &[start, first, end, stride].map(|scalar| scalar as u64));
+        }
+    }
 }
 
 proptest! {

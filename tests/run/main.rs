@@ -35,6 +35,7 @@ mod shapes;
 mod stages;
 mod statistics;
 mod streams;
+mod strides;
 mod tolerance;
 mod tuning;
 mod value;
@@ -94,6 +95,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         shapes,
         stages,
         statistics,
+        strides,
         streams,
         tuning,
         views

@@ -1,112 +1,118 @@
-//! Indices as sums: `uniform + constant + lane_0 * i_0 + lane_1 * i_1 + ..`, modulo 2^64.
+//! Indices as sums: `start + lane_0 * i_0 + lane_1 * i_1 + ..`, modulo 2^64.
 //!
-//! `uniform` is a sum of `i64` scalars, the same for every element of a tile; `i_k` is the element's position along axis k. From this
-//! form follow coalescing and vector widths (a lane coefficient of 1), immediate offsets, and proofs that a whole tile is in bounds.
+//! `start` is the same for every element of a tile; `i_k` is the element's position along axis k, and `lane_k` says how far its neighbours
+//! are. Both are polynomials of `i64` scalars. From this form follow coalescing and vector widths (a lane of 1), immediate offsets, and
+//! proofs that a whole tile is in bounds.
 //!
 //! ```text
 //! %3 = arange {start = 2, end = 66}          2 + 1 * i_0
 //! %4 = broadcast %base                       %base
 //! %5 = add %4, %3                            %base + 2 + 1 * i_0
-//! %6 = mul %5, (const 4)                     4 * %base + 8 + 4 * i_0
+//! %6 = mul %5, (broadcast %stride)           %base * %stride + 2 * %stride + %stride * i_0
 //! ```
 
+use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
-use crate::ir::{BinaryOp, Builder, ConstExpr, Elem, Function, Op, SideTable, UnaryOp, Value};
+use crate::ir::{BinaryOp, Builder, ConstExpr, Elem, Function, Op, SideTable, Type, UnaryOp, Value};
 
 /// An index as a sum. Equality of the parts is equality of the indices, whatever the scalars are.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Affine {
-    /// Scalars with their coefficients, in the order of their handles, none with coefficient 0.
-    pub uniform: Vec<(Value, i64)>,
-    /// What is added to every element.
-    pub constant: i64,
-    /// A coefficient per axis of the tile.
-    pub lanes: Vec<i64>,
+    /// The first element's index.
+    pub start: Polynomial,
+    /// What a step along each axis of the tile adds.
+    pub lanes: Vec<Polynomial>,
 }
 
 impl Affine {
-    /// A number, for every element of a tile of that rank.
-    pub fn constant(constant: i64, rank: usize) -> Affine {
-        Affine { uniform: Vec::new(), constant, lanes: vec![0; rank] }
+    /// The same index for every element of a tile of that rank.
+    pub fn uniform(start: Polynomial, rank: usize) -> Affine {
+        Affine { start, lanes: vec![Polynomial::default(); rank] }
+    }
+
+    /// An index that is 0 first and grows by those steps.
+    pub fn steps(steps: &[i64]) -> Affine {
+        Affine { start: Polynomial::default(), lanes: steps.iter().copied().map(Polynomial::constant).collect() }
     }
 
     /// Has every element the same value?
     pub fn is_uniform(&self) -> bool {
-        self.lanes.iter().all(|lane| *lane == 0)
+        self.lanes.iter().all(|lane| lane.is(0))
     }
 
     /// The number that it is, if it is the same known one everywhere.
     pub fn as_constant(&self) -> Option<i64> {
-        (self.uniform.is_empty() && self.is_uniform()).then_some(self.constant)
+        self.start.as_constant().filter(|_| self.is_uniform())
     }
 
-    /// The largest sum of lane terms in a tile of those extents, if no lane term is negative and the sum fits 31 bits.
+    /// The largest sum of lane terms in a tile of those extents, if they are known, none is negative and the sum fits 31 bits.
     /// The smallest is then 0.
     pub fn lane_maximum(&self, extents: &[usize]) -> Option<i64> {
         let mut sum = 0i64;
         for (lane, extent) in self.lanes.iter().zip(extents) {
-            let term = i64::try_from(extent.saturating_sub(1)).ok()?.checked_mul(*lane)?;
-            sum = sum.checked_add(term).filter(|_| *lane >= 0)?;
+            let lane = lane.as_constant().filter(|lane| *lane >= 0)?;
+            let term = i64::try_from(extent.saturating_sub(1)).ok()?.checked_mul(lane)?;
+            sum = sum.checked_add(term)?;
         }
         (sum < 1 << 31).then_some(sum)
     }
 
+    /// The scalars that it is made of.
+    pub fn scalars(&self) -> impl Iterator<Item = Value> {
+        self.start.scalars().chain(self.lanes.iter().flat_map(Polynomial::scalars))
+    }
+
     /// Appends ops that compute the part that is the same for every lane, as a scalar.
     pub fn uniform_value(&self, b: &mut Builder<'_>) -> Value {
+        self.start.value(b)
+    }
+
+    /// Appends ops that compute what the lanes add, as a tile of that shape.
+    pub fn lanes_value(&self, b: &mut Builder<'_>, shape: &[ConstExpr]) -> Value {
         let mut sum: Option<Value> = None;
-        for (value, coefficient) in &self.uniform {
-            let term = if *coefficient == 1 {
-                *value
-            } else {
-                let coefficient = b.index((*coefficient).into());
-                b.binary(BinaryOp::Mul, *value, coefficient)
-            };
+        for (axis, lane) in self.lanes.iter().enumerate().filter(|(_, lane)| !lane.is(0)) {
+            let mut term = place(b, shape, axis);
+            if !lane.is(1) {
+                let step = lane.value(b);
+                let step = b.broadcast(step, shape);
+                term = b.binary(BinaryOp::Mul, term, step);
+            }
             sum = Some(sum.map_or(term, |sum| b.binary(BinaryOp::Add, sum, term)));
         }
-        match sum {
-            Some(sum) if self.constant == 0 => sum,
-            Some(sum) => {
-                let constant = b.index(self.constant.into());
-                b.binary(BinaryOp::Add, sum, constant)
-            }
-            None => b.index(self.constant.into()),
-        }
+        sum.unwrap_or_else(|| b.constant(ConstExpr::Int(0), Type::tile(Dtype::I64, shape.to_vec())))
     }
 
     /// The sum of two indices of one rank.
     #[must_use]
     pub fn plus(&self, other: &Affine) -> Affine {
-        self.add(other, 1)
+        let lanes = self.lanes.iter().zip(&other.lanes).map(|(own, other)| own.plus(other)).collect();
+        Affine { start: self.start.plus(&other.start), lanes }
     }
 
     /// The difference of two indices of one rank.
     #[must_use]
     pub fn minus(&self, other: &Affine) -> Affine {
-        self.add(other, -1)
+        self.plus(&other.scaled(-1))
     }
 
-    fn add(&self, other: &Affine, sign: i64) -> Affine {
-        let mut uniform = self.uniform.clone();
-        for (value, coefficient) in &other.uniform {
-            let term = coefficient.wrapping_mul(sign);
-            match uniform.binary_search_by_key(value, |(value, _)| *value) {
-                Ok(found) => uniform[found].1 = uniform[found].1.wrapping_add(term),
-                Err(place) => uniform.insert(place, (*value, term)),
-            }
-        }
-        uniform.retain(|(_, coefficient)| *coefficient != 0);
-        let lanes = self.lanes.iter().zip(&other.lanes).map(|(a, b)| a.wrapping_add(b.wrapping_mul(sign))).collect();
-        Affine { uniform, constant: self.constant.wrapping_add(other.constant.wrapping_mul(sign)), lanes }
+    fn scaled(&self, factor: i64) -> Affine {
+        Affine { start: self.start.scaled(factor), lanes: self.lanes.iter().map(|lane| lane.scaled(factor)).collect() }
     }
 
-    fn scale(&self, factor: i64) -> Affine {
-        let mut scaled = self.clone();
-        scaled.uniform.iter_mut().for_each(|(_, coefficient)| *coefficient = coefficient.wrapping_mul(factor));
-        scaled.uniform.retain(|(_, coefficient)| *coefficient != 0);
-        scaled.constant = scaled.constant.wrapping_mul(factor);
-        scaled.lanes.iter_mut().for_each(|lane| *lane = lane.wrapping_mul(factor));
-        scaled
+    /// The product with what is the same for every lane, unless it is a long one.
+    fn times(&self, factor: &Polynomial) -> Option<Affine> {
+        let lanes = self.lanes.iter().map(|lane| lane.times(factor)).collect::<Option<_>>()?;
+        Some(Affine { start: self.start.times(factor)?, lanes })
     }
+}
+
+/// Appends ops that compute each element's place along an axis, as a tile of that shape.
+pub fn place(b: &mut Builder<'_>, shape: &[ConstExpr], axis: usize) -> Value {
+    let mut place = b.op(Op::Arange { start: ConstExpr::Int(0), end: shape[axis].clone() }, &[]);
+    for other in (0..shape.len()).filter(|other| *other != axis) {
+        place = b.expand_dims(place, other as u32);
+    }
+    b.broadcast(place, shape)
 }
 
 /// The affine form of indices of one kernel, computed when asked for.
@@ -131,11 +137,11 @@ impl AffineFacts {
         found
     }
 
-    /// By how much an index grows from one element to the next along an axis, where that is known: also of an index that has no affine form as
-    /// a whole, such as `rows * stride + columns` with a stride that is an argument.
+    /// By how much an index grows from one element to the next along an axis, where that is a known number: also of an index that has no affine form
+    /// as a whole, such as `rows * stride + columns` with rows from memory.
     pub fn step(&mut self, func: &Function, value: Value, axis: usize) -> Option<i64> {
         if let Some(affine) = self.get(func, value) {
-            return Some(affine.lanes[axis]);
+            return affine.lanes[axis].as_constant();
         }
         if func.ty(value).shape().get(axis)?.as_int() == Some(1) {
             return Some(0);
@@ -164,30 +170,31 @@ impl AffineFacts {
             return None;
         }
         let derived = func.def_op(value).and_then(|op| self.derive(func, op, ty.shape()));
-        derived.or_else(|| ty.is_scalar().then(|| Affine { uniform: vec![(value, 1)], constant: 0, lanes: Vec::new() }))
+        derived.or_else(|| ty.is_scalar().then(|| Affine::uniform(Polynomial::scalar(value), 0)))
     }
 
     fn derive(&mut self, func: &Function, op: &Op, shape: &[ConstExpr]) -> Option<Affine> {
         let rank = shape.len();
         match op {
-            Op::Const { value: ConstExpr::Int(value) } => Some(Affine::constant(i64::try_from(*value).ok()?, rank)),
+            Op::Const { value: ConstExpr::Int(value) } => Some(Affine::uniform(Polynomial::constant(i64::try_from(*value).ok()?), rank)),
             Op::Arange { start, .. } => {
-                Some(Affine { uniform: Vec::new(), constant: i64::try_from(start.as_int()?).ok()?, lanes: vec![1] })
+                let start = Polynomial::constant(i64::try_from(start.as_int()?).ok()?);
+                Some(Affine { start, lanes: vec![Polynomial::constant(1)] })
             }
             Op::Broadcast { x } => {
                 let mut affine = self.get(func, *x)?;
                 let from = func.ty(*x).shape();
                 // An axis of extent 1 has the one position 0, whatever its coefficient was.
                 let lanes = (0..rank).map(|axis| match from.get(axis) {
-                    Some(extent) if extent.as_int() != Some(1) => affine.lanes[axis],
-                    _ => 0,
+                    Some(extent) if extent.as_int() != Some(1) => affine.lanes[axis].clone(),
+                    _ => Polynomial::default(),
                 });
                 affine.lanes = lanes.collect();
                 Some(affine)
             }
             Op::ExpandDims { x, axis } => {
                 let mut affine = self.get(func, *x)?;
-                affine.lanes.insert(*axis as usize, 0);
+                affine.lanes.insert(*axis as usize, Polynomial::default());
                 Some(affine)
             }
             Op::Reshape { x } => {
@@ -197,7 +204,7 @@ impl AffineFacts {
             }
             Op::Permute { x, order } => {
                 let affine = self.get(func, *x)?;
-                let lanes = order.iter().map(|axis| affine.lanes[*axis as usize]).collect();
+                let lanes = order.iter().map(|axis| affine.lanes[*axis as usize].clone()).collect();
                 Some(Affine { lanes, ..affine })
             }
             Op::Convert { x } => self.get(func, *x),
@@ -205,24 +212,28 @@ impl AffineFacts {
                 // The first element is the one that was last.
                 let mut affine = self.get(func, *x)?;
                 let (axis, last) = (*axis as usize, i64::try_from(shape[*axis as usize].as_int()? - 1).ok()?);
-                affine.constant = affine.constant.wrapping_add(affine.lanes[axis].wrapping_mul(last));
-                affine.lanes[axis] = affine.lanes[axis].wrapping_neg();
+                affine.start = affine.start.plus(&affine.lanes[axis].scaled(last));
+                affine.lanes[axis] = affine.lanes[axis].scaled(-1);
                 Some(affine)
             }
-            Op::Unary { op: UnaryOp::Neg, x } => Some(self.get(func, *x)?.scale(-1)),
+            Op::Unary { op: UnaryOp::Neg, x } => Some(self.get(func, *x)?.scaled(-1)),
             Op::Binary { op: BinaryOp::Add, lhs, rhs } => Some(self.get(func, *lhs)?.plus(&self.get(func, *rhs)?)),
             Op::Binary { op: BinaryOp::Sub, lhs, rhs } => Some(self.get(func, *lhs)?.minus(&self.get(func, *rhs)?)),
             Op::Binary { op: BinaryOp::Mul, lhs, rhs } => {
                 let (lhs, rhs) = (self.get(func, *lhs)?, self.get(func, *rhs)?);
                 match (lhs.as_constant(), rhs.as_constant()) {
-                    (_, Some(factor)) => Some(lhs.scale(factor)),
-                    (Some(factor), _) => Some(rhs.scale(factor)),
+                    (_, Some(factor)) => Some(lhs.scaled(factor)),
+                    (Some(factor), _) => Some(rhs.scaled(factor)),
+                    // A product of scalars is a scalar, which is computed once.
+                    _ if rank == 0 => None,
+                    _ if rhs.is_uniform() => lhs.times(&rhs.start),
+                    _ if lhs.is_uniform() => rhs.times(&lhs.start),
                     _ => None,
                 }
             }
             Op::Binary { op: BinaryOp::Shl, lhs, rhs } => {
                 let amount = self.get(func, *rhs)?.as_constant().filter(|amount| (0..63).contains(amount))?;
-                Some(self.get(func, *lhs)?.scale(1 << amount))
+                Some(self.get(func, *lhs)?.scaled(1 << amount))
             }
             _ => None,
         }
@@ -231,20 +242,20 @@ impl AffineFacts {
 
 /// The coefficients after a reshape, if there are some: bit by bit of the row-major index, whose contributions must double along each axis
 /// that there is now.
-fn reshaped(lanes: &[i64], from: &[ConstExpr], to: &[ConstExpr]) -> Option<Vec<i64>> {
+fn reshaped(lanes: &[Polynomial], from: &[ConstExpr], to: &[ConstExpr]) -> Option<Vec<Polynomial>> {
     let bits = |extent: &ConstExpr| extent.as_int().filter(|extent| extent.count_ones() == 1).map(i128::trailing_zeros);
     let mut steps = Vec::new();
     for (lane, extent) in lanes.iter().zip(from).rev() {
-        steps.extend((0..bits(extent)?).map(|bit| lane.wrapping_shl(bit)));
+        steps.extend((0..bits(extent)?).map(|bit| lane.scaled(1 << bit)));
     }
     let mut steps = steps.into_iter();
     let mut coefficients = Vec::new();
     for extent in to.iter().rev() {
-        let steps: Vec<i64> = steps.by_ref().take(bits(extent)? as usize).collect();
-        if steps.windows(2).any(|pair| pair[1] != pair[0].wrapping_mul(2)) {
+        let steps: Vec<Polynomial> = steps.by_ref().take(bits(extent)? as usize).collect();
+        if steps.windows(2).any(|pair| pair[1] != pair[0].scaled(2)) {
             return None;
         }
-        coefficients.push(steps.first().copied().unwrap_or(0));
+        coefficients.push(steps.into_iter().next().unwrap_or_default());
     }
     coefficients.reverse();
     Some(coefficients)
@@ -278,17 +289,40 @@ mod tests {
             .collect();
         let mut facts = AffineFacts::new();
         let affine = facts.get(&func, offsets[0]).unwrap();
-        assert_eq!(affine, Affine { uniform: vec![(n, 3)], constant: 8, lanes: vec![4] });
+        assert_eq!(affine, Affine { start: Polynomial { terms: vec![(vec![n], 3)], constant: 8 }, lanes: vec![Polynomial::constant(4)] });
         assert_eq!(affine.lane_maximum(&[64]), Some(252));
+        let square = Affine::uniform(Polynomial { terms: vec![(vec![n, n], 1)], constant: 0 }, 1);
+        assert_eq!(facts.get(&func, offsets[1]), Some(square));
+    }
+
+    #[test]
+    fn a_stride_may_be_an_argument() {
+        let text = "kernel @k(%x: ptr<f32>, %row: i64, %stride: i64) {
+            %0 = arange {start = 1, end = 9} : tile<i64, [8]>
+            %1 = broadcast %row : tile<i64, [8]>
+            %2 = add %1, %0 : tile<i64, [8]>
+            %3 = broadcast %stride : tile<i64, [8]>
+            %4 = mul %3, %2 : tile<i64, [8]>
+            %5 = load %x, %4 : tile<f32, [8]>
+            %6 = mul %4, %0 : tile<i64, [8]>
+            %7 = load %x, %6 : tile<f32, [8]>
+            return
+        }";
+        let func = parse(text).unwrap();
+        let (row, stride) = (func.params[1].value, func.params[2].value);
+        let find = |inst| if let Op::Load { offset, .. } = func.inst(inst).op { Some(offset) } else { None };
+        let offsets: Vec<Value> = func.all_insts().into_iter().filter_map(find).collect();
+        let mut facts = AffineFacts::new();
+        let start = Polynomial { terms: vec![(vec![row, stride], 1), (vec![stride], 1)], constant: 0 };
+        assert_eq!(facts.get(&func, offsets[0]), Some(Affine { start, lanes: vec![Polynomial::scalar(stride)] }));
         assert_eq!(facts.get(&func, offsets[1]), None);
     }
 
     #[test]
-    fn a_step_is_known_where_the_stride_of_another_axis_is_not() {
-        let text = "kernel @k(%x: ptr<f32>, %stride: i64) {
+    fn a_step_is_known_where_the_one_of_another_axis_is_not() {
+        let text = "kernel @k(%x: ptr<f32>, %rows: tile<i64, [8]>) {
             %0 = arange {start = 0, end = 8} : tile<i64, [8]>
-            %1 = broadcast %stride : tile<i64, [8]>
-            %2 = mul %0, %1 : tile<i64, [8]>
+            %2 = mul %rows, %rows : tile<i64, [8]>
             %3 = expand_dims %2 {axis = 1} : tile<i64, [8, 1]>
             %4 = expand_dims %0 {axis = 0} : tile<i64, [1, 8]>
             %5 = broadcast %3 : tile<i64, [8, 8]>
@@ -309,7 +343,10 @@ mod tests {
     #[test]
     fn a_reshape_is_affine_where_its_axes_are() {
         let shape = |extents: &[i128]| extents.iter().map(|extent| ConstExpr::Int(*extent)).collect::<Vec<_>>();
-        let after = |lanes: &[i64], from: &[i128], to: &[i128]| reshaped(lanes, &shape(from), &shape(to));
+        let after = |lanes: &[i64], from: &[i128], to: &[i128]| {
+            let lanes = reshaped(&Affine::steps(lanes).lanes, &shape(from), &shape(to))?;
+            lanes.iter().map(Polynomial::as_constant).collect::<Option<Vec<i64>>>()
+        };
         assert_eq!(after(&[3], &[64], &[4, 16]), Some(vec![48, 3]));
         assert_eq!(after(&[48, 3], &[4, 16], &[64]), Some(vec![3]));
         assert_eq!(after(&[100, 1], &[4, 16], &[64]), None);

@@ -1,3 +1,5 @@
 //! FACTS about a kernel, computed on demand and never stored in it.
 
 pub mod affine;
+pub mod bounds;
+pub mod polynomial;

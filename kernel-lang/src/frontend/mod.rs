@@ -22,10 +22,12 @@ mod syntax;
 mod variants;
 mod words;
 
+use std::ops::Range;
+
 use proc_macro2::TokenStream;
 use quote::quote;
 
-use crate::diagnostic::Diagnostics;
+use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::Function;
 
 use device::Devices;
@@ -62,10 +64,40 @@ pub fn autotune(arguments: TokenStream, item: TokenStream) -> Expansion {
 /// # Errors
 /// Every mistake in it.
 pub fn lower_source(source: &str, file: &str) -> Result<Function, Diagnostics> {
+    let (func, errors) = checked(source, file);
+    errors.into_diagnostics().finish(func).map(|func| func.expect("a text without a kernel is a mistake"))
+}
+
+/// What is wrong with the first kernel in a source text, in the order of the text: each mistake with the bytes that are underlined. For tests
+/// and tools; it sees what [`lower_source`] sees.
+pub fn mistakes(source: &str, file: &str) -> Vec<(Range<usize>, Diagnostic)> {
+    checked(source, file).1.into_underlined()
+}
+
+/// A word of the language as its row in the table has it. For tests and tools; the documentation stands in [`crate::dsl`].
+#[derive(Clone, Copy, Debug)]
+pub struct WordInfo {
+    /// Its name.
+    pub name: &'static str,
+    /// How it is called, with all of its options.
+    pub usage: &'static str,
+    /// How many arguments it takes, options not counted; of a method the value in front of the dot is one.
+    pub arguments: usize,
+    /// May it stand behind a value: `x.exp()`?
+    pub is_method: bool,
+}
+
+/// Every word of the language.
+pub fn words() -> impl Iterator<Item = WordInfo> {
+    words::WORDS.iter().map(|row| WordInfo { name: row.name, usage: row.usage, arguments: row.args, is_method: row.method })
+}
+
+/// The first kernel in a source text and its mistakes; without a kernel there is at least one.
+fn checked(source: &str, file: &str) -> (Option<Function>, Errors) {
     let mut errors = Errors::default();
     let func = match syn::parse_file(source) {
         Err(error) => {
-            errors.push_syn(&error);
+            syntax::explain(&source.parse().unwrap_or_default(), &error, &mut errors);
             None
         }
         Ok(parsed) => {
@@ -78,15 +110,10 @@ pub fn lower_source(source: &str, file: &str) -> Result<Function, Diagnostics> {
             })
         }
     };
-    match func {
-        Some(func) => errors.into_diagnostics().finish(func),
-        None => {
-            if errors.is_empty() {
-                errors.push(Place::at(proc_macro2::Span::call_site()), "there is no `#[kernel]` in this text");
-            }
-            Err(errors.into_diagnostics())
-        }
+    if func.is_none() && errors.is_empty() {
+        errors.push(Place::at(proc_macro2::Span::call_site()), "there is no `#[kernel]` in this text");
     }
+    (func, errors)
 }
 
 /// The arguments of the attributes on a function.

@@ -1,8 +1,9 @@
 //! Where something stands in the user's source, and the mistakes found there.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, LineColumn, Span, TokenStream};
 use quote::{ToTokens, quote_spanned};
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -34,6 +35,16 @@ impl Place {
     /// From the start of `self` to the end of `last`.
     pub(crate) fn to(self, last: Place) -> Place {
         Place { start: self.start, end: last.end }
+    }
+
+    /// The line and the column of both ends.
+    fn ends(self) -> (LineColumn, LineColumn) {
+        (self.start.start(), self.end.end())
+    }
+
+    /// The stretch as bytes of the source; the compiler's own spans do not tell on stable Rust.
+    fn bytes(self) -> Range<usize> {
+        self.start.byte_range().start..self.end.byte_range().end
     }
 
     /// Line and column of the start.
@@ -79,7 +90,9 @@ struct Inside {
     /// What to say of a place in a body that is not shown.
     within: Option<String>,
     /// Where the call is, and what to say there.
-    call: (Loc, String),
+    call: Option<(Loc, String)>,
+    /// Places in the body that stand for an argument, which is seen instead: by their first and last lines and columns.
+    arguments: HashMap<(LineColumn, LineColumn), Place>,
 }
 
 impl Errors {
@@ -96,12 +109,22 @@ impl Errors {
     /// From here on, places are those of a function that is called at `call`.
     pub(crate) fn enter(&mut self, call: Place, remark: String, shown: Shown) {
         let (call, loc) = self.seen(call);
+        // How the library calls itself is nothing that a user could act on.
+        let is_hidden = matches!(shown, Shown::Call) && self.inside.last().is_some_and(|inside| inside.instead.is_some());
         let (instead, file, within) = match shown {
             Shown::Body(file) => (None, file, None),
             Shown::Call => (Some(call), loc.file, None),
             Shown::CallAnd(within) => (Some(call), loc.file, Some(within)),
         };
-        self.inside.push(Inside { instead, file, within, call: (loc, remark) });
+        let call = (!is_hidden).then_some((loc, remark));
+        self.inside.push(Inside { instead, file, within, call, arguments: HashMap::new() });
+    }
+
+    /// In the function that is being walked, a place is a parameter's: what the user sees there is the argument.
+    pub(crate) fn stands_for(&mut self, place: Place, argument: Place) {
+        if let Some(inside) = self.inside.last_mut().filter(|inside| inside.instead.is_some()) {
+            inside.arguments.insert(place.ends(), argument);
+        }
     }
 
     /// Back where the last function was called.
@@ -122,7 +145,7 @@ impl Errors {
     /// What the user sees of a place: it, or the call that leads there.
     pub(crate) fn seen(&self, place: Place) -> (Place, Loc) {
         let Some(inside) = self.inside.last() else { return (place, place.loc()) };
-        let place = inside.instead.unwrap_or(place);
+        let place = inside.arguments.get(&place.ends()).copied().or(inside.instead).unwrap_or(place);
         (place, Loc { file: inside.file, ..place.loc() })
     }
 
@@ -133,7 +156,7 @@ impl Errors {
         if let Some(inside) = self.inside.last() {
             diagnostic.loc = loc;
             diagnostic.labels.extend(inside.within.clone().map(|within| (hidden, within)));
-            diagnostic.labels.extend(self.inside.iter().rev().map(|inside| inside.call.clone()));
+            diagnostic.labels.extend(self.inside.iter().rev().filter_map(|inside| inside.call.clone()));
         }
         if !self.list.iter().any(|(_, known)| *known == diagnostic) {
             self.list.push((place, diagnostic));
@@ -158,6 +181,12 @@ impl Errors {
     /// Forgets the mistakes after the first `len`: a trial is over.
     pub(crate) fn truncate(&mut self, len: usize) {
         self.list.truncate(len);
+    }
+
+    /// Each with the bytes of the source that are underlined, in the order of the source.
+    pub(crate) fn into_underlined(mut self) -> Vec<(Range<usize>, Diagnostic)> {
+        self.list.sort_by_key(|(_, diagnostic)| diagnostic.loc);
+        self.list.into_iter().map(|(place, diagnostic)| (place.bytes(), diagnostic)).collect()
     }
 
     /// As the compiler's diagnostics, for who shows them as text.

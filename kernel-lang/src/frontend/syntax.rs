@@ -4,9 +4,15 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use super::place::{Errors, Place};
 
-/// The tokens that show the mistake of `syn`, with a help where it is one that users of other languages make.
+/// The tokens that show the mistake of `syn`.
 pub(super) fn explained(tokens: &TokenStream, error: &syn::Error) -> TokenStream {
     let mut errors = Errors::default();
+    explain(tokens, error, &mut errors);
+    errors.into_tokens()
+}
+
+/// Adds the mistake of `syn`, with a help where it is one that users of other languages make.
+pub(super) fn explain(tokens: &TokenStream, error: &syn::Error, errors: &mut Errors) {
     if let Some(brackets) = axes_without_parentheses(tokens) {
         let help = "a column is `x[(.., None)]`, a row `x[(None, ..)]`";
         errors.push_help(brackets, "several places in `[]` stand in parentheses", help);
@@ -16,7 +22,6 @@ pub(super) fn explained(tokens: &TokenStream, error: &syn::Error) -> TokenStream
     } else {
         errors.push_syn(error);
     }
-    errors.into_tokens()
 }
 
 /// The place of a `[.., None]`: a list in brackets that names a whole axis.

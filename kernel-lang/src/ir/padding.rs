@@ -64,11 +64,8 @@ pub fn check(func: &Function, op: &Op, given: &[Type]) -> Result<(), String> {
     let numel = |shape: &[usize]| shape.iter().map(|extent| *extent as u128).product::<u128>();
     match op {
         Op::Reshape { x } => match (known(func.ty(*x)), given.first().and_then(known)) {
-            // How many elements there are comes first: extents that do not divide would be told to be no powers of two.
-            (Some(from), Some(to)) if numel(&from) != numel(&to) => {
-                Err(format!("cannot reshape `{}` to `{}`: it has {} elements, not {}", func.ty(*x), given[0], numel(&from), numel(&to)))
-            }
-            (Some(from), Some(to)) if !keeps_order(&from, &to) => Err(format!(
+            // Another number of elements is told by the rule of the op: extents that do not divide would be told to be no powers of two.
+            (Some(from), Some(to)) if numel(&from) == numel(&to) && !keeps_order(&from, &to) => Err(format!(
                 "cannot reshape `{}` to `{}`: of the axes that change, only the first may have an extent that is no power of two",
                 func.ty(*x),
                 given[0]

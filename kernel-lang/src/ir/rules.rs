@@ -342,14 +342,12 @@ fn check_broadcast(from: &Type, to: &Type) -> Result<(), String> {
 /// As many elements as far as the extents are known; specialisation asks again.
 fn check_reshape(from: &Type, to: &Type) -> Result<(), String> {
     let numel = |ty: &Type| ty.shape().iter().try_fold(1_i128, |numel, dim| numel.checked_mul(dim.as_int()?));
-    let same_count = match (numel(from), numel(to)) {
-        (Some(from), Some(to)) => from == to,
-        _ => true,
-    };
-    if !from.is_pointer() && !to.is_pointer() && from.elem() == to.elem() && same_count {
+    let counts = numel(from).zip(numel(to)).filter(|(from, to)| from != to);
+    if !from.is_pointer() && !to.is_pointer() && from.elem() == to.elem() && counts.is_none() {
         return Ok(());
     }
-    Err(format!("cannot reshape `{from}` to `{to}`"))
+    let why = counts.map_or(String::new(), |(from, to)| format!(": it has {from} elements, not {to}"));
+    Err(format!("cannot reshape `{from}` to `{to}`{why}"))
 }
 
 /// The inputs of a reduction or scan: tiles of one shape that has the axis.

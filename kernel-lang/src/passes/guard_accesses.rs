@@ -19,17 +19,21 @@
 //! }
 //! ```
 //!
-//! Lanes outside read `other`, or 0, and store nothing, exactly as masked-off lanes. A negative offset is a huge one when its bits are
-//! taken as `u64`, so one comparison does, also for the mask `offsets < n` that most kernels have: it makes the bound the lesser of `n`, if that
-//! is not negative, and the length. An `unchecked` kernel keeps its accesses as they are.
+//! Lanes outside read `other`, or 0, and store nothing, exactly as masked-off lanes. An `unchecked` kernel keeps its accesses as they are.
 //!
-//! In a row, at `start + columns` where `columns < n`, the bounds become numbers that `columns` is compared with: an index that knows no `start`
-//! is small, and its comparisons are cheap.
+//! The tile above may hold any indices: a negative one is huge when its bits are taken as `u64`, so one comparison does. Where more is known of
+//! an index, less is computed for each element:
+//!
+//! - [`interval`]: all steps are known, so that the lanes in bounds are an interval of small numbers.
+//! - [`corners`]: the mask leaves a box of the tile. One test says whether the box is in bounds; then only the mask is left to ask.
 
-use crate::analysis::affine::{Affine, AffineFacts};
+mod corners;
+mod interval;
+
+use crate::analysis::affine::AffineFacts;
 use crate::dtype::Dtype;
 use crate::ir::rewrite::Changed;
-use crate::ir::{Access, BinaryOp, Builder, CompareOp, Function, Op, Value};
+use crate::ir::{Access, BinaryOp, Builder, CompareOp, Function, Inst, Op, Value};
 
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
@@ -38,26 +42,12 @@ pub fn run(func: &mut Function) -> Changed {
     for region in func.regions_under(func.body) {
         let mut out = Vec::new();
         for inst in func.region(region).insts.clone() {
-            let data = func.inst(inst);
-            if let Some(Access { base, offset, mask, in_bounds: false, .. }) = data.op.access() {
-                let loc = data.loc;
-                let guard = if func.unchecked {
-                    mask
+            if let Some(access @ Access { mask, in_bounds: false, .. }) = func.inst(inst).op.access() {
+                if func.unchecked {
+                    func.inst_mut(inst).op.set_lanes(mask, true);
                 } else {
-                    let scratch = func.add_region();
-                    let row = mask.and_then(|mask| row(func, &mut facts, mask, offset));
-                    let limit = mask.and_then(|mask| limit(func, mask, offset));
-                    let b = &mut Builder::new(func, scratch, loc);
-                    let inside = match &row {
-                        Some((row, start)) => row.inside(b, base, start),
-                        None => inside(b, base, offset, limit),
-                    };
-                    let mask = mask.filter(|mask| limit.is_none() && row.as_ref().is_none_or(|(row, _)| row.mask != *mask));
-                    let inside = mask.map_or(inside, |mask| b.binary(BinaryOp::And, mask, inside));
-                    out.append(func.insts_mut(scratch));
-                    Some(inside)
-                };
-                func.inst_mut(inst).op.set_lanes(guard, true);
+                    guard(func, &mut facts, inst, access, &mut out);
+                }
                 changed = true;
             }
             out.push(inst);
@@ -67,78 +57,33 @@ pub fn run(func: &mut Function) -> Changed {
     changed
 }
 
-/// The lanes whose offset is in bounds, and below `limit`.
-fn inside(b: &mut Builder<'_>, base: Value, offset: Value, limit: Option<Value>) -> Value {
-    let index = b.bitcast(offset, Dtype::U64);
-    let length = b.op(Op::Length { base }, &[]);
-    let end = limit.map_or(length, |limit| {
-        let zero = b.index(0);
-        let limit = b.binary(BinaryOp::Max, limit, zero);
-        b.binary(BinaryOp::Min, limit, length)
-    });
-    let end = b.bitcast(end, Dtype::U64);
-    let shape = b.func.ty(offset).shape().to_vec();
-    let end = b.broadcast(end, &shape);
-    b.compare(CompareOp::Lt, index, end)
-}
-
-/// An access at `start + position` whose mask says `position < end`.
-#[derive(Clone, Copy)]
-struct Row {
-    mask: Value,
-    position: Value,
-    end: Value,
-}
-
-/// The row that an access is of, if `mask` or a part of it says so.
-fn row(func: &Function, facts: &mut AffineFacts, mask: Value, offset: Value) -> Option<(Row, Affine)> {
-    match func.def_op(mask)? {
-        Op::Binary { op: BinaryOp::And, lhs, rhs } => {
-            let (lhs, rhs) = (*lhs, *rhs);
-            row(func, facts, lhs, offset).or_else(|| row(func, facts, rhs, offset))
-        }
-        Op::Compare { op: CompareOp::Lt, lhs, rhs } => {
-            let (position, index) = (facts.get(func, *lhs)?, facts.get(func, offset)?);
-            let Op::Broadcast { x: end } = func.def_op(*rhs)? else { return None };
-            let start = index.minus(&position);
-            let is_position =
-                position.uniform.is_empty() && position.constant == 0 && position.lane_maximum(&func.ty(*lhs).extents()).is_some();
-            let is_row = is_position && start.is_uniform() && func.ty(*end).is_scalar();
-            is_row.then_some((Row { mask, position: *lhs, end: *end }, start))
-        }
-        _ => None,
+/// Guards an access. Ops that come before it are put out.
+fn guard(func: &mut Function, facts: &mut AffineFacts, inst: Inst, access: Access, out: &mut Vec<Inst>) {
+    let loc = func.inst(inst).loc;
+    let scratch = func.add_region();
+    let interval = interval::find(func, facts, access);
+    let b = &mut Builder::new(func, scratch, loc);
+    if let Some(interval) = interval {
+        let inside = interval.inside(b, access.base);
+        let mask = access.mask.filter(|mask| interval.absorbed != Some(*mask));
+        let inside = mask.map_or(inside, |mask| b.binary(BinaryOp::And, mask, inside));
+        b.func.inst_mut(inst).op.set_lanes(Some(inside), true);
+    } else if let Some(corners) = corners::find(b.func, facts, access) {
+        corners.split(b, inst, access);
+    } else {
+        let inside = inside(b, access);
+        b.func.inst_mut(inst).op.set_lanes(Some(inside), true);
     }
+    out.append(func.insts_mut(scratch));
 }
 
-impl Row {
-    /// The lanes that are in bounds and below the row's end. Where a difference overflows, `start` is so far outside that no lane is inside, and
-    /// the other comparison says so.
-    fn inside(self, b: &mut Builder<'_>, base: Value, start: &Affine) -> Value {
-        let shape = b.func.ty(self.position).shape().to_vec();
-        let (known, start) = (start.as_constant(), start.uniform_value(b));
-        let length = b.op(Op::Length { base }, &[]);
-        let room = b.binary(BinaryOp::Sub, length, start);
-        let end = b.binary(BinaryOp::Min, self.end, room);
-        let end = b.broadcast(end, &shape);
-        let below = b.compare(CompareOp::Lt, self.position, end);
-        if known.is_some_and(|start| start >= 0) {
-            return below;
-        }
-        let zero = b.index(0);
-        let first = b.binary(BinaryOp::Sub, zero, start);
-        let first = b.broadcast(first, &shape);
-        let behind = b.compare(CompareOp::Ge, self.position, first);
-        b.binary(BinaryOp::And, below, behind)
-    }
-}
-
-/// `n`, where the mask is `offset < n`: then the lanes from 0 up to the lesser of `n` and the length are those of mask and bounds both.
-fn limit(func: &Function, mask: Value, offset: Value) -> Option<Value> {
-    match func.def_op(mask)? {
-        Op::Compare { op: CompareOp::Lt, lhs, rhs } if *lhs == offset => match func.def_op(*rhs)? {
-            Op::Broadcast { x } if func.ty(*x).is_scalar() => Some(*x),
-            _ => None,
-        },
-        _ => None,
-    }
+/// The lanes whose mask holds and whose offset is in bounds.
+fn inside(b: &mut Builder<'_>, access: Access) -> Value {
+    let index = b.bitcast(access.offset, Dtype::U64);
+    let length = b.op(Op::Length { base: access.base }, &[]);
+    let length = b.bitcast(length, Dtype::U64);
+    let shape = b.func.ty(access.offset).shape().to_vec();
+    let length = b.broadcast(length, &shape);
+    let inside = b.compare(CompareOp::Lt, index, length);
+    access.mask.map_or(inside, |mask| b.binary(BinaryOp::And, mask, inside))
 }

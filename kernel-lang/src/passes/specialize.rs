@@ -90,7 +90,10 @@ pub fn run(func: &Function, bindings: &Bindings) -> Result<Function, Diagnostics
 fn check_bindings(func: &Function, bindings: &Bindings, diagnostics: &mut Diagnostics) {
     for param in &func.types {
         match bindings.types.iter().find(|(name, _)| *name == param.name) {
-            None => diagnostics.push(Diagnostic::new(Loc::NONE, format!("`{}` has no type", param.name))),
+            None => diagnostics.push(
+                Diagnostic::new(Loc::NONE, format!("`{}` has no type", param.name))
+                    .help("every type parameter is bound to an element type"),
+            ),
             Some((_, dtype)) if !param.choices.contains(dtype) => {
                 let choices: Vec<String> = param.choices.iter().map(|choice| format!("`{choice}`")).collect();
                 diagnostics.push(
@@ -105,10 +108,13 @@ fn check_bindings(func: &Function, bindings: &Bindings, diagnostics: &mut Diagno
         let found = bindings.consts.iter().find(|(name, _)| *name == param.name);
         let (low, high) = param.dtype.int_range().unwrap_or((0, 0));
         match found {
-            None => diagnostics.push(Diagnostic::new(Loc::NONE, format!("`{}` has no value", param.name))),
-            Some((_, value)) if !(low..=high).contains(value) => {
-                diagnostics.push(Diagnostic::new(Loc::NONE, format!("`{}` = {value} does not fit `{}`", param.name, param.dtype)));
-            }
+            None => diagnostics.push(
+                Diagnostic::new(Loc::NONE, format!("`{}` has no value", param.name)).help("every constant parameter is bound to a number"),
+            ),
+            Some((_, value)) if !(low..=high).contains(value) => diagnostics.push(
+                Diagnostic::new(Loc::NONE, format!("`{}` = {value} does not fit `{}`", param.name, param.dtype))
+                    .help(format!("`{}` holds {low} to {high}", param.dtype)),
+            ),
             Some(_) => {}
         }
     }
@@ -129,8 +135,8 @@ struct Specializer<'a> {
 }
 
 impl Specializer<'_> {
-    fn error(&mut self, loc: Loc, message: impl Into<String>) {
-        self.push(Diagnostic::new(loc, message));
+    fn error(&mut self, loc: Loc, message: impl Into<String>, help: impl Into<String>) {
+        self.push(Diagnostic::new(loc, message).help(help));
     }
 
     /// One value often breaks several ops in the same way: the first place stands for all.
@@ -141,8 +147,8 @@ impl Specializer<'_> {
         }
     }
 
-    fn give_up(&mut self, loc: Loc, message: String) {
-        self.error(loc, message);
+    fn give_up(&mut self, loc: Loc, message: String, help: &str) {
+        self.error(loc, message, help);
         self.undecided = true;
     }
 
@@ -179,7 +185,7 @@ impl Specializer<'_> {
                 let mut extents = Vec::new();
                 for dim in shape {
                     let extent = self.constant(dim).unwrap_or_else(|message| {
-                        self.error(loc, message);
+                        self.error(loc, message, OTHER_VALUES);
                         ConstExpr::Int(1)
                     });
                     extents.push(self.check_extent(extent, loc));
@@ -188,7 +194,11 @@ impl Specializer<'_> {
                 let (numel, kept) = (product(|extent| extent), product(|extent| extent.unsigned_abs().next_power_of_two() as i128));
                 if kept > MAX_NUMEL {
                     let padding = if kept > numel { format!(", kept as {kept},") } else { String::new() };
-                    self.error(loc, format!("a tile of {numel} elements{padding} is too large: the limit is {MAX_NUMEL}"));
+                    self.error(
+                        loc,
+                        format!("a tile of {numel} elements{padding} is too large: the limit is {MAX_NUMEL}"),
+                        "let more programs share the work, or loop",
+                    );
                 }
                 Type::tile(elem, extents)
             }
@@ -199,7 +209,7 @@ impl Specializer<'_> {
         if extent.as_int().is_some_and(|extent| extent > 0) {
             return extent;
         }
-        self.error(loc, format!("the extent of a tile is a positive number, not {extent}"));
+        self.error(loc, format!("the extent of a tile is a positive number, not {extent}"), "name values that leave at least one element");
         ConstExpr::Int(1)
     }
 
@@ -210,20 +220,26 @@ impl Specializer<'_> {
             match &data.op {
                 Op::StaticIf { cond, then_region, else_region } => match self.constant(cond) {
                     Ok(ConstExpr::Bool(holds)) => self.inline(if holds { *then_region } else { *else_region }, to, &data.results),
-                    Ok(other) => return self.give_up(data.loc, format!("the condition of this `if` is {other}, not `true` or `false`")),
-                    Err(message) => return self.give_up(data.loc, message),
+                    Ok(other) => {
+                        let message = format!("the condition of this `if` is {other}, not `true` or `false`");
+                        return self.give_up(data.loc, message, "compare: `if N > 0 { .. }`");
+                    }
+                    Err(message) => return self.give_up(data.loc, message, OTHER_VALUES),
                 },
                 Op::StaticFor { index, start, end, step, init, body } => {
                     let bounds = [start, end, step].map(|bound| self.constant(bound));
                     let [Ok(ConstExpr::Int(start)), Ok(ConstExpr::Int(end)), Ok(ConstExpr::Int(step))] = bounds else {
-                        return self.give_up(data.loc, "the bounds of `static_range` have no values".to_string());
+                        return self.give_up(data.loc, "the bounds of `static_range` have no values".to_string(), OTHER_VALUES);
                     };
                     self.repeat((index, start, end, step), init, *body, to, &data.results, data.loc);
                 }
                 Op::StaticAssert { cond, message } => match self.constant(cond) {
                     Ok(ConstExpr::Bool(true)) => {}
-                    Ok(_) => self.error(data.loc, if message.is_empty() { format!("`{cond}` does not hold") } else { message.clone() }),
-                    Err(message) => self.error(data.loc, message),
+                    Ok(_) => {
+                        let message = if message.is_empty() { format!("`{cond}` does not hold") } else { message.clone() };
+                        self.error(data.loc, message, format!("the kernel is for values with {}", text(cond)));
+                    }
+                    Err(message) => self.error(data.loc, message, OTHER_VALUES),
                 },
                 op => self.inst(op.clone(), &data.results, data.loc, to),
             }
@@ -254,7 +270,8 @@ impl Specializer<'_> {
         loc: Loc,
     ) {
         if step <= 0 {
-            return self.give_up(loc, format!("the step of `static_range` is positive, not {step}"));
+            let help = "it counts upwards; compute the index in the body: `let j = n - 1 - i;`";
+            return self.give_up(loc, format!("the step of `static_range` is positive, not {step}"), help);
         }
         let turns = if end > start { (end - start - 1) / step + 1 } else { 0 };
         if turns > MAX_TURNS {
@@ -284,26 +301,21 @@ impl Specializer<'_> {
     fn inst(&mut self, mut op: Op, results: &[Value], loc: Loc, to: Region) {
         op.map_operands(&mut |value| self.map[value].expect("a verified kernel defines values before their use"));
         if let Err(message) = op.map_constants(&mut |expr| self.constant(expr)) {
-            self.error(loc, message);
+            self.error(loc, message, OTHER_VALUES);
             op.map_constants(&mut |_| Ok(ConstExpr::Int(1))).ok();
         }
         let mistakes = self.mistakes;
         let given: Vec<Type> = results.iter().map(|value| self.ty(self.func.ty(*value), loc)).collect();
-        let is_new_mistake = self.mistakes > mistakes;
         if let Op::Const { value } = &mut op {
             match value.to_dtype(given[0].dtype()) {
                 Ok(typed) => *value = typed,
-                Err(message) => self.error(loc, message),
+                Err(message) => self.error(loc, message, "use a wider type, or a smaller number"),
             }
         }
+        let is_new_mistake = self.mistakes > mistakes;
         if !is_new_mistake && let Err(message) = result_types(&self.out, &op, &given) {
-            let mut diagnostic = Diagnostic::new(loc, message);
-            if let Op::Atomic { op, .. } = op {
-                let some: Vec<&str> = op.dtypes().iter().rev().take(2).map(|dtype| dtype.name()).collect();
-                diagnostic =
-                    diagnostic.help(format!("name the types that the kernel is for, as in `#[kernel(T = [{}])]`", some.join(", ")));
-            }
-            self.push(diagnostic);
+            let help = rule_help(&op);
+            self.error(loc, message, help);
         }
         let mut copies = Vec::new();
         op.map_regions(&mut |region| {
@@ -329,6 +341,31 @@ impl Specializer<'_> {
     }
 }
 
+/// Where nothing but the values is at fault.
+const OTHER_VALUES: &str = "name values with which this has one";
+
+/// A condition as the user would write it.
+fn text(cond: &ConstExpr) -> String {
+    let text = cond.to_string();
+    format!("`{}`", text.strip_prefix('(').and_then(|text| text.strip_suffix(')')).unwrap_or(&text))
+}
+
+/// How to mend an op whose rule these types and extents break.
+fn rule_help(op: &Op) -> String {
+    match op {
+        Op::Atomic { op, .. } => {
+            let some: Vec<&str> = op.dtypes().iter().rev().take(2).map(|dtype| dtype.name()).collect();
+            return format!("name the types that the kernel is for, as in `#[kernel(T = [{}])]`", some.join(", "));
+        }
+        Op::Reshape { .. } => "a reshape keeps every element where it is: name extents with one product, powers of two best",
+        Op::Arange { .. } => "the end is greater than the start",
+        Op::Flip { .. } | Op::Gather { .. } | Op::Histogram { .. } | Op::Sort { .. } => "name powers of two, and mask what is too much",
+        Op::Bitcast { .. } => "name types of one width",
+        _ => "name other values, or assert those that the kernel is for: `static_assert!(N >= 64, \"..\")`",
+    }
+    .to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -346,7 +383,8 @@ mod tests {
         )
         .expect("it is well formed");
         let mistakes = run(&func, &Bindings::new().ty("T", Dtype::F32).constant("N", -3)).expect_err("-3 is no extent");
-        let text = "error: the extent of a tile is a positive number, not -3\n --> k.rs:3:33\n";
+        let text =
+            "error: the extent of a tile is a positive number, not -3\n --> k.rs:3:33\nhelp: name values that leave at least one element\n";
         assert_eq!(mistakes.render(&func.files), text);
     }
 }

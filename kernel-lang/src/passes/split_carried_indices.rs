@@ -35,6 +35,7 @@
 //! follows from the loop's index. So it does for scalars that a loop counts up.
 
 use crate::analysis::affine::{Affine, AffineFacts};
+use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute};
 use crate::ir::{BinaryOp, Builder, Function, Inst, Op, Region, Type, Value};
@@ -91,7 +92,7 @@ fn step(func: &Function, facts: &mut AffineFacts, param: Value, next: Value) -> 
         return Some(facts.get(func, next)?.minus(&facts.get(func, param)?));
     }
     let mut at = next;
-    let mut total = Affine::constant(0, func.ty(param).shape().len());
+    let mut total = Affine::uniform(Polynomial::default(), func.ty(param).shape().len());
     while at != param {
         let Some(Op::Binary { op: op @ (BinaryOp::Add | BinaryOp::Sub), lhs, rhs }) = func.def_op(at) else { return None };
         let mut uniform = |value: Value| facts.get(func, value).filter(Affine::is_uniform);

@@ -63,6 +63,8 @@
 use std::collections::HashMap;
 
 use crate::analysis::affine::{Affine, AffineFacts};
+use crate::analysis::bounds::{self, Bound, End};
+use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, copy_insts};
 use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value};
@@ -125,36 +127,20 @@ pub(super) struct Plan {
     pub(super) aligned: Vec<(Value, Affine, i64)>,
     /// Comparisons that then hold for every lane.
     pub(super) masks: Vec<(Value, Test)>,
-    /// Numbers that must be divisible by others, so that masks end where wide accesses do.
-    pub(super) divisible: Vec<(Affine, i64)>,
+    /// Numbers that must be divisible by others, so that masks end, and rows begin, where wide accesses do.
+    pub(super) divisible: Vec<(Polynomial, i64)>,
     /// The accesses: whether each may be wide.
     pub(super) accesses: HashMap<Inst, bool>,
     /// Pure ops that can be computed in front of the branch.
     before: Vec<Inst>,
 }
 
-/// An access that must be in bounds: of `index`'s lanes, those below each end.
-#[derive(PartialEq)]
-pub(super) struct Bound {
-    pub(super) base: Value,
-    pub(super) index: Affine,
-    extents: Vec<usize>,
-    pub(super) ends: Vec<End>,
-}
-
-/// A mask that keeps the lanes from 0 up to a number along an axis, for every program alike: the columns of a row.
-#[derive(Clone, PartialEq)]
-pub(super) struct End {
-    axis: usize,
-    pub(super) end: Affine,
-}
-
 /// A comparison of a tile of indices with a number.
 pub(super) enum Test {
     /// `uniform + lane < limit`, or `<=`, for all lanes up to the maximum.
-    Below { op: CompareOp, index: Affine, maximum: i64, limit: Affine },
+    Below { op: CompareOp, index: Affine, maximum: i64, limit: Polynomial },
     /// `uniform + lane > limit`, or `>=`, for all lanes up to the maximum.
-    Above { op: CompareOp, index: Affine, maximum: i64, limit: Affine },
+    Above { op: CompareOp, index: Affine, maximum: i64, limit: Polynomial },
     /// A truth value that is the same for every lane.
     Uniform(Value),
 }
@@ -186,15 +172,12 @@ pub(super) fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts, u
             data.results.iter().for_each(|result| late[*result] = true);
         }
     }
-    let is_early = |affine: &Affine| affine.uniform.iter().all(|(value, _)| !late[*value] && usable(*value));
+    let is_early = |affine: &Affine| affine.scalars().all(|value| !late[value] && usable(value));
     for inst in stretch {
         let Some(Access { base, offset, mask, in_bounds: false, .. }) = func.inst(*inst).op.access() else { continue };
         let ty = func.ty(offset);
         let Some(affine) = facts.get(func, offset).filter(|affine| ty.is_tile() && is_early(affine)) else { continue };
         let extents = ty.extents();
-        if affine.lane_maximum(&extents).is_none() {
-            continue;
-        }
         let mut parts = Parts::default();
         if let Some(mask) = mask {
             let axes: Vec<usize> = (0..extents.len()).collect();
@@ -204,6 +187,7 @@ pub(super) fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts, u
                 &mut parts,
             );
         }
+        let Some(bound) = Bound::of(base, &affine, &extents, parts.ends.clone()) else { continue };
         let bytes = func.ty(base).dtype().bytes() as i64;
         // An atomic takes one element at a time.
         let is_atomic = matches!(func.inst(*inst).op, Op::Atomic { .. });
@@ -212,7 +196,10 @@ pub(super) fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts, u
         for end in parts.ends.iter().filter(|end| Some(end.axis) == run) {
             plan.divisible.push((end.end.clone(), WIDEST / bytes));
         }
-        let bound = Bound { base, index: affine.clone(), extents, ends: parts.ends };
+        if run.is_some() {
+            let unknown = affine.lanes.iter().zip(&extents).filter(|(lane, extent)| lane.as_constant().is_none() && **extent > 1);
+            plan.divisible.extend(unknown.map(|(lane, _)| (lane.clone(), WIDEST / bytes)));
+        }
         if !func.unchecked && !plan.bounds.contains(&bound) {
             plan.bounds.push(bound);
         }
@@ -229,11 +216,14 @@ pub(super) fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts, u
     (!plan.accesses.is_empty()).then_some(plan)
 }
 
-/// The axis that the lanes run along, if each run is a whole number of wide accesses from the first one.
+/// The axis that the lanes run along, if each run is a whole number of wide accesses from the first one, or may be where a step is an argument.
 fn run_axis(affine: &Affine, extents: &[usize], bytes: i64) -> Option<usize> {
-    let runs = |axis: &usize| affine.lanes[*axis] == 1 && extents[*axis] as i64 * bytes >= WIDEST;
+    let runs = |axis: &usize| affine.lanes[*axis].is(1) && extents[*axis] as i64 * bytes >= WIDEST;
     let fastest = (0..extents.len()).rev().find(runs)?;
-    let keeps_alignment = |axis: usize| axis == fastest || extents[axis] == 1 || affine.lanes[axis].wrapping_mul(bytes) % WIDEST == 0;
+    let keeps_alignment = |axis: usize| {
+        let step = affine.lanes[axis].as_constant().unwrap_or(0);
+        axis == fastest || extents[axis] == 1 || step.wrapping_mul(bytes) % WIDEST == 0
+    };
     (0..extents.len()).all(keeps_alignment).then_some(fastest)
 }
 
@@ -296,8 +286,8 @@ impl Masks<'_> {
         }
         let maximum = left.lane_maximum(&self.func.ty(lhs).extents()).filter(|_| right.is_uniform())?;
         match op {
-            CompareOp::Lt | CompareOp::Le => Some(Test::Below { op, index: left, maximum, limit: right }),
-            CompareOp::Gt | CompareOp::Ge => Some(Test::Above { op, index: left, maximum, limit: right }),
+            CompareOp::Lt | CompareOp::Le => Some(Test::Below { op, index: left, maximum, limit: right.start }),
+            CompareOp::Gt | CompareOp::Ge => Some(Test::Above { op, index: left, maximum, limit: right.start }),
             CompareOp::Eq | CompareOp::Ne => None,
         }
     }
@@ -305,9 +295,9 @@ impl Masks<'_> {
 
 /// The axis whose position the index is.
 fn prefix(index: &Affine) -> Option<usize> {
-    let axis = index.lanes.iter().position(|lane| *lane == 1)?;
-    let is_alone = index.lanes.iter().enumerate().all(|(other, lane)| other == axis || *lane == 0);
-    (is_alone && index.uniform.is_empty() && index.constant == 0).then_some(axis)
+    let axis = index.lanes.iter().position(|lane| lane.is(1))?;
+    let is_alone = index.lanes.iter().enumerate().all(|(other, lane)| other == axis || lane.is(0));
+    (is_alone && index.start.is(0)).then_some(axis)
 }
 
 /// The stretch as a condition and an `if` with both versions.
@@ -407,50 +397,11 @@ pub(super) fn make_full(func: &mut Function, stretch: &[Inst], region: Region, p
     func.insts_mut(region).splice(0..0, constants);
 }
 
-impl Bound {
-    /// What the last lane adds to the index, of those that no mask keeps off.
-    pub(super) fn maximum(&self, b: &mut Builder<'_>) -> Value {
-        let is_whole = |axis: usize| self.ends.iter().all(|end| end.axis != axis);
-        let whole: i64 = (0..self.extents.len())
-            .filter(|axis| is_whole(*axis))
-            .map(|axis| self.index.lanes[axis] * (self.extents[axis] as i64 - 1))
-            .sum();
-        let mut sum = (whole != 0 || self.ends.is_empty()).then(|| b.index(whole.into()));
-        for axis in (0..self.extents.len()).filter(|axis| !is_whole(*axis)) {
-            // At least one lane: an empty row need not be fast.
-            let mut count = b.index(self.extents[axis] as i128);
-            for end in self.ends.iter().filter(|end| end.axis == axis) {
-                let end = end.end.uniform_value(b);
-                count = b.binary(BinaryOp::Min, end, count);
-            }
-            let one = b.index(1);
-            let count = b.binary(BinaryOp::Max, count, one);
-            let last = b.binary(BinaryOp::Sub, count, one);
-            let step = b.index(self.index.lanes[axis].into());
-            let last = b.binary(BinaryOp::Mul, last, step);
-            sum = Some(sum.map_or(last, |sum| b.binary(BinaryOp::Add, sum, last)));
-        }
-        sum.expect("an access has axes")
-    }
-}
-
 pub(super) fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
-    let mut parts = Vec::new();
-    for (at, bound) in plan.bounds.iter().enumerate() {
-        // 0 <= index and index < length - maximum: `length` is not negative and `maximum` fits 31 bits.
-        let start = bound.index.uniform_value(b);
-        if !plan.bounds[..at].iter().any(|known| known.index == bound.index) {
-            let zero = b.index(0);
-            parts.push(b.compare(CompareOp::Ge, start, zero));
-        }
-        let length = b.op(Op::Length { base: bound.base }, &[]);
-        let maximum = bound.maximum(b);
-        let limit = b.binary(BinaryOp::Sub, length, maximum);
-        parts.push(b.compare(CompareOp::Lt, start, limit));
-    }
+    let mut parts = bounds::tests(b, &plan.bounds);
     for (at, (number, divisor)) in plan.divisible.iter().enumerate() {
         if !plan.divisible[..at].contains(&plan.divisible[at]) {
-            let number = number.uniform_value(b);
+            let number = number.value(b);
             let low_bits = b.index((divisor - 1).into());
             let rest = b.binary(BinaryOp::And, number, low_bits);
             let zero = b.index(0);
@@ -461,7 +412,7 @@ pub(super) fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
         match test {
             Test::Below { op, index, maximum, limit } => {
                 // Where `start < limit`, the difference is positive: where it overflows, it shows as negative.
-                let (start, limit) = (index.uniform_value(b), limit.uniform_value(b));
+                let (start, limit) = (index.uniform_value(b), limit.value(b));
                 parts.push(b.compare(*op, start, limit));
                 let room = b.binary(BinaryOp::Sub, limit, start);
                 let maximum = b.index((*maximum).into());
@@ -469,7 +420,7 @@ pub(super) fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
             }
             Test::Above { op, index, maximum, limit } => {
                 // The lanes only add to `index`, which must not wrap.
-                let (start, limit) = (index.uniform_value(b), limit.uniform_value(b));
+                let (start, limit) = (index.uniform_value(b), limit.value(b));
                 parts.push(b.compare(*op, start, limit));
                 let last = b.index((i64::MAX - maximum).into());
                 parts.push(b.compare(CompareOp::Le, start, last));

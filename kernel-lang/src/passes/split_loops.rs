@@ -86,6 +86,8 @@
 //! the last tile that it is a row's end, wide where `n` is a whole number of wide accesses.
 
 use crate::analysis::affine::{Affine, AffineFacts};
+use crate::analysis::bounds::{self, LONGEST_STEP};
+use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, copy_insts, substitute};
 use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value};
@@ -181,7 +183,7 @@ impl Loop {
 /// How far an index may go: while `room` is more than `scale` times its distance from the first one.
 struct Room {
     room: Value,
-    scale: i64,
+    scale: Polynomial,
 }
 
 /// What makes a turn full, if the index only adds to it.
@@ -196,19 +198,24 @@ fn full_turns(func: &Function, around: &Loop, facts: &mut AffineFacts) -> Option
     func.region(around.body).params[1..].iter().for_each(|param| inside[*param] = true);
     stretch.iter().for_each(|inst| func.inst(*inst).results.iter().for_each(|result| inside[*result] = true));
     let mut plan = plan(func, stretch, facts, &|value| !inside[value])?;
-    let grows = |affine: &Affine| coefficient(affine, index) >= 0;
-    let is_same = |affine: &Affine| coefficient(affine, index) == 0;
-    let is_fine = plan.bounds.iter().all(|bound| grows(&bound.index) && bound.ends.iter().all(|end| is_same(&end.end)))
-        && plan.divisible.iter().all(|(number, _)| is_same(number))
+    let grows = |number: &Polynomial| number.coefficient(index).is_some_and(|scale| !scale.looks_negative());
+    let is_same = |number: &Polynomial| number.coefficient(index).is_some_and(|scale| scale.is(0));
+    let is_fine = plan.bounds.iter().all(|bound| {
+        let is_constant = bound.index.lanes.iter().chain(bound.ends.iter().map(|end| &end.end)).all(is_same);
+        grows(&bound.index.start) && is_constant
+    }) && plan.divisible.iter().all(|(number, _)| is_same(number))
         && plan.masks.iter().all(|(_, test)| match test {
-            Test::Below { index, limit, .. } | Test::Above { index, limit, .. } => grows(index) && is_same(limit),
+            Test::Below { index, limit, .. } | Test::Above { index, limit, .. } => grows(&index.start) && is_same(limit),
             Test::Uniform(_) => true,
         });
     // From one turn to the next an address keeps its alignment, or the access is narrow.
     let step = around.constant_step(func);
     let keeps = |affine: &Affine, bytes: i64| {
-        let distance = step.map_or(0, |step| step.wrapping_mul(bytes)).wrapping_mul(coefficient(affine, index));
-        distance % WIDEST == 0 && (is_same(affine) || step.is_some())
+        let Some(scale) = affine.start.coefficient(index) else { return false };
+        // Whatever an argument is, the distance is a multiple of it.
+        let scale = scale.as_constant().unwrap_or(1);
+        let distance = step.map_or(0, |step| step.wrapping_mul(bytes)).wrapping_mul(scale);
+        distance % WIDEST == 0 && (is_same(&affine.start) || step.is_some())
     };
     plan.aligned.retain(|(_, affine, bytes)| keeps(affine, *bytes));
     for (inst, is_wide) in &mut plan.accesses {
@@ -218,17 +225,18 @@ fn full_turns(func: &Function, around: &Loop, facts: &mut AffineFacts) -> Option
     is_fine.then_some(plan)
 }
 
-fn coefficient(affine: &Affine, value: Value) -> i64 {
-    affine.uniform.iter().find(|(known, _)| *known == value).map_or(0, |(_, coefficient)| *coefficient)
-}
-
 fn split(func: &mut Function, around: &Loop, plan: Plan, facts: &mut AffineFacts, out: &mut Vec<Inst>) {
     let (index, loc) = (around.index(func), func.inst(around.inst).loc);
     // What holds of the first turn.
     let scratch = func.add_region();
     let b = &mut Builder::new(func, scratch, loc);
-    let is_full = condition(b, &plan);
+    let mut is_full = condition(b, &plan);
     let rooms = rooms(b, &plan, index);
+    for scale in rooms.iter().map(|room| &room.scale).filter(|scale| scale.as_constant().is_none()) {
+        let scale = scale.value(b);
+        let is_short = bounds::is_below(b, scale, LONGEST_STEP);
+        is_full = b.binary(BinaryOp::And, is_full, is_short);
+    }
     let mut first_turn = Substitution::new();
     first_turn.insert(index, around.lower);
     substitute(func, scratch, &first_turn);
@@ -238,9 +246,9 @@ fn split(func: &mut Function, around: &Loop, plan: Plan, facts: &mut AffineFacts
     for Room { room, scale } in rooms {
         let one = b.index(1);
         let mut turns = room;
-        if scale > 1 {
-            // Rounded up.
-            let (before, scale) = (b.binary(BinaryOp::Sub, room, one), b.index(scale.into()));
+        if !scale.is(1) {
+            // Rounded up. Where an argument is 0 there is no end, and one turn is full.
+            let (before, scale) = (b.binary(BinaryOp::Sub, room, one), scale.value(b));
             let whole = b.binary(BinaryOp::Div, before, scale);
             turns = b.binary(BinaryOp::Add, whole, one);
         }
@@ -269,8 +277,7 @@ fn split(func: &mut Function, around: &Loop, plan: Plan, facts: &mut AffineFacts
 fn rooms(b: &mut Builder<'_>, plan: &Plan, index: Value) -> Vec<Room> {
     let mut rooms = Vec::new();
     for bound in &plan.bounds {
-        let scale = coefficient(&bound.index, index);
-        if scale > 0 {
+        if let Some(scale) = bound.index.start.coefficient(index).filter(|scale| !scale.is(0)) {
             let start = bound.index.uniform_value(b);
             let length = b.op(Op::Length { base: bound.base }, &[]);
             let maximum = bound.maximum(b);
@@ -285,12 +292,11 @@ fn rooms(b: &mut Builder<'_>, plan: &Plan, index: Value) -> Vec<Room> {
             Test::Above { index, maximum, .. } => (index, *maximum, None, true),
             Test::Uniform(_) => continue,
         };
-        let scale = coefficient(at, index);
-        if scale > 0 {
+        if let Some(scale) = at.start.coefficient(index).filter(|scale| !scale.is(0)) {
             let start = at.uniform_value(b);
             let room = match limit {
                 Some(limit) => {
-                    let limit = limit.uniform_value(b);
+                    let limit = limit.value(b);
                     b.binary(BinaryOp::Sub, limit, start)
                 }
                 None => {
@@ -345,7 +351,8 @@ fn mask_by_position(func: &mut Function, around: &Loop, facts: &mut AffineFacts)
         if let Op::Compare { op: CompareOp::Lt, lhs, rhs } = func.inst(inst).op
             && let Some(position) = facts.get(func, lhs)
             && let Some(limit) = facts.get(func, rhs).filter(Affine::is_uniform)
-            && !position.uniform.is_empty()
+            && position.start.as_constant().is_none()
+            && position.lanes.iter().all(|lane| lane.as_constant().is_some())
             && is_small(func, around, &position)
         {
             let (loc, shape) = (func.inst(inst).loc, func.ty(lhs).shape().to_vec());
@@ -355,7 +362,7 @@ fn mask_by_position(func: &mut Function, around: &Loop, facts: &mut AffineFacts)
             let limit = b.binary(BinaryOp::Max, limit, zero);
             let limit = b.binary(BinaryOp::Sub, limit, start);
             let rhs = b.broadcast(limit, &shape);
-            let lhs = lanes(b, &position, &shape);
+            let lhs = position.lanes_value(b, &shape);
             out.append(func.insts_mut(scratch));
             func.inst_mut(inst).op = Op::Compare { op: CompareOp::Lt, lhs, rhs };
         }
@@ -364,36 +371,19 @@ fn mask_by_position(func: &mut Function, around: &Loop, facts: &mut AffineFacts)
     *func.insts_mut(around.body) = out;
 }
 
-/// The lane terms of an index, as a tile.
-fn lanes(b: &mut Builder<'_>, affine: &Affine, shape: &[ConstExpr]) -> Value {
-    let mut sum: Option<Value> = None;
-    for (axis, lane) in affine.lanes.iter().enumerate().filter(|(_, lane)| **lane != 0) {
-        let mut term = b.op(Op::Arange { start: ConstExpr::Int(0), end: shape[axis].clone() }, &[]);
-        if *lane != 1 {
-            let factor = b.int_like((*lane).into(), term);
-            term = b.binary(BinaryOp::Mul, term, factor);
-        }
-        for other in (0..shape.len()).filter(|other| *other != axis) {
-            term = b.expand_dims(term, other as u32);
-        }
-        let term = b.broadcast(term, shape);
-        sum = Some(sum.map_or(term, |sum| b.binary(BinaryOp::Add, sum, term)));
-    }
-    sum.unwrap_or_else(|| b.constant(ConstExpr::Int(0), Type::tile(Dtype::I64, shape.to_vec())))
-}
-
 /// Is what the lanes add to at least 0 and less than 2^62? Of the loop's index that holds if it begins small and takes small steps: it would
 /// take 2^40 turns to get there, and no program lives to see them.
 fn is_small(func: &Function, around: &Loop, affine: &Affine) -> bool {
     const STEP: i64 = 1 << 20;
     let (index, step) = (around.index(func), around.constant_step(func));
-    let is_small_term = |(value, coefficient): &(Value, i64)| {
+    let is_small_term = |(factors, coefficient): &(Vec<Value>, i64)| {
+        let [value] = &factors[..] else { return false };
         let begins = if *value == index { around.lower } else { *value };
         let slow = *value != index || step.and_then(|step| step.checked_mul(*coefficient)).is_some_and(|step| step <= STEP);
         let bits = bits(func, begins);
         *coefficient > 0 && slow && bits.is_some_and(|bits| bits + coefficient.ilog2() < 58)
     };
-    affine.uniform.len() <= 4 && affine.uniform.iter().all(is_small_term) && (0..1 << 60).contains(&affine.constant)
+    affine.start.terms.len() <= 4 && affine.start.terms.iter().all(is_small_term) && (0..1 << 60).contains(&affine.start.constant)
 }
 
 /// Of a number that is at least 0 and less than `2^bits`, such bits.

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test uses a part")]
 
+pub(crate) mod matrix_kernels;
 pub(crate) mod naive;
 pub(crate) mod random_kernels;
 

@@ -3,18 +3,19 @@
 use std::collections::HashMap;
 
 use crate::analysis::affine::{Affine, AffineFacts};
+use crate::analysis::polynomial::Polynomial;
 use crate::ir::{CompareOp, Function, Op, Value};
 use crate::layout::{Layout, Level};
 
 use super::registers::{Class, Reg, asm};
 use super::{Emitter, Lanes, Source};
 
-/// What names an address: base, offset's uniform part and lane coefficients, and the layout that spreads it over threads.
+/// What names an address: base, the offset's terms that are the same for every thread, its steps, and the layout that spreads it over threads.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct AddressKey {
     base: Option<Value>,
-    uniform: Vec<(Value, i64)>,
-    lanes: Vec<i64>,
+    terms: Vec<(Vec<Value>, i64)>,
+    lanes: Vec<Polynomial>,
     layout: Option<Layout>,
     bytes: i64,
 }
@@ -41,11 +42,18 @@ impl PositionTest {
     pub(super) fn of(func: &Function, facts: &mut AffineFacts, op: &Op, result: Value) -> Option<PositionTest> {
         let &Op::Compare { mut op, lhs, rhs } = op else { return None };
         let extents = func.ty(result).is_tile().then(|| func.ty(result).extents())?;
-        let (mut position, mut limit) = (facts.get(func, lhs)?, facts.get(func, rhs)?);
+        let (mut position, mut limit, mut scalar) = (facts.get(func, lhs)?, facts.get(func, rhs)?, rhs);
         if position.is_uniform() {
-            (position, limit, op) = (limit, position, op.swapped());
+            (position, limit, scalar, op) = (limit, position, lhs, op.swapped());
         }
-        let is_position = position.uniform.is_empty() && (0..1 << 30).contains(&position.constant);
+        // A number that an op has computed need not be computed again from its parts.
+        if let Some(Op::Broadcast { x }) = func.def_op(scalar)
+            && func.ty(*x).is_scalar()
+            && limit.as_constant().is_none()
+        {
+            limit.start = Polynomial::scalar(*x);
+        }
+        let is_position = position.start.as_constant().is_some_and(|start| (0..1 << 30).contains(&start));
         let is_small = position.lane_maximum(&extents).is_some_and(|maximum| maximum < 1 << 30);
         let is_order = !matches!(op, CompareOp::Eq | CompareOp::Ne);
         (is_position && is_small && is_order && limit.is_uniform() && !position.is_uniform()).then_some(PositionTest {
@@ -57,30 +65,31 @@ impl PositionTest {
 
     /// The scalars that it is computed from.
     pub(super) fn operands(&self) -> impl Iterator<Item = Value> {
-        self.limit.uniform.iter().map(|(value, _)| *value)
+        self.limit.scalars()
     }
 }
 
-/// Comparisons of a thread's number with each register's part of a position, all of which must hold.
+/// Comparisons of a thread's numbers with each register's part of a position, all of which must hold.
 #[derive(Clone, Debug)]
 pub(super) struct Tests {
-    all: Vec<(CompareOp, Reg)>,
-    constants: Vec<i64>,
+    all: Vec<(CompareOp, Reg, Vec<i64>)>,
 }
 
 impl Tests {
     /// The same where runs of so many registers are alike: each is tested as its first.
-    pub(super) fn of_runs(mut self, run: usize) -> Tests {
-        for register in 0..self.constants.len() {
-            self.constants[register] = self.constants[register & !(run - 1)];
-        }
-        self
+    pub(super) fn of_runs(self, run: usize) -> Tests {
+        let sources: Vec<u32> = (0..self.all[0].2.len()).map(|register| (register & !(run - 1)) as u32).collect();
+        self.moved(&sources)
     }
 
-    /// Both, if they are of the same positions.
-    pub(super) fn and(&self, other: &Tests) -> Option<Tests> {
-        let all = self.all.iter().chain(&other.all).copied().collect();
-        (self.constants == other.constants).then(|| Tests { all, constants: self.constants.clone() })
+    /// The tests of a tile whose elements are those of other registers.
+    pub(super) fn moved(self, sources: &[u32]) -> Tests {
+        Tests { all: self.all.into_iter().map(|(op, room, of)| (op, room, sources.iter().map(|at| of[*at as usize]).collect())).collect() }
+    }
+
+    /// Both.
+    pub(super) fn and(self, other: Tests) -> Tests {
+        Tests { all: self.all.into_iter().chain(other.all).collect() }
     }
 }
 
@@ -204,11 +213,12 @@ impl Emitter<'_> {
         self.threads.owner.get(&layout.cloned()).copied().flatten()
     }
 
-    /// What register number `register` adds to an index: the same for every thread.
+    /// What register number `register` adds to an index by the steps that are known: the same for every thread.
     pub(super) fn register_part(layout: Option<&Layout>, affine: &Affine, register: usize) -> i64 {
         let Some(layout) = layout else { return 0 };
         let position = layout.apply(register as u32, 0, 0, 0);
-        position.iter().zip(&affine.lanes).map(|(at, lane)| i64::from(*at).wrapping_mul(*lane)).fold(0, i64::wrapping_add)
+        let known = affine.lanes.iter().map(|lane| lane.as_constant().unwrap_or(0));
+        position.iter().zip(known).map(|(at, lane)| i64::from(*at).wrapping_mul(lane)).fold(0, i64::wrapping_add)
     }
 
     /// `base + bytes * (uniform + thread part)`, computed once in a region for all accesses alike. Constants are left to the caller.
@@ -221,30 +231,35 @@ impl Emitter<'_> {
         bytes: i64,
     ) -> Reg {
         let key =
-            AddressKey { base: base_value, uniform: affine.uniform.clone(), lanes: affine.lanes.clone(), layout: layout.cloned(), bytes };
+            AddressKey { base: base_value, terms: affine.start.terms.clone(), lanes: affine.lanes.clone(), layout: layout.cloned(), bytes };
         if let Some(known) = self.addresses.iter().rev().find_map(|scope| scope.get(&key)) {
             return *known;
         }
         let mut sum = base;
-        for (value, coefficient) in &affine.uniform {
-            let term = self.scaled(self.scalar(*value), coefficient.wrapping_mul(bytes));
+        for (factors, coefficient) in &affine.start.terms {
+            let product = self.product(factors);
+            let term = self.scaled(product, coefficient.wrapping_mul(bytes));
             sum = Some(self.sum(sum, term));
         }
         for (axis, lane) in affine.lanes.iter().enumerate() {
             let part = layout.and_then(|layout| self.threads.parts.get(&(layout.clone(), axis)).copied().flatten());
-            let scale = lane.wrapping_mul(bytes);
-            if let Some(part) = part.filter(|_| scale != 0) {
-                let term = self.reg(Class::B64);
-                match u32::try_from(scale) {
-                    Ok(scale) => asm!(self, "mul.wide.u32 {term}, {part}, {scale}"),
-                    Err(_) => {
-                        let wide = self.reg(Class::B64);
-                        asm!(self, "cvt.u64.u32 {wide}, {part}");
-                        asm!(self, "mul.lo.s64 {term}, {wide}, {scale}");
+            let Some(part) = part.filter(|_| !lane.is(0)) else { continue };
+            let term = self.reg(Class::B64);
+            match lane.as_constant().map(|lane| lane.wrapping_mul(bytes)) {
+                Some(scale) if u32::try_from(scale).is_ok() => asm!(self, "mul.wide.u32 {term}, {part}, {scale}"),
+                scale => {
+                    let wide = self.reg(Class::B64);
+                    asm!(self, "cvt.u64.u32 {wide}, {part}");
+                    match scale {
+                        Some(scale) => asm!(self, "mul.lo.s64 {term}, {wide}, {scale}"),
+                        None => {
+                            let step = self.step(lane, bytes);
+                            asm!(self, "mul.lo.s64 {term}, {wide}, {step}");
+                        }
                     }
                 }
-                sum = Some(self.sum(sum, term));
             }
+            sum = Some(self.sum(sum, term));
         }
         let address = sum.unwrap_or_else(|| {
             let zero = self.reg(Class::B64);
@@ -255,6 +270,74 @@ impl Emitter<'_> {
             scope.insert(key, address);
         }
         address
+    }
+
+    /// Where the elements lie that a thread holds: an address for each, if a step is an argument, or one for all; and the constants to be
+    /// added to them.
+    pub(super) fn addresses(
+        &mut self,
+        base: Option<(Reg, Value)>,
+        affine: &Affine,
+        layout: Option<&Layout>,
+        count: usize,
+        bytes: i64,
+    ) -> (Vec<Reg>, Vec<i64>) {
+        let (base, base_value) = base.unzip();
+        let address = self.address(base, base_value, affine, layout, bytes);
+        let constant = |register| affine.start.constant.wrapping_add(Self::register_part(layout, affine, register)).wrapping_mul(bytes);
+        let mut addresses = vec![address];
+        // By place along the axes whose steps are arguments.
+        let mut known: HashMap<Vec<u32>, Reg> = HashMap::new();
+        if let Some(layout) = layout.filter(|_| affine.lanes.iter().any(|lane| lane.as_constant().is_none())) {
+            let unknown: Vec<usize> = (0..affine.lanes.len()).filter(|axis| affine.lanes[*axis].as_constant().is_none()).collect();
+            for register in 1..count {
+                // From the element that differs in the highest bit only.
+                let near = register ^ 1 << register.ilog2();
+                let place = |register| -> Vec<u32> {
+                    let place = layout.apply(register as u32, 0, 0, 0);
+                    unknown.iter().map(|axis| place[*axis]).collect()
+                };
+                let (at, from) = (place(register), place(near));
+                let mut address = addresses[near];
+                if let Some(same) = known.get(&at) {
+                    address = *same;
+                } else if at != from {
+                    for (axis, (at, from)) in unknown.iter().zip(at.iter().zip(from)) {
+                        let distance = i64::from(*at) - i64::from(from);
+                        if distance != 0 {
+                            let step = self.step(&affine.lanes[*axis], distance.wrapping_mul(bytes));
+                            address = self.sum(Some(address), step);
+                        }
+                    }
+                    known.insert(at, address);
+                }
+                addresses.push(address);
+            }
+        }
+        (addresses, (0..count).map(constant).collect())
+    }
+
+    /// `factor * lane`, computed once in a region.
+    fn step(&mut self, lane: &Polynomial, factor: i64) -> Reg {
+        let step = self.address(None, None, &Affine::uniform(lane.clone(), 0), None, factor);
+        match lane.constant.wrapping_mul(factor) {
+            0 => step,
+            constant => {
+                let sum = self.reg(Class::B64);
+                asm!(self, "add.s64 {sum}, {step}, {constant}");
+                sum
+            }
+        }
+    }
+
+    fn product(&mut self, factors: &[Value]) -> Reg {
+        let mut product = self.scalar(factors[0]);
+        for factor in &factors[1..] {
+            let (before, factor) = (product, self.scalar(*factor));
+            product = self.reg(Class::B64);
+            asm!(self, "mul.lo.s64 {product}, {before}, {factor}");
+        }
+        product
     }
 
     fn scaled(&mut self, value: Reg, factor: i64) -> Reg {
@@ -282,9 +365,9 @@ impl Emitter<'_> {
         let layout = self.layout(result).cloned();
         let [at_least, at_most] = [0; 2].map(|_| self.reg(Class::B64));
         let mut limit = self.address(None, None, &test.limit, None, 1);
-        if test.limit.constant != 0 {
+        if test.limit.start.constant != 0 {
             let sum = self.reg(Class::B64);
-            asm!(self, "add.s64 {sum}, {limit}, {}", test.limit.constant);
+            asm!(self, "add.s64 {sum}, {limit}, {}", test.limit.start.constant);
             limit = sum;
         }
         // Beyond the positions on either side, every number is as good as the next.
@@ -292,10 +375,11 @@ impl Emitter<'_> {
         asm!(self, "min.s64 {at_most}, {at_least}, {}", i32::MAX);
         let mut room = self.reg(Class::B32);
         asm!(self, "cvt.u32.u64 {room}, {at_most}");
-        for (axis, lane) in test.position.lanes.iter().enumerate().filter(|(_, lane)| **lane != 0) {
+        let lanes = test.position.lanes.iter().map(|lane| lane.as_constant().expect("the steps of positions are known"));
+        for (axis, lane) in lanes.enumerate().filter(|(_, lane)| *lane != 0) {
             let part = layout.as_ref().and_then(|layout| self.threads.parts.get(&(layout.clone(), axis)).copied().flatten());
             let Some(mut part) = part else { continue };
-            if *lane != 1 {
+            if lane != 1 {
                 let scaled = self.reg(Class::B32);
                 asm!(self, "mul.lo.s32 {scaled}, {part}, {lane}");
                 part = scaled;
@@ -305,16 +389,16 @@ impl Emitter<'_> {
             room = rest;
         }
         let constants = (0..self.lane_count(result))
-            .map(|register| test.position.constant + Self::register_part(layout.as_ref(), &test.position, register));
-        let tests = Tests { all: vec![(test.op.swapped(), room)], constants: constants.collect() };
+            .map(|register| test.position.start.constant + Self::register_part(layout.as_ref(), &test.position, register));
+        let tests = Tests { all: vec![(test.op.swapped(), room, constants.collect())] };
         self.sources[result] = Some(Source::Tests(tests));
     }
 
     /// Do all the tests hold for that element?
     pub(super) fn test(&mut self, tests: &Tests, register: usize) -> Reg {
-        let constant = tests.constants[register];
         let mut before: Option<Reg> = None;
-        for (op, room) in &tests.all {
+        for (op, room, constants) in &tests.all {
+            let constant = constants[register];
             let holds = self.reg(Class::Pred);
             match before {
                 Some(before) => asm!(self, "setp.{}.and.s32 {holds}, {room}, {constant}, {before}", op.name()),
@@ -334,14 +418,14 @@ impl Emitter<'_> {
     /// The indices of a tile, or of a scalar, in registers: one for each that the thread holds.
     pub(super) fn index_registers(&mut self, value: Value, affine: &Affine) -> Vec<Reg> {
         let layout = self.layout(value).cloned();
-        let thread = self.address(None, None, affine, layout.as_ref(), 1);
-        let parts = (0..self.lane_count(value)).map(|register| {
-            let constant = affine.constant.wrapping_add(Self::register_part(layout.as_ref(), affine, register));
+        let (bases, constants) = self.addresses(None, affine, layout.as_ref(), self.lane_count(value), 1);
+        let parts = constants.into_iter().enumerate().map(|(register, constant)| {
+            let base = bases[register.min(bases.len() - 1)];
             if constant == 0 {
-                return thread;
+                return base;
             }
             let index = self.reg(Class::B64);
-            asm!(self, "add.s64 {index}, {thread}, {constant}");
+            asm!(self, "add.s64 {index}, {base}, {constant}");
             index
         });
         parts.collect()

@@ -148,7 +148,7 @@ impl Emitter<'_> {
 
     /// Where a thread's elements lie, from the steps from one element to the next along each axis.
     fn places(&mut self, layout: &Layout, strides: &[i64], bytes: u32, start: u32) -> Places {
-        let affine = Affine { uniform: Vec::new(), constant: 0, lanes: strides.to_vec() };
+        let affine = Affine::steps(strides);
         let wide = self.address(None, None, &affine, Some(layout), bytes.into());
         let offset = self.reg(Class::B32);
         asm!(self, "cvt.u32.u64 {offset}, {wide}");

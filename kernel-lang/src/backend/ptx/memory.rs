@@ -88,11 +88,9 @@ impl Emitter<'_> {
         let count = self.lane_count(offset);
         match self.facts.get(self.func, offset) {
             Some(affine) => {
-                let address = self.address(Some(base_reg), Some(base), &affine, layout.as_ref(), bytes);
-                let constant =
-                    |register| affine.constant.wrapping_add(Self::register_part(layout.as_ref(), &affine, register)).wrapping_mul(bytes);
+                let (addresses, constants) = self.addresses(Some((base_reg, base)), &affine, layout.as_ref(), count, bytes);
                 let group = group(layout.as_ref(), &affine, align, dtype);
-                Access { addresses: vec![address], constants: (0..count).map(constant).collect(), group }
+                Access { addresses, constants, group }
             }
             None => {
                 let offsets = self.lanes(offset);
@@ -280,7 +278,7 @@ impl Emitter<'_> {
 /// How many registers lie side by side in memory and may move together.
 fn group(layout: Option<&Layout>, affine: &Affine, align: u32, dtype: Dtype) -> usize {
     let Some(layout) = layout else { return 1 };
-    let runs = |axis: &usize| affine.lanes[*axis] == 1 && layout.shape()[*axis] > 1;
+    let runs = |axis: &usize| affine.lanes[*axis].is(1) && layout.shape()[*axis] > 1;
     let Some(axis) = (0..layout.rank()).rev().find(runs) else { return 1 };
     let run = layout.contiguous_per_thread(axis);
     let in_order = run.bits.iter().enumerate().take_while(|(index, bit)| *index as u32 == **bit).count();

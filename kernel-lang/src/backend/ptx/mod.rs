@@ -266,7 +266,7 @@ fn needed(func: &Function) -> Vec<bool> {
                 }
                 op => match data.results.first().filter(|result| func.ty(**result).is_tile()).and_then(|result| facts.get(func, *result)) {
                     // A needed tile of indices is computed from its affine form, whatever op made it.
-                    Some(affine) if op.is_pure() => affine.uniform.into_iter().for_each(|(value, _)| need(value)),
+                    Some(affine) if op.is_pure() => affine.scalars().for_each(need),
                     _ => op.for_each_operand(&mut need),
                 },
             }
@@ -279,7 +279,7 @@ fn needed(func: &Function) -> Vec<bool> {
 
 fn offset_parts(func: &Function, facts: &mut AffineFacts, offset: Value) -> Vec<Value> {
     match facts.get(func, offset) {
-        Some(affine) => affine.uniform.into_iter().map(|(value, _)| value).collect(),
+        Some(affine) => affine.scalars().collect(),
         None => vec![offset],
     }
 }
@@ -420,9 +420,8 @@ impl Emitter<'_> {
         }
         if let Op::Binary { op: BinaryOp::And, lhs, rhs } = &data.op
             && let (Source::Tests(left), Source::Tests(right)) = (self.source(*lhs), self.source(*rhs))
-            && let Some(both) = left.and(&right)
         {
-            self.sources[data.results[0]] = Some(Source::Tests(both));
+            self.sources[data.results[0]] = Some(Source::Tests(left.and(right)));
             return;
         }
         if let &Op::Binary { op: BinaryOp::Mul, lhs, rhs } = &data.op

@@ -8,7 +8,7 @@ use crate::ir::{Op, Value};
 use crate::layout::{Access, Conversion, SharedPlan, ShufflePlan, XorTable, conversion};
 
 use super::registers::{Class, Reg, asm};
-use super::{Emitter, Lanes};
+use super::{Emitter, Lanes, Source};
 
 /// What a `flip` writes to shared memory before it waits.
 const EXCHANGED_BYTES: u32 = 16 << 10;
@@ -16,6 +16,11 @@ const EXCHANGED_BYTES: u32 = 16 << 10;
 impl Emitter<'_> {
     /// `broadcast`, `expand_dims`, `reshape`, `permute`: every thread has the elements already.
     pub(super) fn reshape(&mut self, op: &Op, x: Value, result: Value) {
+        if let Source::Tests(tests) = self.source(x) {
+            let sources = register_sources(self.func, op, x, result).expect("a verified op moves nothing between threads");
+            self.sources[result] = Some(Source::Tests(tests.moved(&sources)));
+            return;
+        }
         let lanes = match self.lanes(x) {
             Lanes::Each(regs) if self.func.ty(x).numel() == 1 => Lanes::Splat(regs[0]),
             Lanes::Splat(reg) => Lanes::Splat(reg),

@@ -22,7 +22,7 @@ impl Elaborator<'_> {
     pub(super) fn bind_meaning(&mut self, pattern: &Pattern, meaning: Meaning) {
         match pattern {
             Pattern::Name { name, mutable } => {
-                self.declare(Variable { name: name.text.clone(), meaning, mutable: *mutable, origin: Origin::Let });
+                self.declare(Variable { name: name.text.clone(), meaning, mutable: *mutable, origin: Origin::Let, argument: None });
             }
             Pattern::Tuple(list, place) => {
                 let parts = self.take_apart(meaning, list.len(), *place);

@@ -25,8 +25,9 @@ impl Elaborator<'_> {
         }
         let shape = self.func.ty(offset).shape().to_vec();
         let mut values: Vec<Value> = Vec::new();
-        for (meaning, expr) in given.iter().zip(&call.args[1..]) {
-            values.extend(self.element(meaning, &elem, &shape, expr, &format!("the value of an `{}`", atomic.word())));
+        for (index, (meaning, expr)) in given.iter().zip(&call.args[1..]).enumerate() {
+            let role = if index + 1 < given.len() { "what is compared by" } else { "the value of" };
+            values.extend(self.element(meaning, &elem, &shape, expr, &format!("{role} an `{}`", atomic.word())));
         }
         if self.errors.len() > before || values.len() < given.len() {
             // The result has the right type, so that what follows is checked.

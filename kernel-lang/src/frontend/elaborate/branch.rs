@@ -99,7 +99,7 @@ impl Elaborator<'_> {
         let help = if !self.shape_of(cond).is_empty() {
             "the program as a whole takes one branch: `if any(cond)` or `if all(cond)`; to choose for each element write `select(cond, a, b)`"
         } else {
-            "compare it: `x != 0`"
+            self.compare_help(cond)
         };
         self.errors.push_help(place, format!("the condition of an `if` is one `bool`, not {found}"), help);
         Decider::Unknown

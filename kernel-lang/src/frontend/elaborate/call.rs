@@ -3,7 +3,6 @@
 use super::convert::shapes_help;
 use super::meaning::{Constant, Kind, Meaning};
 use super::{Elaborator, Value};
-use crate::diagnostic::did_you_mean;
 use crate::dtype::Dtype;
 use crate::frontend::ast::{Call, Expr, ExprKind, Operator};
 use crate::frontend::place::Place;
@@ -28,12 +27,7 @@ impl Elaborator<'_> {
             {
                 return self.call_function(&func, call, place);
             }
-            for arg in &call.args {
-                // A pointer's or a shape's own complaint would only be noise here.
-                if !matches!(arg.kind, ExprKind::Shape(_) | ExprKind::Text(_) | ExprKind::Closure(..)) && !self.is_type(arg) {
-                    self.expr(arg);
-                }
-            }
+            self.check_arguments(call);
             if let Some(index) = self.find(name).filter(|_| !call.is_method) {
                 if !self.variables[index].meaning.is_poison() {
                     let help = "a kernel calls the words of `galatea::dsl` and `#[device]` functions";
@@ -85,8 +79,8 @@ impl Elaborator<'_> {
             Word::Bitcast | Word::To => {
                 let meaning = self.expr(&call.args[0]);
                 match self.elem(&call.types[0]) {
-                    Some(elem) if row.word == Word::To => self.cast(&meaning, &elem, place),
-                    Some(elem) => self.bitcast(&meaning, &elem, place),
+                    Some(elem) if row.word == Word::To => self.cast(&meaning, &elem, call.args[0].place, place),
+                    Some(elem) => self.bitcast(&meaning, &elem, call.args[0].place, place),
                     None => Meaning::Poison,
                 }
             }
@@ -124,120 +118,6 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Counts arguments, types and options; on a mistake the arguments are still checked.
-    fn check_call(&mut self, row: &Row, call: &Call) -> bool {
-        let before = self.errors.len();
-        let (name, given) = (row.name, call.args.len());
-        // `max(x, axis = 0)` takes one tile, `max(a, b)` two values.
-        let along_axis = matches!(row.word, Word::Binary(BinaryOp::Min | BinaryOp::Max)) && given == 1;
-        if given != row.args && !along_axis {
-            let (given, wanted) = if call.is_method { (given - 1, row.args - 1) } else { (given, row.args) };
-            let wanted_args = wanted;
-            let wanted = match wanted {
-                0 => "no argument".to_string(),
-                1 => "1 argument".to_string(),
-                _ => format!("{wanted} arguments"),
-            };
-            let at = call.args.get(row.args).map_or(call.word.place, |extra| extra.place);
-            let has_shape = call.args.iter().any(|arg| matches!(arg.kind, ExprKind::Shape(_)));
-            let help = match (row.word, given) {
-                (Word::ProgramId | Word::NumPrograms, _) => format!("name the axis by its number: `{name}(0)`"),
-                (Word::Zeros | Word::Ones, 2) => format!("the type stands behind the name: `{name}::<f32>([N])`"),
-                (Word::Full, 3) => "the type stands behind the name: `full::<f32>([N], value)`".to_string(),
-                (Word::Load, _) if has_shape => "a view is read by blocks: `x.load([i, j], [M, N])`".to_string(),
-                (Word::Store, _) if has_shape => "a view is written by blocks: `y.store([i, j], tile)`".to_string(),
-                (Word::Load, 2) => "options have names: `load(x + offsets, mask = mask)`".to_string(),
-                (Word::Store, 3) => "options have names: `store(y + offsets, value, mask = mask)`".to_string(),
-                (Word::Atomic(_), _) if given > wanted_args => format!("options have names: `{}`", row.usage),
-                (Word::Arange, 1) => "write both bounds: `arange(0, N)`".to_string(),
-                (Word::Fold(_) | Word::Truth(_) | Word::Arg(_) | Word::Cumulative(_) | Word::Flip, _) if given > wanted_args => {
-                    format!("the axis is an option: `{name}(x, axis = 0)`")
-                }
-                (Word::Cat, _) if given > wanted_args => {
-                    "two tiles at a time, and the axis is an option: `cat(a, b, axis = 0)`".to_string()
-                }
-                (Word::Permute, _) if given > wanted_args => "the order stands in brackets: `permute(x, [1, 0, 2])`".to_string(),
-                (Word::Reshape | Word::BroadcastTo, _) if given > wanted_args => {
-                    format!("the shape stands in brackets: `{name}(x, [M, N])`")
-                }
-                (Word::Trans, _) if given > wanted_args => "axes in another order: `permute(x, [1, 0, 2])`".to_string(),
-                _ => format!("write `{}`", row.usage),
-            };
-            self.errors.push_help(at, format!("`{name}` takes {wanted}, not {given}"), help);
-        }
-        let (least, most) = match row.word {
-            Word::Zeros | Word::Ones | Word::Bitcast | Word::To => (1, 1),
-            Word::Full => (0, 1),
-            _ => (0, 0),
-        };
-        if self.errors.len() > before {
-            // One mistake of a call at a time.
-        } else if call.types.len() < least {
-            self.errors.push_help(call.word.place, format!("`{name}` needs a type"), format!("write `{}`", row.usage));
-        } else if call.types.len() > most {
-            let help = if most == 0 { format!("the arguments say it; write `{}`", row.usage) } else { format!("write `{}`", row.usage) };
-            self.errors.push_help(
-                call.types[most].place,
-                format!(
-                    "`{name}` takes {} type{}",
-                    if most == 0 { "no".to_string() } else { most.to_string() },
-                    if most == 1 { "" } else { "s" }
-                ),
-                help,
-            );
-        }
-        let fine = self.errors.len() == before;
-        let is_axis = |option: &str| matches!(row.word, Word::ProgramId | Word::NumPrograms) && option == "axis" && !fine;
-        let options: &[&str] = match row.word {
-            Word::Load => &["mask", "other", "cache", "evict", "volatile"],
-            Word::Store => &["mask", "cache", "evict"],
-            Word::Atomic(_) => &["mask", "sem", "scope"],
-            Word::Fold(_) | Word::Truth(_) | Word::Arg(_) => &["axis", "keep_dims"],
-            Word::Binary(_) if along_axis => &["axis", "keep_dims", "propagate_nan"],
-            Word::Cumulative(_) => &["axis", "reverse"],
-            Word::Flip | Word::Cat => &["axis"],
-            Word::Histogram => &["mask"],
-            Word::Sort => &["axis", "descending"],
-            Word::Topk => &["axis"],
-            Word::Reduce => &["keep_dims"],
-            Word::Scan => &["reverse"],
-            _ => &[],
-        };
-        for (option, _) in &call.named {
-            // `program_id(axis = 0)` has been explained.
-            if options.contains(&option.text.as_str()) || is_axis(&option.text) {
-                continue;
-            }
-            let help = match (option.text.as_str(), did_you_mean(&option.text, options.iter().copied())) {
-                ("cache_modifier", _) if !options.is_empty() => "write `cache = \"cg\"`".to_string(),
-                ("eviction_policy", _) if !options.is_empty() => "write `evict = \"evict_first\"`".to_string(),
-                ("dim", _) if options.contains(&"axis") => "write `axis = 0`".to_string(),
-                ("axis", _) if row.word == Word::Gather => format!("the axis is the third argument: `{}`", row.usage),
-                ("axis", _) if matches!(row.word, Word::Reduce | Word::Scan) => format!("the axis is the second argument: `{}`", row.usage),
-                ("axis" | "keep_dims", _) if matches!(row.word, Word::Binary(BinaryOp::Min | BinaryOp::Max)) => {
-                    format!("two values meet element by element; along an axis goes one tile: `{name}(x, axis = 0)`")
-                }
-                ("return_indices", _) if matches!(row.word, Word::Binary(_)) => format!("where it is says `arg{name}(x, axis = 0)`"),
-                ("semantic" | "semantics" | "order" | "ordering", _) if options.contains(&"sem") => "write `sem = \"relaxed\"`".to_string(),
-                ("other", _) if matches!(row.word, Word::Atomic(_)) => "lanes that are masked off give 0".to_string(),
-                ("other", _) if row.word == Word::Store => "lanes that are masked off store nothing".to_string(),
-                (_, Some(near)) => format!("did you mean `{near}`?"),
-                _ if options.is_empty() => format!("write `{}`", row.usage),
-                _ => format!("its options are `{}`", options.join("`, `")),
-            };
-            self.errors.push_help(option.place, format!("`{name}` has no option `{}`", option.text), help);
-        }
-        // A wrong option is reported and dropped; the call goes on without it.
-        if !fine {
-            for arg in call.args.iter().chain(call.named.iter().map(|(_, value)| value)) {
-                if !matches!(arg.kind, ExprKind::Shape(_) | ExprKind::Text(_) | ExprKind::Closure(..)) && !self.is_type(arg) {
-                    self.expr(arg);
-                }
-            }
-        }
-        fine
-    }
-
     fn program(&mut self, row: &Row, axis: &Expr, place: Place) -> Meaning {
         let axis = match self.expr(axis) {
             Meaning::Poison => return Meaning::Poison,
@@ -258,6 +138,13 @@ impl Elaborator<'_> {
 
     fn arange(&mut self, start: &Expr, end: &Expr, place: Place) -> Meaning {
         let (from, to) = (self.expr(start), self.expr(end));
+        if let Meaning::Value(value) = from
+            && self.check_domain(value, Domain::Int)
+        {
+            let message = format!("the start of `arange` must be constant, but this is {} computed at run time", self.describe(&from));
+            self.errors.push_help(start.place, message, "add it to a range that starts at 0: `start + arange(0, N)`");
+            return Meaning::Poison;
+        }
         let from = self.const_int(&from, "the start of `arange`", start.place);
         let to = self.const_int(&to, "the end of `arange`", end.place);
         let (Some(from), Some(to)) = (from, to) else { return Meaning::Poison };
@@ -279,8 +166,14 @@ impl Elaborator<'_> {
                     "let more programs share the work, or loop",
                 );
             }
-            Some(0) => self.errors.push_help(place, format!("{what} has no elements"), "a tile has at least one element"),
-            Some(_) => self.errors.push_help(place, format!("{what} has no elements"), "the end is greater than the start"),
+            Some(extent) => {
+                let help = match (what.contains("arange"), extent) {
+                    (true, ..0) => "the end is greater than the start",
+                    (false, -1) if what == "the tile" => "write the number of elements: `-1` does not stand for what is left",
+                    _ => "a tile has at least one element",
+                };
+                self.errors.push_help(place, format!("{what} has no elements"), help);
+            }
         }
         false
     }
@@ -363,22 +256,41 @@ impl Elaborator<'_> {
         // A bare integer where only floats go is a mistake, not a float.
         let Some(value) = self.value(&meaning, x.place) else { return Meaning::Poison };
         if !self.check_domain(value, op.domain()) {
-            self.wrong_domain(name, op.domain(), &meaning, value, x);
+            self.wrong_domain(name, op.domain(), &meaning, x);
             return Meaning::Poison;
         }
         self.emit(Op::Unary { op, x: value }, &[], place).into()
     }
 
-    pub(super) fn wrong_domain(&mut self, name: &str, domain: Domain, meaning: &Meaning, value: Value, x: &Expr) {
+    /// Reports an argument whose element type the word does not take.
+    pub(super) fn wrong_domain(&mut self, name: &str, domain: Domain, meaning: &Meaning, x: &Expr) {
         let found = self.describe(meaning);
-        let help = match self.func.ty(value).elem() {
-            Elem::Param(param) if domain == Domain::Float => {
-                format!("`{param}` may be an integer; bound it by `Float`, or cast: `{} as f32`", super::operator::written(x))
+        let written = super::operator::written(x);
+        let target = if domain == Domain::Float { "f32" } else { "i32" };
+        let bound = match domain {
+            Domain::Float => "Float",
+            Domain::Int | Domain::Bits => "Int",
+            Domain::Number | Domain::Any => "Number",
+        };
+        let help = match (&x.kind, self.elem_of(meaning)) {
+            (ExprKind::Int(value, None), _) if domain == Domain::Float => format!("write `{value}.0`"),
+            (_, Some(Elem::Param(param))) => {
+                let choices = self.choices(&Elem::Param(param.clone()));
+                let outside = choices.iter().find(|dtype| !domain.contains(**dtype)).copied().unwrap_or(Dtype::Bool);
+                let may_be = match outside {
+                    Dtype::Bool => "`bool`",
+                    dtype if dtype.is_float() => "a float",
+                    _ => "an integer",
+                };
+                // No bound that allows less is left where all of them are of the wrong kind.
+                match choices.iter().any(|dtype| domain.contains(*dtype)) {
+                    true if domain == Domain::Number => format!("`{param}` may be {may_be}; bound it by `{bound}`"),
+                    true => format!("`{param}` may be {may_be}; bound it by `{bound}`, or cast: `{written} as {target}`"),
+                    false => format!("cast it: `{written} as {target}`"),
+                }
             }
-            Elem::Param(param) => format!("`{param}` may be `bool`; bound it by `Number`"),
-            Elem::Dtype(dtype) if dtype.is_float8() => super::operator::float8_help(x),
-            Elem::Dtype(_) if domain == Domain::Float => format!("cast it: `{} as f32`", super::operator::written(x)),
-            Elem::Dtype(_) => format!("cast it: `{} as i32`", super::operator::written(x)),
+            (_, Some(Elem::Dtype(dtype))) if dtype.is_float8() => super::operator::float8_help(x),
+            _ => format!("cast it: `{written} as {target}`"),
         };
         self.errors.push_help(x.place, format!("`{name}` takes {}, not {found}", domain.words()), help);
     }
@@ -416,46 +328,67 @@ impl Elaborator<'_> {
 
     fn clamp(&mut self, args: &[Expr], place: Place) -> Meaning {
         let meanings: Vec<Meaning> = args.iter().map(|arg| self.expr(arg)).collect();
+        let pairs: Vec<(&Meaning, &Expr)> = meanings.iter().zip(args).collect();
+        // The user knows nothing of the `max` and the `min` that it becomes.
+        let Some(elem) = self.like_elem("clamp", &pairs, place) else { return Meaning::Poison };
+        if self.like_shape("clamp", &pairs, place).is_none() {
+            return Meaning::Poison;
+        }
+        if !self.choices(&elem).iter().all(|dtype| Domain::Number.contains(*dtype)) {
+            self.wrong_domain("clamp", Domain::Number, &meanings[0], &args[0]);
+            return Meaning::Poison;
+        }
         let low = self.operate(Operator::Binary(BinaryOp::Max), (&meanings[0], &args[0]), (&meanings[1], &args[1]), place);
         self.operate(Operator::Binary(BinaryOp::Min), (&low, &args[0]), (&meanings[2], &args[2]), place)
     }
 
     /// Several arguments as values of one type and shape.
-    pub(super) fn alike(&mut self, name: &str, args: &[(&Meaning, Place)], place: Place) -> Option<Vec<Value>> {
-        if args.iter().any(|(meaning, _)| meaning.is_poison()) {
-            return None;
-        }
-        let meanings: Vec<&Meaning> = args.iter().map(|(meaning, _)| *meaning).collect();
-        let elem = match self.common_elem(&meanings) {
-            Ok(elem) => elem,
-            Err((a, b)) => {
-                self.errors.push_help(
-                    place,
-                    format!("the arguments of `{name}` are `{a}` and `{b}`"),
-                    format!("cast one of them: `(..) as {}`", if a.dtype().is_some() { a.clone() } else { b.clone() }),
-                );
+    pub(super) fn alike(&mut self, name: &str, args: &[(&Meaning, &Expr)], place: Place) -> Option<Vec<Value>> {
+        let elem = self.like_elem(name, args, place)?;
+        let shape = self.like_shape(name, args, place)?;
+        args.iter().map(|(meaning, expr)| self.spread(meaning, &elem, &shape, expr.place).ok().flatten()).collect()
+    }
+
+    /// The element type that all arguments can have.
+    fn like_elem(&mut self, name: &str, args: &[(&Meaning, &Expr)], place: Place) -> Option<Elem> {
+        for (meaning, expr) in args {
+            if !matches!(meaning, Meaning::Value(_) | Meaning::Constant(_)) {
+                self.value(meaning, expr.place);
                 return None;
             }
-        };
-        let shape = match self.common_shape(&meanings) {
-            Ok(shape) => shape,
+        }
+        let meanings: Vec<&Meaning> = args.iter().map(|(meaning, _)| *meaning).collect();
+        match self.common_elem(&meanings) {
+            Ok(elem) => Some(elem),
+            Err(pair) => {
+                let elems: Vec<(Option<Elem>, &Expr)> = args.iter().map(|(meaning, expr)| (self.elem_of(meaning), *expr)).collect();
+                self.types_differ_among(name, &elems, &pair, place);
+                None
+            }
+        }
+    }
+
+    /// The shape that all arguments can have.
+    pub(super) fn like_shape(&mut self, name: &str, args: &[(&Meaning, &Expr)], place: Place) -> Option<Vec<ConstExpr>> {
+        let meanings: Vec<&Meaning> = args.iter().map(|(meaning, _)| *meaning).collect();
+        match self.common_shape(&meanings) {
+            Ok(shape) => Some(shape),
             Err((x, y)) => {
                 let words: Vec<String> = meanings.iter().map(|meaning| self.describe(meaning)).collect();
                 let help = shapes_help(&x, &y, "all need the same extent, or are scalars");
                 self.errors.push_help(place, format!("the arguments of `{name}` differ in shape: {}", words.join(", ")), help);
-                return None;
+                None
             }
-        };
-        args.iter().map(|(meaning, place)| self.spread(meaning, &elem, &shape, *place).ok().flatten()).collect()
+        }
     }
 
     fn fma(&mut self, args: &[Expr], place: Place) -> Meaning {
         let meanings: Vec<Meaning> = args.iter().map(|arg| self.expr(arg)).collect();
-        let pairs: Vec<(&Meaning, Place)> = meanings.iter().zip(args).map(|(meaning, arg)| (meaning, arg.place)).collect();
+        let pairs: Vec<(&Meaning, &Expr)> = meanings.iter().zip(args).collect();
         let Some(values) = self.alike("fma", &pairs, place) else { return Meaning::Poison };
         if !self.check_domain(values[0], Domain::Float) {
             let worst = meanings.iter().position(|meaning| self.elem_of(meaning).is_some()).unwrap_or(0);
-            self.wrong_domain("fma", Domain::Float, &meanings[worst], values[0], &args[worst]);
+            self.wrong_domain("fma", Domain::Float, &meanings[worst], &args[worst]);
             return Meaning::Poison;
         }
         self.emit(Op::Fma { a: values[0], b: values[1], c: values[2] }, &[], place).into()
@@ -477,7 +410,7 @@ impl Elaborator<'_> {
             self.errors.push_help(place, "`select` does not choose between pointers", "choose between offsets, or between what is loaded");
             return Meaning::Poison;
         }
-        let Some(values) = self.alike("select", &[(&meanings[1], args[1].place), (&meanings[2], args[2].place)], place) else {
+        let Some(values) = self.alike("select", &[(&meanings[1], &args[1]), (&meanings[2], &args[2])], place) else {
             return Meaning::Poison;
         };
         if cond.is_poison() {
@@ -508,11 +441,17 @@ impl Elaborator<'_> {
         {
             return meaning;
         }
-        let Some(values) = self.alike("cdiv", &[(&a, lhs.place), (&b, rhs.place)], place) else { return Meaning::Poison };
+        let Some(values) = self.alike("cdiv", &[(&a, lhs), (&b, rhs)], place) else { return Meaning::Poison };
         let (a_value, b_value) = (values[0], values[1]);
         if !self.check_domain(a_value, Domain::Int) {
-            let found = self.describe(if self.is_float(&a) || !self.is_float(&b) { &a } else { &b });
-            self.errors.push_help(place, format!("`cdiv` takes an integer, not {found}"), "a float is rounded up with `ceil(a / b)`");
+            let (worst, expr) = if self.is_float(&a) || !self.is_float(&b) { (&a, lhs) } else { (&b, rhs) };
+            if self.is_float(worst) {
+                let found = self.describe(worst);
+                let help = "a float is rounded up with `ceil(a / b)`";
+                self.errors.push_help(expr.place, format!("`cdiv` takes an integer, not {found}"), help);
+            } else {
+                self.wrong_domain("cdiv", Domain::Int, worst, expr);
+            }
             return Meaning::Poison;
         }
         let ty = self.func.ty(a_value).clone();

@@ -7,11 +7,11 @@ use crate::frontend::place::Place;
 use crate::ir::{ConstBinary, ConstExpr, Elem, Op};
 
 impl Elaborator<'_> {
-    /// Converts as Rust's `as` does. What is constant stays constant where it keeps its value.
-    pub(super) fn cast(&mut self, meaning: &Meaning, elem: &Elem, place: Place) -> Meaning {
+    /// Converts what stands `at` some place as Rust's `as` does. What is constant stays constant where it keeps its value.
+    pub(super) fn cast(&mut self, meaning: &Meaning, elem: &Elem, at: Place, place: Place) -> Meaning {
         if let Meaning::Pointer { .. } = meaning {
             let found = self.describe(meaning);
-            self.errors.push_help(place, format!("cannot cast {found}"), "read the elements first: `load(x + offsets) as f32`");
+            self.errors.push_help(at, format!("cannot cast {found}"), "read the elements first: `load(x + offsets) as f32`");
             return Meaning::Poison;
         }
         if let Meaning::Constant(constant) = meaning
@@ -19,7 +19,7 @@ impl Elaborator<'_> {
         {
             return meaning;
         }
-        let Some(value) = self.value(meaning, place) else { return Meaning::Poison };
+        let Some(value) = self.value(meaning, at) else { return Meaning::Poison };
         let ty = self.func.ty(value).with_elem(elem.clone());
         if self.func.ty(value) == &ty { Meaning::Value(value) } else { self.emit(Op::Cast { x: value }, &[ty], place).into() }
     }
@@ -58,8 +58,8 @@ impl Elaborator<'_> {
         self.func.consts.iter().find(|param| param.name == *name).map(|param| Elem::Dtype(param.dtype))
     }
 
-    pub(super) fn bitcast(&mut self, meaning: &Meaning, elem: &Elem, place: Place) -> Meaning {
-        let Some(value) = self.value(meaning, place) else { return Meaning::Poison };
+    pub(super) fn bitcast(&mut self, meaning: &Meaning, elem: &Elem, at: Place, place: Place) -> Meaning {
+        let Some(value) = self.value(meaning, at) else { return Meaning::Poison };
         let own = self.func.ty(value).elem().clone();
         let widths = |elem: &Elem| self.choices(elem).iter().map(|dtype| dtype.bits()).collect::<Vec<_>>();
         let (from, to) = (widths(&own), widths(elem));

@@ -4,7 +4,7 @@ use super::meaning::Meaning;
 use super::{Elaborator, Region};
 use crate::frontend::ast::{Call, Expr, ExprKind, Name, Pattern};
 use crate::frontend::place::Place;
-use crate::frontend::words::Row;
+use crate::frontend::words::{self, Row, Word};
 use crate::ir::{Elem, Op, Type};
 
 impl Elaborator<'_> {
@@ -17,6 +17,18 @@ impl Elaborator<'_> {
 
     /// A closure on two elements, or on two tuples of elements, as a region.
     pub(super) fn closure(&mut self, row: &Row, expr: &Expr, elems: &[Elem], is_tuple: bool) -> Option<Region> {
+        if let ExprKind::Name(name) = &expr.kind
+            && let Some(word) = words::find(name).filter(|word| word.args < 2 && self.find(name).is_none())
+        {
+            let help = match word.word {
+                Word::Fold(_) | Word::Truth(_) | Word::Arg(_) | Word::Cumulative(_) => {
+                    format!("it goes along an axis by itself, `{}`; a closure combines two, `|a, b| a + b`", word.usage)
+                }
+                _ => "write what two elements give: `|a, b| a + b`".to_string(),
+            };
+            self.errors.push_help(expr.place, format!("`{name}` does not combine two elements"), help);
+            return None;
+        }
         if let Some(closure) = self.calling(expr) {
             return self.closure(row, &closure, elems, is_tuple);
         }
@@ -53,7 +65,7 @@ impl Elaborator<'_> {
             cx.bind_side(earlier, region, 0, elems.len(), is_tuple);
             cx.bind_side(later, region, elems.len(), elems.len(), is_tuple);
             let meaning = cx.expr(body);
-            cx.closure_values(&meaning, body, elems, is_tuple)
+            cx.closure_values(row, &meaning, body, elems, is_tuple)
         });
         self.region = outer;
         self.check_assignments(&before, body.place);
@@ -61,7 +73,7 @@ impl Elaborator<'_> {
         let values = values?;
         let loc = self.loc(expr.place);
         self.func.append(region, Op::Yield { values }, [], loc);
-        self.check_ops(region, body.place);
+        self.check_ops(row, region, body.place);
         (self.errors.len() == mistakes).then_some(region)
     }
 
@@ -97,7 +109,14 @@ impl Elaborator<'_> {
     }
 
     /// What the closure gives, as elements of the inputs.
-    fn closure_values(&mut self, meaning: &Meaning, body: &Expr, elems: &[Elem], is_tuple: bool) -> Option<Vec<crate::ir::Value>> {
+    fn closure_values(
+        &mut self,
+        row: &Row,
+        meaning: &Meaning,
+        body: &Expr,
+        elems: &[Elem],
+        is_tuple: bool,
+    ) -> Option<Vec<crate::ir::Value>> {
         let parts = match meaning {
             Meaning::Poison => return None,
             Meaning::Tuple(parts) if is_tuple && parts.len() == elems.len() => parts.clone(),
@@ -116,7 +135,7 @@ impl Elaborator<'_> {
         let mut values = Vec::new();
         for (part, elem) in parts.iter().zip(elems) {
             if !self.shape_of(part).is_empty() {
-                self.not_a_scalar(part, body.place);
+                self.not_a_scalar(row, part, body.place);
                 return None;
             }
             match self.with_elem(part, elem, body.place) {
@@ -135,12 +154,12 @@ impl Elaborator<'_> {
         Some(values)
     }
 
-    fn not_a_scalar(&mut self, meaning: &Meaning, place: Place) {
+    fn not_a_scalar(&mut self, row: &Row, meaning: &Meaning, place: Place) {
         let found = self.describe(meaning);
         self.errors.push_help(
             place,
             format!("a closure combines single elements, and this is {found}"),
-            "give another tile as another input: `reduce((x, y), axis, |(a, b), (c, d)| ..)`",
+            format!("give another tile as another input: `{}((x, y), axis, |(a, b), (c, d)| ..)`", row.name),
         );
     }
 
@@ -152,7 +171,7 @@ impl Elaborator<'_> {
     }
 
     /// Elements are combined in no certain order and number: only computing is allowed.
-    fn check_ops(&mut self, region: Region, place: Place) {
+    fn check_ops(&mut self, row: &Row, region: Region, place: Place) {
         for inst in self.insts_under(region) {
             let data = self.func.inst(inst);
             let at = self.places.get(data.loc).unwrap_or(place);
@@ -167,7 +186,7 @@ impl Elaborator<'_> {
                 Op::If { .. } => ("`if` cannot stand in a closure", "choose with `select(cond, a, b)`"),
                 Op::For { .. } | Op::While { .. } => ("a loop cannot stand in a closure", "write the computation out"),
                 _ => match tile {
-                    Some(value) => return self.not_a_scalar(&Meaning::Value(value), at),
+                    Some(value) => return self.not_a_scalar(row, &Meaning::Value(value), at),
                     None => continue,
                 },
             };

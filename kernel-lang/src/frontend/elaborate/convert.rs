@@ -34,7 +34,7 @@ impl Elaborator<'_> {
             let help = match (elem, constant.kind) {
                 (Elem::Dtype(Dtype::Bool), _) => "write `true` or `false`".to_string(),
                 (Elem::Dtype(_), Kind::Bool) => format!("cast it: `{expr} as {elem}`"),
-                (Elem::Dtype(_), _) => "write an integer, or cast the other side to a float".to_string(),
+                (Elem::Dtype(_), _) => format!("write an integer, or cast it: `{expr} as {elem}`"),
                 (Elem::Param(name), Kind::Float) => format!("`{name}` may be an integer; bound it by `Float`, or cast: `{expr} as {name}`"),
                 (Elem::Param(name), Kind::Int) => format!("`{name}` may be `bool`; bound it by `Number`"),
                 (Elem::Param(name), Kind::Bool) => format!("cast it: `{expr} as {name}`"),

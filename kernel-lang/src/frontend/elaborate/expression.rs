@@ -42,7 +42,7 @@ impl Elaborator<'_> {
             ExprKind::Cast(x, ty) => {
                 let meaning = self.expr(x);
                 match self.elem(ty) {
-                    Some(elem) => self.cast(&meaning, &elem, place),
+                    Some(elem) => self.cast(&meaning, &elem, x.place, place),
                     None => Meaning::Poison,
                 }
             }
@@ -99,6 +99,7 @@ impl Elaborator<'_> {
             "char" | "str" | "String" => "kernels compute with numbers and `bool`".to_string(),
             "Ptr" | "PtrMut" => "pointers come from the kernel's parameters".to_string(),
             _ if let Some(float8) = float8_named(name) => format!("did you mean {float8}?"),
+            _ if elsewhere(name).is_some() => format!("it is called `{}` here", elsewhere(name).unwrap_or_default()),
             _ => {
                 let names = Dtype::ALL.iter().map(|dtype| dtype.name()).chain(["usize", "isize"]);
                 let params = self.type_params();
@@ -288,4 +289,24 @@ fn reads_memory(expr: &Expr) -> bool {
         ExprKind::If(_) | ExprKind::Block(_) => true,
         _ => false,
     }
+}
+
+/// What an element type of another language is called here.
+fn elsewhere(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "float" | "float32" | "single" => "f32",
+        "double" | "float64" => "f64",
+        "half" | "float16" => "f16",
+        "bfloat16" => "bf16",
+        "int" | "int32" => "i32",
+        "int8" => "i8",
+        "int16" | "short" => "i16",
+        "int64" | "long" => "i64",
+        "uint8" | "byte" => "u8",
+        "uint16" => "u16",
+        "uint" | "uint32" => "u32",
+        "uint64" => "u64",
+        "int1" | "boolean" => "bool",
+        _ => return None,
+    })
 }

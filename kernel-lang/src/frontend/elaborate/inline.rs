@@ -6,14 +6,15 @@
 use std::rc::Rc;
 
 use super::Elaborator;
+use super::arguments::{as_method, option_help};
 use super::meaning::{Constant, FunctionValue, Meaning};
 use super::scope::{Origin, Variable};
-use crate::diagnostic::did_you_mean;
-use crate::frontend::ast::{Call, Expr, ExprKind, Generic, TypeName};
+use crate::frontend::ast::{Call, Expr, ExprKind, TypeName};
 use crate::frontend::device::{DeviceFn, GenericKind, Home, OptionDefault, ParamType};
 use crate::frontend::library;
 use crate::frontend::place::{Place, Shown};
 use crate::frontend::signature::TypeGeneric;
+use crate::frontend::words;
 use crate::ir::Elem;
 
 /// A function whose body is being elaborated, and what its generics are in this call.
@@ -27,7 +28,7 @@ pub(super) struct Frame {
 }
 
 /// An argument of a call: what it means, and where it stands.
-type Arg = (Meaning, Place);
+pub(super) type Arg = (Meaning, Place);
 
 impl Elaborator<'_> {
     /// The function that a name means at this point of the walk.
@@ -65,22 +66,31 @@ impl Elaborator<'_> {
         if self.errors.len() > before || args.iter().any(|arg| arg.as_ref().is_some_and(|(meaning, _)| meaning.is_poison())) {
             return Meaning::Poison;
         }
-        let Some(frame) = self.frame(func, call, &args) else { return Meaning::Poison };
-        let mut values = Vec::new();
+        for (param, arg) in func.params.iter().zip(&args) {
+            if let Some(arg) = arg.as_ref().filter(|(meaning, _)| !is_of_kind(&param.ty, meaning)) {
+                self.wrong_kind(func, param.name.text.as_str(), &param.ty, arg);
+            }
+        }
+        if self.errors.len() > before || self.is_library(func) && self.shapes_differ(func, call, &args, place) {
+            return Meaning::Poison;
+        }
+        let Some(frame) = self.frame(func, call, &args, place) else { return Meaning::Poison };
+        let (mut values, mut places) = (Vec::new(), Vec::new());
         for (param, arg) in func.params.iter().zip(args) {
+            places.push(arg.as_ref().map(|(_, place)| self.errors.seen(*place).0));
             values.push(arg.map(|arg| self.argument(&frame, param.name.text.as_str(), &param.ty, arg)));
         }
         if self.errors.len() > before {
             return Meaning::Poison;
         }
         self.enter_function(frame, place);
-        for (param, value) in func.params.iter().zip(values) {
+        for ((param, value), argument) in func.params.iter().zip(values).zip(places) {
             let meaning = value.unwrap_or_else(|| match &param.option {
                 Some(OptionDefault::Value(value)) => self.expr(value),
                 _ => Meaning::UNIT,
             });
             let name = param.name.text.clone();
-            self.declare(Variable { name, meaning, mutable: param.mutable, origin: Origin::Parameter });
+            self.declare(Variable { name, meaning, mutable: param.mutable, origin: Origin::Parameter, argument });
         }
         let elem = match &func.output {
             ParamType::Scalar(name) | ParamType::Value(name) => self.elem(name),
@@ -90,7 +100,22 @@ impl Elaborator<'_> {
         let end = func.body.value.as_ref().map_or(Place::at(func.body.place.end), |value| value.place);
         let meaning = self.output("the function", &meaning, &func.output, end);
         self.leave_function();
+        if self.is_library(func) {
+            // The library's bodies are right: what follows the first mistake is its echo.
+            self.errors.truncate(before + 1);
+        }
         meaning
+    }
+
+    pub(super) fn is_library(&self, func: &DeviceFn) -> bool {
+        matches!(func.home, Home::Library(_))
+    }
+
+    /// Reports arguments whose shapes do not meet: words of the library work element by element on what they are given.
+    fn shapes_differ(&mut self, func: &DeviceFn, call: &Call, args: &[Option<Arg>], place: Place) -> bool {
+        let values = func.params.iter().zip(args).filter(|(param, _)| param.option.is_none()).filter_map(|(_, arg)| arg.as_ref());
+        let values: Vec<(&Meaning, &Expr)> = values.map(|(meaning, _)| meaning).zip(&call.args).collect();
+        self.like_shape(&func.name.text, &values, place).is_none()
     }
 
     fn enter_function(&mut self, frame: Frame, call: Place) {
@@ -130,37 +155,30 @@ impl Elaborator<'_> {
         let wanted = func.params.iter().filter(|param| param.option.is_none()).count();
         let options: Vec<&str> = func.params.iter().filter(|param| param.option.is_some()).map(|param| param.name.text.as_str()).collect();
         let types: Vec<&ParamType> = func.params.iter().filter(|param| param.option.is_none()).map(|param| &param.ty).collect();
+        let before = self.errors.len();
         let given = call.args.iter().enumerate();
         let given: Vec<Arg> = given.map(|(index, arg)| (self.value_argument(arg, types.get(index).copied()), arg.place)).collect();
         let mut named: Vec<(&str, Arg)> = Vec::new();
         for (option, value) in &call.named {
-            let ty = func.params.iter().find(|param| param.name.text == option.text).map(|param| &param.ty);
-            let meaning = self.value_argument(value, ty);
             if options.contains(&option.text.as_str()) {
-                named.push((option.text.as_str(), (meaning, value.place)));
+                let ty = func.params.iter().find(|param| param.name.text == option.text).map(|param| &param.ty);
+                named.push((option.text.as_str(), (self.value_argument(value, ty), value.place)));
                 continue;
             }
-            let help = match did_you_mean(&option.text, options.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None if options.is_empty() => format!("write `{}`", usage(func)),
-                None => format!("its options are `{}`", options.join("`, `")),
-            };
+            let help = option_help(option, &options, &self.usage_of(func, call));
             self.errors.push_help(option.place, format!("`{name}` has no option `{}`", option.text), help);
         }
+        if self.errors.len() > before {
+            return None;
+        }
         if given.len() != wanted {
-            let (given, wanted) = if call.is_method { (given.len() - 1, wanted.saturating_sub(1)) } else { (given.len(), wanted) };
-            let words = match wanted {
-                0 => "no argument".to_string(),
-                1 => "1 argument".to_string(),
-                _ => format!("{wanted} arguments"),
-            };
-            let at = call.args.get(wanted + usize::from(call.is_method)).map_or(call.word.place, |extra| extra.place);
-            let help = if given > wanted && !options.is_empty() {
-                format!("options have names: `{}`", usage(func))
+            let usage = self.usage_of(func, call);
+            let help = if given.len() > wanted && !options.is_empty() {
+                format!("options have names: `{usage}`")
             } else {
-                format!("write `{}`", usage(func))
+                format!("write `{usage}`")
             };
-            self.errors.push_help(at, format!("`{name}` takes {words}, not {given}"), help);
+            self.wrong_count(&format!("`{name}`"), wanted, call, help);
             return None;
         }
         let mut given = given.into_iter();
@@ -173,6 +191,15 @@ impl Elaborator<'_> {
             }
         });
         Some(list.collect())
+    }
+
+    /// How a call of the function is written, in the form that the user has chosen.
+    fn usage_of(&self, func: &DeviceFn, call: &Call) -> String {
+        let usage = match words::find(&func.name.text).filter(|_| self.is_library(func)) {
+            Some(row) => row.usage.to_string(),
+            None => usage(func),
+        };
+        if call.is_method { as_method(&usage) } else { usage }
     }
 
     fn value_argument(&mut self, arg: &Expr, ty: Option<&ParamType>) -> Meaning {
@@ -223,142 +250,6 @@ impl Elaborator<'_> {
         let meaning = self.output("the closure", &meaning, &closure.gives, closure.body.place);
         self.errors.step_in(outside);
         meaning
-    }
-
-    /// The call's frame, with the generics that the call names or its arguments tell.
-    fn frame(&mut self, func: &Rc<DeviceFn>, call: &Call, args: &[Option<Arg>]) -> Option<Frame> {
-        let name = func.name.text.as_str();
-        let mut types: Vec<Option<Elem>> = vec![None; func.types.len()];
-        let mut consts: Vec<Option<Meaning>> = vec![None; func.consts.len()];
-        let before = self.errors.len();
-        if let Some(extra) = call.generics.get(func.generics.len()) {
-            let place = match extra {
-                Generic::Type(ty) => ty.place,
-                Generic::Const(expr) => expr.place,
-            };
-            let count = match func.generics.len() {
-                0 => "no generics".to_string(),
-                1 => "1 generic".to_string(),
-                count => format!("{count} generics"),
-            };
-            self.errors.push_help(place, format!("`{name}` has {count}"), format!("write `{}`", usage(func)));
-        }
-        for (generic, kind) in call.generics.iter().zip(&func.generics) {
-            match (generic, kind) {
-                (Generic::Type(ty), GenericKind::Type(_)) if ty.text.as_deref() == Some("_") => {}
-                (Generic::Type(ty), GenericKind::Type(index)) => types[*index] = self.elem(ty),
-                (Generic::Type(TypeName { text: Some(text), place }), GenericKind::Const(index)) => {
-                    consts[*index] = Some(self.name(text, *place));
-                }
-                (Generic::Type(_), GenericKind::Const(_)) => {}
-                (Generic::Const(expr), GenericKind::Const(index)) => consts[*index] = Some(self.expr(expr)),
-                (Generic::Const(expr), GenericKind::Type(index)) => {
-                    let generic = &func.types[*index].name.text;
-                    self.errors.push_help(expr.place, format!("`{generic}` of `{name}` is a type"), format!("write `{}`", usage(func)));
-                }
-            }
-        }
-        if self.errors.len() > before {
-            return None;
-        }
-        for (index, generic) in func.types.iter().enumerate() {
-            let generic_name = generic.name.text.as_str();
-            if types[index].is_none() {
-                types[index] = self.infer(func, generic_name, args, call.word.place)?;
-            }
-            let Some(elem) = &types[index] else {
-                self.errors.push_help(
-                    call.word.place,
-                    format!("nothing says what `{generic_name}` of `{name}` is"),
-                    format!("name it: `{}`", usage(func)),
-                );
-                continue;
-            };
-            if let Some(dtype) = self.choices(elem).iter().find(|dtype| !generic.choices.contains(dtype)) {
-                let message = match elem {
-                    Elem::Dtype(dtype) => format!("`{name}` takes `{}` for `{generic_name}`, which `{dtype}` is not", generic.bound),
-                    Elem::Param(param) => {
-                        format!("`{name}` takes `{}` for `{generic_name}`, and `{param}` may be `{dtype}`", generic.bound)
-                    }
-                };
-                let help = match elem {
-                    Elem::Dtype(_) => format!("cast what you give; `{}` stands for {}", generic.bound, list(generic.choices)),
-                    Elem::Param(param) => format!("bound it in the same way, `{param}: {}`, or cast what you give", generic.bound),
-                };
-                self.errors.push_help(call.word.place, message, help);
-            }
-        }
-        for (index, generic) in func.consts.iter().enumerate() {
-            let generic_name = generic.name.text.as_str();
-            match &consts[index] {
-                Some(Meaning::Constant(Constant { elem: None, .. }) | Meaning::Poison) => {}
-                Some(Meaning::Constant(constant)) => consts[index] = Some(Meaning::Constant(Constant { elem: None, ..constant.clone() })),
-                Some(other) => {
-                    let found = self.describe(other);
-                    self.errors.push_help(
-                        call.word.place,
-                        format!("`{generic_name}` of `{name}` must be constant, but this is {found} computed at run time"),
-                        "use a constant parameter, `const N: usize`, or a literal",
-                    );
-                }
-                None => {
-                    let message = format!("nothing says what `{generic_name}` of `{name}` is");
-                    self.errors.push_help(call.word.place, message, format!("name it: `{}`", usage(func)));
-                }
-            }
-        }
-        if self.errors.len() > before {
-            return None;
-        }
-        let types = func.types.iter().zip(types).map(|(generic, elem)| Some((generic.name.text.clone(), elem?)));
-        let consts = func.consts.iter().zip(consts).map(|(generic, value)| Some((generic.name.text.clone(), value?)));
-        let (types, consts) = (types.collect::<Option<_>>()?, consts.collect::<Option<_>>()?);
-        Some(Frame { func: func.clone(), types, consts, scopes: self.scopes.len() })
-    }
-
-    /// The type that the arguments give a type parameter; `None` has been reported, `Some(None)` says that no argument has it.
-    fn infer(&mut self, func: &DeviceFn, generic: &str, args: &[Option<Arg>], place: Place) -> Option<Option<Elem>> {
-        let mut pointees: Vec<Elem> = Vec::new();
-        let mut values: Vec<Meaning> = Vec::new();
-        for (param, arg) in func.params.iter().zip(args) {
-            if let Some((meaning, _)) = arg {
-                self.collect(&param.ty, generic, meaning, &mut pointees, &mut values);
-            }
-        }
-        let found = match pointees.first() {
-            // A pointer says it exactly.
-            Some(elem) => return Some(Some(elem.clone())),
-            None if values.is_empty() => return Some(None),
-            None => self.common_elem(&values.iter().collect::<Vec<_>>()),
-        };
-        match found {
-            Ok(elem) => Some(Some(elem)),
-            Err((a, b)) => {
-                self.errors.push_help(
-                    place,
-                    format!("`{generic}` of `{}` cannot be both `{a}` and `{b}`", func.name.text),
-                    format!("cast one of the arguments: `(..) as {a}`"),
-                );
-                None
-            }
-        }
-    }
-
-    fn collect(&self, ty: &ParamType, generic: &str, meaning: &Meaning, pointees: &mut Vec<Elem>, values: &mut Vec<Meaning>) {
-        match (ty, meaning) {
-            (ParamType::Scalar(name) | ParamType::Value(name), Meaning::Value(_) | Meaning::Constant(_))
-                if name.text.as_deref() == Some(generic) =>
-            {
-                values.push(meaning.clone());
-            }
-            (ParamType::Pointer(name, _), Meaning::Pointer { base, .. }) if name.text.as_deref() == Some(generic) => {
-                pointees.push(self.func.ty(*base).elem().clone());
-            }
-            (ParamType::Tuple(types), Meaning::Tuple(list)) => {
-                types.iter().zip(list).for_each(|(ty, part)| self.collect(ty, generic, part, pointees, values));
-            }
-            _ => {}
-        }
     }
 
     /// The element type that a name in a function's signature is.
@@ -429,18 +320,28 @@ impl Elaborator<'_> {
                 Meaning::Tuple(parts.collect())
             }
             _ => {
-                let found = self.describe(&meaning);
-                let message = format!("`{func}` takes {} for `{param}`, not {found}", kind(ty));
-                let help = match (&meaning, ty) {
-                    (Meaning::Pointer { .. }, ParamType::Scalar(_) | ParamType::Value(_)) => "read the elements first: `load(x + offsets)`",
-                    (_, ParamType::Function(..)) => "give a closure: `|x| f(x)`",
-                    (_, ParamType::Pointer(..)) => "a pointer is a parameter of the kernel, `x`, or `x + offsets`",
-                    _ => "give what the function's signature says",
-                };
-                self.errors.push_help(place, message, help);
+                self.wrong_kind(&frame.func, param, ty, &(meaning, place));
                 Meaning::Poison
             }
         }
+    }
+
+    /// Reports an argument that is something else than the parameter takes, whatever its element type is.
+    fn wrong_kind(&mut self, func: &DeviceFn, param: &str, ty: &ParamType, (meaning, place): &Arg) {
+        if self.is_library(func) && matches!(ty, ParamType::Value(_)) {
+            // As any other word says it.
+            self.value(meaning, *place);
+            return;
+        }
+        let found = self.describe(meaning);
+        let message = format!("`{}` takes {} for `{param}`, not {found}", func.name.text, kind(ty));
+        let help = match (meaning, ty) {
+            (Meaning::Pointer { .. }, ParamType::Scalar(_) | ParamType::Value(_)) => "read the elements first: `load(x + offsets)`",
+            (_, ParamType::Function(..)) => "give a closure: `|x| f(x)`",
+            (_, ParamType::Pointer(..)) => "a pointer is a parameter of the kernel, `x`, or `x + offsets`",
+            _ => "give what the function's signature says",
+        };
+        self.errors.push_help(*place, message, help);
     }
 
     /// A scalar, a tile or a constant with that element type; what it is, if that needs `as`.
@@ -494,6 +395,17 @@ impl Elaborator<'_> {
     }
 }
 
+/// Is it what a parameter of the type takes, element types aside?
+fn is_of_kind(ty: &ParamType, meaning: &Meaning) -> bool {
+    match (ty, meaning) {
+        (ParamType::Wrong, _) | (_, Meaning::Poison) => true,
+        (ParamType::Scalar(_) | ParamType::Value(_), Meaning::Value(_) | Meaning::Constant(_)) => true,
+        (ParamType::Pointer(..), Meaning::Pointer { .. }) | (ParamType::Function(..), Meaning::Function(_)) => true,
+        (ParamType::Tuple(types), Meaning::Tuple(parts)) => types.len() == parts.len(),
+        _ => false,
+    }
+}
+
 /// How a call of the function is written.
 pub(super) fn usage(func: &DeviceFn) -> String {
     let generics: Vec<&str> = func
@@ -516,7 +428,7 @@ pub(super) fn usage(func: &DeviceFn) -> String {
     format!("{}{generics}({})", func.name.text, params.collect::<Vec<_>>().join(", "))
 }
 
-fn mentions(ty: &ParamType, generic: &str) -> bool {
+pub(super) fn mentions(ty: &ParamType, generic: &str) -> bool {
     match ty {
         ParamType::Wrong | ParamType::Function(..) => false,
         ParamType::Scalar(name) | ParamType::Value(name) | ParamType::Pointer(name, _) => name.text.as_deref() == Some(generic),
@@ -541,8 +453,4 @@ fn kind(ty: &ParamType) -> String {
 
 fn count(arguments: usize) -> String {
     if arguments == 1 { "1 argument".to_string() } else { format!("{arguments} arguments") }
-}
-
-fn list(dtypes: &[crate::dtype::Dtype]) -> String {
-    dtypes.iter().map(|dtype| format!("`{dtype}`")).collect::<Vec<_>>().join(", ")
 }

@@ -22,7 +22,7 @@ impl Elaborator<'_> {
             return Meaning::Poison;
         }
         if !self.check_domain(index_value, Domain::Int) {
-            self.wrong_domain("gather", Domain::Int, &index_meaning, index_value, index);
+            self.wrong_domain("gather", Domain::Int, &index_meaning, index);
             return Meaning::Poison;
         }
         if self.needs_powers_of_two("gather", &meaning, src.place) || self.needs_powers_of_two("gather", &index_meaning, index.place) {
@@ -48,13 +48,13 @@ impl Elaborator<'_> {
         let mask = self.option(call, "mask").map(|expr| (self.expr(expr), expr));
         let (Some((meaning, value)), Some(count)) = (tile, bins_value) else { return Meaning::Poison };
         if !self.check_domain(value, Domain::Int) {
-            self.wrong_domain("histogram", Domain::Int, &meaning, value, x);
+            self.wrong_domain("histogram", Domain::Int, &meaning, x);
             return Meaning::Poison;
         }
         let shape = self.func.ty(value).shape().to_vec();
         let mask = match mask {
             None => None,
-            Some((meaning, expr)) => match self.mask(&meaning, &shape, expr) {
+            Some((meaning, expr)) => match self.mask(&meaning, &shape, "elements", expr) {
                 Some(mask) => Some(mask),
                 None => return Meaning::Poison,
             },

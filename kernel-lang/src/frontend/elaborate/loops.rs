@@ -76,7 +76,7 @@ impl Elaborator<'_> {
         let elem = self.func.ty(bounds.0).elem().clone();
         let may_wrap = elem.dtype().is_none_or(|dtype| dtype.bits() == 64);
         let wide = if may_wrap { elem.clone() } else { Elem::Dtype(Dtype::I64) };
-        let mut widen = |value: Value| match self.cast(&Meaning::Value(value), &wide, place) {
+        let mut widen = |value: Value| match self.cast(&Meaning::Value(value), &wide, place, place) {
             Meaning::Value(value) => value,
             _ => value,
         };
@@ -110,7 +110,7 @@ impl Elaborator<'_> {
         let body = self.func.add_region();
         let (_, index) = self.enter_counted(carried, body);
         let values = self.in_region(body, |cx| {
-            let narrow = cx.cast(&Meaning::Value(index), &elem, place);
+            let narrow = cx.cast(&Meaning::Value(index), &elem, place, place);
             let stride = if may_wrap { cx.stride_within(index, upper, step, place) } else { Some(step) };
             let next = stride.and_then(|rhs| cx.emit(Op::Binary { op: BinaryOp::Add, lhs: index, rhs }, &[], place));
             cx.turn(&inner.index, narrow, inner);
@@ -206,7 +206,7 @@ impl Elaborator<'_> {
             other => {
                 let found = self.describe(other);
                 let help = if self.shape_of(other).is_empty() {
-                    "compare it: `x != 0`"
+                    self.compare_help(other)
                 } else {
                     "the program as a whole goes on or stops: `while any(cond)` or `while all(cond)`"
                 };

@@ -153,6 +153,15 @@ impl Elaborator<'_> {
         }
     }
 
+    /// How a scalar becomes the condition of an `if` or a loop.
+    pub(super) fn compare_help(&self, meaning: &Meaning) -> &'static str {
+        match meaning {
+            Meaning::Pointer { .. } => "read an element and compare it: `load(x) != 0.0`",
+            _ if self.is_float(meaning) => "compare it: `x != 0.0`",
+            _ => "compare it: `x != 0`",
+        }
+    }
+
     fn pointer_words(&self, base: Value) -> String {
         match self.func.ty(base) {
             Type::Pointer { elem, mutable: true } => format!("`PtrMut<{elem}>`"),

@@ -117,18 +117,19 @@ impl Elaborator<'_> {
         let shape = self.func.ty(offset).shape().to_vec();
         let mask = match mask {
             None => None,
-            Some((meaning, expr)) => Some(self.mask(&meaning, &shape, expr)?),
+            Some((meaning, expr)) => Some(self.mask(&meaning, &shape, "offsets", expr)?),
         };
         Some(Target { base, offset, mask })
     }
 
-    pub(super) fn mask(&mut self, meaning: &Meaning, shape: &[ConstExpr], expr: &Expr) -> Option<Value> {
+    /// A mask for what has that shape: the offsets of an access, the elements of a tile.
+    pub(super) fn mask(&mut self, meaning: &Meaning, shape: &[ConstExpr], what: &str, expr: &Expr) -> Option<Value> {
         if meaning.is_poison() {
             return None;
         }
         if self.elem_of(meaning) != Some(Elem::Dtype(Dtype::Bool)) {
             let found = self.describe(meaning);
-            self.errors.push_help(expr.place, format!("a mask is `bool`, not {found}"), "compare the offsets: `mask = offsets < n`");
+            self.errors.push_help(expr.place, format!("a mask is `bool`, not {found}"), format!("compare the {what}: `mask = {what} < n`"));
             return None;
         }
         let own = self.shape_of(meaning);
@@ -138,8 +139,8 @@ impl Elaborator<'_> {
                 let help = "add a tile of offsets to the pointer: `x + offsets`".to_string();
                 (format!("the mask is {found}, but the pointer is to one element"), help)
             } else {
-                let message = format!("the mask is {found}, but the offsets have the shape `{}`", written_shape(shape));
-                (message, shapes_help(&own, shape, "a mask has the shape of the offsets"))
+                let message = format!("the mask is {found}, but the {what} have the shape `{}`", written_shape(shape));
+                (message, shapes_help(&own, shape, &format!("a mask has the shape of the {what}")))
             };
             self.errors.push_help(expr.place, message, help);
             return None;
@@ -219,7 +220,10 @@ impl Elaborator<'_> {
         let text = text.trim_start_matches('.');
         let found = words.iter().copied().find(|word| *word == text);
         if found.is_none() {
-            let help = match did_you_mean(text, words.iter().copied()) {
+            // Of words of two letters each is near to every other.
+            let near = words.iter().copied().find(|word| text.len() > 2 && word.contains(text));
+            let near = near.or_else(|| did_you_mean(text, words.iter().copied()).filter(|word| word.len() > 2));
+            let help = match near {
                 Some(near) => format!("did you mean `\"{near}\"`?"),
                 None => format!("write one of {list}"),
             };

@@ -3,6 +3,7 @@
 //! Every expression becomes a [`Meaning`]. What is wrong is reported once and becomes [`Meaning::Poison`], which every later
 //! step accepts in silence, so that one walk finds all mistakes and none is an echo of another.
 
+mod arguments;
 mod assign;
 mod atomic;
 mod branch;
@@ -12,6 +13,7 @@ mod closure;
 mod constant;
 mod convert;
 mod expression;
+mod generics;
 mod inline;
 mod join;
 mod lookup;
@@ -111,7 +113,7 @@ pub(crate) fn run(
                 }
             }
         };
-        cx.declare(Variable { name: param.name.text.clone(), meaning, mutable: param.mutable, origin: Origin::Parameter });
+        cx.declare(Variable { name: param.name.text.clone(), meaning, mutable: param.mutable, origin: Origin::Parameter, argument: None });
     }
     cx.scoped(|cx| cx.stmts(&body.stmts));
     cx.append(Op::Return {}, Place { start: body.place.end, end: body.place.end });

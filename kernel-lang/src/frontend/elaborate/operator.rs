@@ -2,7 +2,7 @@
 
 use super::Elaborator;
 use super::convert::shapes_help;
-use super::meaning::{Kind, Meaning};
+use super::meaning::{Constant, Kind, Meaning};
 use crate::dtype::Dtype;
 use crate::frontend::ast::{Expr, ExprKind, Operator};
 use crate::frontend::place::Place;
@@ -27,11 +27,10 @@ impl Elaborator<'_> {
         }
         if matches!(lhs.0, Meaning::Tuple(_)) || matches!(rhs.0, Meaning::Tuple(_)) {
             let (a, b) = (self.describe(lhs.0), self.describe(rhs.0));
-            self.errors.push_help(
-                place,
-                format!("cannot {} {a} {} {b}", verb(operator).0, verb(operator).1),
-                "take the tuple apart: `let (a, b) = t;`",
-            );
+            let is_nothing = *lhs.0 == Meaning::UNIT || *rhs.0 == Meaning::UNIT;
+            let help =
+                if is_nothing { "what gives `()` does something and has no value" } else { "take the tuple apart: `let (a, b) = t;`" };
+            self.errors.push_help(place, format!("cannot {} {a} {} {b}", verb(operator).0, verb(operator).1), help);
             return Meaning::Poison;
         }
         if self.counts_truths(operator, lhs, rhs, place) {
@@ -75,6 +74,16 @@ impl Elaborator<'_> {
                 return None;
             }
         };
+        // A bare float is no integer, but the other side can be a float.
+        for (float, other) in [(lhs, rhs), (rhs, lhs)] {
+            let is_bare = matches!(float.0, Meaning::Constant(Constant { kind: Kind::Float, elem: None, .. }));
+            if is_bare && self.choices(&elem).iter().all(|dtype| dtype.is_int()) {
+                let (a, b) = (self.describe(lhs.0), self.describe(rhs.0));
+                let help = format!("cast the other side, `{} as f32`, or write an integer", written(other.1));
+                self.errors.push_help(place, format!("cannot {} {a} {} {b}", verb(operator).0, verb(operator).1), help);
+                return None;
+            }
+        }
         let shape = match self.common_shape(&[lhs.0, rhs.0]) {
             Ok(shape) => shape,
             Err((x, y)) => {
@@ -145,12 +154,10 @@ impl Elaborator<'_> {
     fn types_differ(&mut self, operator: Operator, lhs: Operand<'_>, rhs: Operand<'_>, pair: &(Elem, Elem), place: Place) {
         let (a, b) = (self.describe(lhs.0), self.describe(rhs.0));
         let message = format!("cannot {} {a} {} {b}", verb(operator).0, verb(operator).1);
-        // The cast that loses least: to the float, to the wider type, to the concrete one.
-        let rank = |elem: &Elem| elem.dtype().map_or((0, 0), |dtype| (1 + u32::from(dtype.is_float()), dtype.bits()));
-        let help = if rank(&pair.0) >= rank(&pair.1) {
-            format!("cast one side: `{} as {}`", written(rhs.1), user_type(&pair.0))
+        let help = if holds_more(&pair.0, &pair.1) {
+            format!("cast one side: `{} as {}`", written(rhs.1), pair.0)
         } else {
-            format!("cast one side: `{} as {}`", written(lhs.1), user_type(&pair.1))
+            format!("cast one side: `{} as {}`", written(lhs.1), pair.1)
         };
         self.errors.push_help(place, message, help);
     }
@@ -205,7 +212,8 @@ pub(super) fn float8_help(x: &Expr) -> String {
     format!("floats of 8 bits are stored, compared and cast: `{} as f32`", written(x))
 }
 
-/// An element type as the user would write it.
-pub(super) fn user_type(elem: &Elem) -> String {
-    elem.to_string()
+/// Does a cast to `a` lose no more than one to `b`? Best is to the float, to the wider type, to the concrete one.
+pub(super) fn holds_more(a: &Elem, b: &Elem) -> bool {
+    let rank = |elem: &Elem| elem.dtype().map_or((0, 0), |dtype| (1 + u32::from(dtype.is_float()), dtype.bits()));
+    rank(a) >= rank(b)
 }

@@ -26,10 +26,13 @@ impl Elaborator<'_> {
 
     /// `cat(a, b, axis = k)`: first the one, then the other.
     pub(super) fn cat(&mut self, call: &Call, place: Place) -> Meaning {
-        let meanings = [&call.args[0], &call.args[1]].map(|arg| (self.expr(arg), arg.place));
-        if let Some((scalar, at)) = meanings.iter().find(|(meaning, _)| !meaning.is_poison() && self.shape_of(meaning).is_empty()) {
+        let meanings = [&call.args[0], &call.args[1]].map(|arg| (self.expr(arg), arg));
+        let is_scalar =
+            |meaning: &Meaning| matches!(meaning, Meaning::Value(_) | Meaning::Constant(_)) && self.shape_of(meaning).is_empty();
+        if let Some((scalar, at)) = meanings.iter().find(|(meaning, _)| is_scalar(meaning)) {
             let found = self.describe(scalar);
-            self.errors.push_help(*at, format!("`cat` takes tiles, not {found}"), "two scalars become a tile of two with `join(a, b)`");
+            let help = "two scalars become a tile of two with `join(a, b)`";
+            self.errors.push_help(at.place, format!("`cat` takes tiles, not {found}"), help);
             return Meaning::Poison;
         }
         let [a, b] = &meanings;
@@ -206,7 +209,7 @@ impl Elaborator<'_> {
     /// Two values of one type and one shape.
     fn pair(&mut self, name: &str, a: &Expr, b: &Expr, place: Place) -> Option<(Value, Value)> {
         let (left, right) = (self.expr(a), self.expr(b));
-        let values = self.alike(name, &[(&left, a.place), (&right, b.place)], place)?;
+        let values = self.alike(name, &[(&left, a), (&right, b)], place)?;
         Some((values[0], values[1]))
     }
 

@@ -3,7 +3,7 @@
 use super::meaning::Meaning;
 use super::{Elaborator, Region, Value};
 use crate::dtype::Dtype;
-use crate::frontend::ast::{Call, Expr};
+use crate::frontend::ast::{Call, Expr, ExprKind};
 use crate::frontend::place::Place;
 use crate::frontend::words::{Row, Word};
 use crate::ir::rewrite::{Substitution, copy_regions};
@@ -88,7 +88,7 @@ impl Elaborator<'_> {
         // Bits of truths are combined by `any` and `all`.
         let domain = if op == BinaryOp::Xor { Domain::Int } else { op.domain() };
         if !self.check_domain(value, domain) {
-            self.wrong_domain(name, domain, &meaning, value, &call.args[0]);
+            self.wrong_domain(name, domain, &meaning, &call.args[0]);
             return Meaning::Poison;
         }
         let elem = self.func.ty(value).elem().clone();
@@ -121,7 +121,7 @@ impl Elaborator<'_> {
         let name = call.word.text.as_str();
         let Some((meaning, value)) = self.tile(name, COMBINES, &call.args[0]) else { return Meaning::Poison };
         if !self.check_domain(value, op.domain()) {
-            self.wrong_domain(name, op.domain(), &meaning, value, &call.args[0]);
+            self.wrong_domain(name, op.domain(), &meaning, &call.args[0]);
             return Meaning::Poison;
         }
         let propagate_nan = self.flag(call, "propagate_nan");
@@ -145,7 +145,7 @@ impl Elaborator<'_> {
         let name = call.word.text.as_str();
         let Some((meaning, value)) = self.tile(name, COMBINES, &call.args[0]) else { return Meaning::Poison };
         if !self.check_domain(value, op.domain()) {
-            self.wrong_domain(name, op.domain(), &meaning, value, &call.args[0]);
+            self.wrong_domain(name, op.domain(), &meaning, &call.args[0]);
             return Meaning::Poison;
         }
         let Some(axis) = self.axis_option(call, &meaning) else { return Meaning::Poison };
@@ -168,7 +168,7 @@ impl Elaborator<'_> {
         let name = call.word.text.as_str();
         let Some((meaning, value)) = self.tile(name, COMBINES, &call.args[0]) else { return Meaning::Poison };
         if !self.check_domain(value, op.domain()) {
-            self.wrong_domain(name, op.domain(), &meaning, value, &call.args[0]);
+            self.wrong_domain(name, op.domain(), &meaning, &call.args[0]);
             return Meaning::Poison;
         }
         let reverse = self.flag(call, "reverse");
@@ -213,6 +213,11 @@ impl Elaborator<'_> {
             return Meaning::Poison;
         }
         let found = self.describe(&parts[0]);
+        if let ExprKind::Closure(..) = call.args[1].kind {
+            let help = format!("the axis stands in front of the closure: `{}`", row.usage);
+            self.errors.push_help(call.args[1].place, "an axis is a literal number, not a closure", help);
+            return Meaning::Poison;
+        }
         let axis = self.axis(&call.args[1], shape.len(), &found);
         let elems: Vec<Elem> = inputs.iter().map(|value| self.func.ty(*value).elem().clone()).collect();
         let combine = self.closure(row, &call.args[2], &elems, is_tuple);

@@ -26,6 +26,8 @@ pub(super) struct Variable {
     pub(super) meaning: Meaning,
     pub(super) mutable: bool,
     pub(super) origin: Origin,
+    /// What the user sees of it: the argument that was given for a parameter.
+    pub(super) argument: Option<Place>,
 }
 
 impl Elaborator<'_> {
@@ -70,6 +72,9 @@ impl Elaborator<'_> {
     /// A name in an expression.
     pub(super) fn name(&mut self, name: &str, place: Place) -> Meaning {
         if let Some(index) = self.find(name) {
+            if let Some(argument) = self.variables[index].argument {
+                self.errors.stands_for(place, argument);
+            }
             return self.variables[index].meaning.clone();
         }
         if let Some(frame) = self.frames.last() {
@@ -101,6 +106,9 @@ impl Elaborator<'_> {
             None => self.func.consts.iter().map(|param| &*param.name).collect(),
         };
         let message = format!("there is no variable `{name}` here");
+        if matches!(name, "None" | "Some") {
+            return (format!("`{name}` has no meaning in a kernel"), "an option that is not wanted is left out".to_string());
+        }
         if let Some(rust) = of_python(name) {
             return (message, format!("write `{rust}`"));
         }
@@ -113,9 +121,6 @@ impl Elaborator<'_> {
         }
         if self.variables.iter().any(|variable| variable.name == name) {
             return (message, format!("it was declared in a block that has ended; declare it before: `let mut {name} = ..;`"));
-        }
-        if matches!(name, "None" | "Some") {
-            return (format!("`{name}` has no meaning in a kernel"), "an option that is not wanted is left out".to_string());
         }
         if name.chars().all(|c| c.is_uppercase() || c == '_' || c.is_ascii_digit()) {
             let help = format!("a kernel does not see constants outside; make it a constant parameter: `const {name}: usize`");

@@ -61,7 +61,8 @@ impl Elaborator<'_> {
             }
             other => {
                 let found = self.describe(&other);
-                self.errors.push_help(expr.place, format!("an axis is a literal number, not {found}"), "write it like `axis = 0`");
+                let help = "axes are numbered from 0, and from the end by -1 and so on";
+                self.errors.push_help(expr.place, format!("an axis is a literal number, not {found}"), help);
                 None
             }
         }
@@ -141,7 +142,7 @@ impl Elaborator<'_> {
             Meaning::Tuple(_) | Meaning::View(_) | Meaning::Function(_) => {
                 let found = self.describe(&meaning);
                 let help = match meaning {
-                    Meaning::View(_) => "`extent(x, 0)` is that of a view too, a scalar",
+                    Meaning::View(_) => "multiply its extents: `extent(x, 0) * extent(x, 1)`",
                     _ => "take the tuple apart: `let (a, b) = t;`",
                 };
                 self.errors.push_help(x.place, format!("`{name}` takes a scalar or a tile, not {found}"), help);
@@ -159,12 +160,23 @@ impl Elaborator<'_> {
         }
         let Some((meaning, shape)) = self.shape_of_argument("extent", x) else { return Meaning::Poison };
         let found = self.describe(&meaning);
+        if matches!(meaning, Meaning::Pointer { .. }) && shape.is_empty() {
+            let help = "the sizes of its tensor are parameters of the kernel: `n: usize`";
+            self.errors.push_help(x.place, format!("`extent` takes a tile or a view, not {found}"), help);
+            return Meaning::Poison;
+        }
         let Some(axis) = self.axis(axis, shape.len(), &found) else { return Meaning::Poison };
         Meaning::constant(shape[axis as usize].clone(), Kind::Int, None)
     }
 
     /// `rank(x)`, `numel(x)`
     pub(super) fn count(&mut self, row: &Row, x: &Expr) -> Meaning {
+        if let (Word::Rank, ExprKind::Name(name)) = (row.word, &x.kind)
+            && let Some(index) = self.find(name)
+            && let Meaning::View(view) = &self.variables[index].meaning
+        {
+            return Meaning::constant(ConstExpr::Int(view.extents.len() as i128), Kind::Int, None);
+        }
         let Some((_, shape)) = self.shape_of_argument(row.name, x) else { return Meaning::Poison };
         let count = match row.word {
             Word::Rank => ConstExpr::Int(shape.len() as i128),

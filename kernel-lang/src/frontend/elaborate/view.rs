@@ -1,6 +1,7 @@
 //! Views: a tensor of several axes whose shape and strides travel with it. `x.load([i, j], [M, N])` is a load whose offsets and mask follow from
 //! them.
 
+use super::arguments::option_help;
 use super::convert::written_shape;
 use super::meaning::{Meaning, View};
 use super::{Elaborator, Value};
@@ -35,7 +36,8 @@ impl Elaborator<'_> {
     pub(super) fn view(&mut self, args: &[Expr], place: Place) -> Meaning {
         let pointer = self.expr(&args[0]);
         let extents = self.indices(&args[1], "the shape of a view", "`[m, n]`");
-        let strides = self.indices(&args[2], "the strides of a view", "`[stride, 1]`");
+        // Without a shape nobody knows how many strides there are.
+        let strides = extents.as_ref().and_then(|_| self.indices(&args[2], "the stride of each axis", "`[stride, 1]`"));
         let (base, offset) = match pointer {
             Meaning::Poison => return Meaning::Poison,
             Meaning::Pointer { base, offset } if offset.is_none_or(|offset| self.func.ty(offset).is_scalar()) => (base, offset),
@@ -79,14 +81,13 @@ impl Elaborator<'_> {
     /// `x.load([i, j], [M, N])`
     fn view_load(&mut self, view: &View, call: &Call, place: Place) -> Meaning {
         const USAGE: &str = "write `x.load([i, j], [M, N])`: where the block begins, and its shape";
-        let [_, starts, shape] = &call.args[..] else {
-            let message = format!("`load` of a view takes 2 arguments, not {}", call.args.len() - 1);
-            self.errors.push_help(call.word.place, message, USAGE);
-            return Meaning::Poison;
-        };
         if !self.check_view_options(call, &["other", "cache", "evict"]) {
             return Meaning::Poison;
         }
+        let [_, starts, shape] = &call.args[..] else {
+            self.wrong_count("`load` of a view", 3, call, USAGE.to_string());
+            return Meaning::Poison;
+        };
         let starts_of = self.indices(starts, "where a block begins", "`[i, j]`");
         let (Some(starts_of), Some(shape_of)) = (starts_of, self.shape(shape)) else { return Meaning::Poison };
         if !self.has_axes(view, starts_of.len(), starts.place) || !self.has_axes(view, shape_of.len(), shape.place) {
@@ -98,14 +99,14 @@ impl Elaborator<'_> {
 
     /// `y.store([i, j], tile)`
     fn view_store(&mut self, view: &View, call: &Call, place: Place) -> Meaning {
-        let [_, starts, value] = &call.args[..] else {
-            let message = format!("`store` of a view takes 2 arguments, not {}", call.args.len() - 1);
-            self.errors.push_help(call.word.place, message, "write `y.store([i, j], tile)`: where the block begins, and its elements");
-            return Meaning::UNIT;
-        };
         if !self.check_view_options(call, &["cache", "evict"]) {
             return Meaning::UNIT;
         }
+        let [_, starts, value] = &call.args[..] else {
+            let help = "write `y.store([i, j], tile)`: where the block begins, and its elements";
+            self.wrong_count("`store` of a view", 3, call, help.to_string());
+            return Meaning::UNIT;
+        };
         let starts_of = self.indices(starts, "where a block begins", "`[i, j]`");
         let meaning = self.expr(value);
         let Some(starts_of) = starts_of.filter(|_| !meaning.is_poison()) else { return Meaning::UNIT };
@@ -176,7 +177,7 @@ impl Elaborator<'_> {
             return None;
         };
         if list.is_empty() {
-            self.errors.push_help(expr.place, format!("{what} has at least one axis"), format!("write it like {example}"));
+            self.errors.push_help(expr.place, format!("{what} names at least one axis"), format!("write it like {example}"));
             return None;
         }
         let values: Vec<Option<Value>> = list
@@ -206,8 +207,8 @@ impl Elaborator<'_> {
             return true;
         }
         let found = self.describe(&Meaning::View(view.clone()));
-        let message =
-            format!("{found} has {}, and here {} named", axes(view.extents.len()), if count == 1 { "1 is" } else { "more or fewer are" });
+        let named = if count == 1 { "1 is".to_string() } else { format!("{count} are") };
+        let message = format!("{found} has {}, and here {named} named", axes(view.extents.len()));
         self.errors.push_help(place, message, "name one for each axis; one row of a matrix is a block of the shape `[1, N]`");
         false
     }
@@ -217,7 +218,7 @@ impl Elaborator<'_> {
         for (option, _) in call.named.iter().filter(|(option, _)| !options.contains(&option.text.as_str())) {
             let help = match option.text.as_str() {
                 "mask" => "elements outside of the view are masked off by themselves; others are chosen with `select`".to_string(),
-                _ => format!("its options are `{}`", options.join("`, `")),
+                _ => option_help(option, options, "x.load([i, j], [M, N])"),
             };
             self.errors.push_help(option.place, format!("`{}` of a view has no option `{}`", call.word.text, option.text), help);
             fine = false;

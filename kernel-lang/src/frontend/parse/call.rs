@@ -7,6 +7,9 @@ use crate::frontend::ast::{Call, Expr, ExprKind, Generic, Name, TypeName};
 use crate::frontend::place::Place;
 use crate::frontend::words;
 
+/// Arguments, and options with their names.
+type Arguments = (Vec<Expr>, Vec<(Name, Expr)>);
+
 impl Parser<'_> {
     pub(super) fn call(&mut self, call: &syn::ExprCall, place: Place) -> Expr {
         let mut func = &*call.func;
@@ -25,7 +28,7 @@ impl Parser<'_> {
             let help = "call a function by its name: `gelu(x)`";
             return self.foreign(place, "only words of the language and device functions can be called", help);
         };
-        let (args, named) = self.arguments(&call.args);
+        let Some((args, named)) = self.arguments(&call.args) else { return Expr { kind: ExprKind::Error, place } };
         let mut word = self.name(&last.ident);
         if path.path.segments.len() > 1 {
             let written = path.path.segments.iter().map(|segment| plain(&segment.ident)).collect::<Vec<_>>().join("::");
@@ -40,7 +43,7 @@ impl Parser<'_> {
         let (mut types, mut generics) = (Vec::new(), Vec::new());
         match &last.arguments {
             syn::PathArguments::None => {}
-            syn::PathArguments::AngleBracketed(list) if words::find(&word.text).is_some() => types = self.type_arguments(list),
+            syn::PathArguments::AngleBracketed(list) if words::find(&word.text).is_some() => types = self.type_arguments(&word.text, list),
             syn::PathArguments::AngleBracketed(list) => generics = self.generic_arguments(list),
             syn::PathArguments::Parenthesized(_) => {
                 return self.foreign(place, "this syntax is not available in kernels", "write `word::<T>(..)`");
@@ -51,10 +54,10 @@ impl Parser<'_> {
 
     pub(super) fn method_call(&mut self, call: &syn::ExprMethodCall, place: Place) -> Expr {
         let receiver = self.expr(&call.receiver);
-        let (mut args, named) = self.arguments(&call.args);
+        let Some((mut args, named)) = self.arguments(&call.args) else { return Expr { kind: ExprKind::Error, place } };
         args.insert(0, receiver);
-        let types = call.turbofish.as_ref().map_or_else(Vec::new, |generics| self.type_arguments(generics));
         let word = self.name(&call.method);
+        let types = call.turbofish.as_ref().map_or_else(Vec::new, |generics| self.type_arguments(&word.text, generics));
         self.function_value(&word.text, call.args.get(1));
         Expr { kind: ExprKind::Call(Call { word, types, generics: Vec::new(), args, named, is_method: true }), place }
     }
@@ -66,7 +69,9 @@ impl Parser<'_> {
         }
     }
 
-    fn arguments(&mut self, list: &syn::punctuated::Punctuated<Rust, syn::Token![,]>) -> (Vec<Expr>, Vec<(Name, Expr)>) {
+    /// Arguments and options; nothing if they come in such an order that none can be told from the other.
+    fn arguments(&mut self, list: &syn::punctuated::Punctuated<Rust, syn::Token![,]>) -> Option<Arguments> {
+        let mut is_ordered = true;
         let (mut args, mut named) = (Vec::new(), Vec::<(Name, Expr)>::new());
         for arg in list {
             match arg {
@@ -94,13 +99,14 @@ impl Parser<'_> {
                 other => {
                     let expr = self.expr(other);
                     if !named.is_empty() {
+                        is_ordered = false;
                         self.errors.push_help(expr.place, "an argument stands after an option", "options such as `mask = m` come last");
                     }
                     args.push(expr);
                 }
             }
         }
-        (args, named)
+        is_ordered.then_some((args, named))
     }
 
     /// What stands between the `<` and `>` of a device function: types and constants.
@@ -120,13 +126,19 @@ impl Parser<'_> {
         list
     }
 
-    fn type_arguments(&mut self, generics: &syn::AngleBracketedGenericArguments) -> Vec<TypeName> {
+    fn type_arguments(&mut self, word: &str, generics: &syn::AngleBracketedGenericArguments) -> Vec<TypeName> {
+        let usage = match words::find(word) {
+            Some(row) if row.usage.contains("::<") => row.usage,
+            _ if word == "full" => "full::<f32>([N], value)",
+            row => row.map_or("zeros::<f32>([N])", |row| row.usage),
+        };
         let mut types = Vec::new();
         for argument in &generics.args {
             match argument {
                 syn::GenericArgument::Type(ty) => types.push(self.ty(ty)),
                 other => {
-                    self.errors.push_help(Place::of(other), "only an element type can stand here", "write it like `zeros::<f32>([N])`")
+                    let help = format!("write it like `{usage}`");
+                    self.errors.push_help(Place::of(other), "only an element type can stand here", help);
                 }
             }
         }

@@ -1,0 +1,144 @@
+//! Sums of products of scalars: what is the same for every lane of an index, and by how much the lanes differ.
+//!
+//! ```text
+//! %5 = mul %pid, (const 64)
+//! %6 = add %5, (const 3)         64 * %pid + 3
+//! times %stride                  64 * %pid * %stride + 3 * %stride
+//! ```
+//!
+//! All is modulo 2^64, as the arithmetic of `i64` is: a polynomial is the number that its scalars make of it, whatever they are.
+
+use crate::ir::{BinaryOp, Builder, Value};
+
+/// What has more terms, or longer products, is not worth to be known.
+const MOST_TERMS: usize = 16;
+const MOST_FACTORS: usize = 4;
+
+/// A sum of products. Equality of the parts is equality of the numbers, whatever the scalars are.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Polynomial {
+    /// Products of `i64` scalars with their coefficients: sorted, each product once, none with coefficient 0.
+    pub terms: Vec<(Vec<Value>, i64)>,
+    /// What is added to them.
+    pub constant: i64,
+}
+
+impl Polynomial {
+    /// A number.
+    pub fn constant(constant: i64) -> Polynomial {
+        Polynomial { terms: Vec::new(), constant }
+    }
+
+    /// A scalar.
+    pub fn scalar(value: Value) -> Polynomial {
+        Polynomial { terms: vec![(vec![value], 1)], constant: 0 }
+    }
+
+    /// The number that it is, if that is known.
+    pub fn as_constant(&self) -> Option<i64> {
+        self.terms.is_empty().then_some(self.constant)
+    }
+
+    /// Is it known to be that number?
+    pub fn is(&self, number: i64) -> bool {
+        self.as_constant() == Some(number)
+    }
+
+    /// The scalars that it is made of.
+    pub fn scalars(&self) -> impl Iterator<Item = Value> {
+        self.terms.iter().flat_map(|(factors, _)| factors.iter().copied())
+    }
+
+    /// What each 1 of `value` adds, if that is the same for all.
+    pub fn coefficient(&self, value: Value) -> Option<Polynomial> {
+        let mut coefficient = Polynomial::default();
+        for (factors, number) in self.terms.iter().filter(|(factors, _)| factors.contains(&value)) {
+            let rest: Vec<Value> = factors.iter().copied().filter(|factor| *factor != value).collect();
+            match (factors.len() - rest.len(), rest.is_empty()) {
+                (1, true) => coefficient.constant = coefficient.constant.wrapping_add(*number),
+                (1, false) => coefficient.add_term(&rest, *number),
+                _ => return None,
+            }
+        }
+        Some(coefficient)
+    }
+
+    /// Would it be negative if every scalar were positive?
+    pub fn looks_negative(&self) -> bool {
+        let mut coefficients = self.terms.iter().map(|(_, coefficient)| *coefficient).chain((self.constant != 0).then_some(self.constant));
+        !self.is(0) && coefficients.all(|coefficient| coefficient < 0)
+    }
+
+    /// The sum.
+    #[must_use]
+    pub fn plus(&self, other: &Polynomial) -> Polynomial {
+        let mut sum = self.clone();
+        other.terms.iter().for_each(|(factors, coefficient)| sum.add_term(factors, *coefficient));
+        sum.constant = sum.constant.wrapping_add(other.constant);
+        sum
+    }
+
+    /// The difference.
+    #[must_use]
+    pub fn minus(&self, other: &Polynomial) -> Polynomial {
+        self.plus(&other.scaled(-1))
+    }
+
+    /// The product with a number.
+    #[must_use]
+    pub fn scaled(&self, factor: i64) -> Polynomial {
+        let mut scaled = Polynomial::constant(self.constant.wrapping_mul(factor));
+        self.terms.iter().for_each(|(factors, coefficient)| scaled.add_term(factors, coefficient.wrapping_mul(factor)));
+        scaled
+    }
+
+    /// The product, unless it is a long one.
+    pub fn times(&self, other: &Polynomial) -> Option<Polynomial> {
+        let mut product = self.scaled(other.constant);
+        for (factors, coefficient) in &other.terms {
+            product.add_term(factors, coefficient.wrapping_mul(self.constant));
+            for (own, own_coefficient) in &self.terms {
+                let mut all = [own.as_slice(), factors].concat();
+                all.sort_unstable();
+                product.add_term(&all, coefficient.wrapping_mul(*own_coefficient));
+            }
+        }
+        let is_short = product.terms.len() <= MOST_TERMS && product.terms.iter().all(|(factors, _)| factors.len() <= MOST_FACTORS);
+        is_short.then_some(product)
+    }
+
+    fn add_term(&mut self, factors: &[Value], coefficient: i64) {
+        match self.terms.binary_search_by(|(known, _)| known.as_slice().cmp(factors)) {
+            Ok(found) => {
+                self.terms[found].1 = self.terms[found].1.wrapping_add(coefficient);
+                if self.terms[found].1 == 0 {
+                    self.terms.remove(found);
+                }
+            }
+            Err(place) if coefficient != 0 => self.terms.insert(place, (factors.to_vec(), coefficient)),
+            Err(_) => {}
+        }
+    }
+
+    /// Appends ops that compute it.
+    pub fn value(&self, b: &mut Builder<'_>) -> Value {
+        let mut sum: Option<Value> = None;
+        for (factors, coefficient) in &self.terms {
+            let product = factors.iter().copied().reduce(|product, factor| b.binary(BinaryOp::Mul, product, factor));
+            let mut term = product.expect("a product has factors");
+            if *coefficient != 1 {
+                let coefficient = b.index((*coefficient).into());
+                term = b.binary(BinaryOp::Mul, term, coefficient);
+            }
+            sum = Some(sum.map_or(term, |sum| b.binary(BinaryOp::Add, sum, term)));
+        }
+        match sum {
+            Some(sum) if self.constant == 0 => sum,
+            Some(sum) => {
+                let constant = b.index(self.constant.into());
+                b.binary(BinaryOp::Add, sum, constant)
+            }
+            None => b.index(self.constant.into()),
+        }
+    }
+}

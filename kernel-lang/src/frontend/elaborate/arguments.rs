@@ -1,0 +1,235 @@
+//! How a word is called: its options, the number of its arguments, and its types.
+
+use std::ops::RangeInclusive;
+
+use super::Elaborator;
+use crate::diagnostic::did_you_mean;
+use crate::frontend::ast::{Call, Expr, ExprKind, Name};
+use crate::frontend::place::Place;
+use crate::frontend::words::{Row, Word};
+use crate::ir::BinaryOp;
+
+impl Elaborator<'_> {
+    /// Checks what can be told before the arguments are looked at. One mistake of a call is reported; the arguments are still checked.
+    pub(super) fn check_call(&mut self, row: &Row, call: &Call) -> bool {
+        let before = self.errors.len();
+        // Who misspells an option has one argument too few, or a word that needs a type has none: the option is what is wrong.
+        for (option, _) in &call.named {
+            self.check_option(row, call, option);
+        }
+        let is_complete = call.args.len() == row.args && types(row).contains(&call.types.len());
+        if self.errors.len() > before && is_complete && !has_shaping_options(row) {
+            // What the word gives is known all the same: the call goes on without the option.
+            return true;
+        }
+        if self.errors.len() == before {
+            self.check_count(row, call);
+        }
+        if self.errors.len() == before {
+            self.check_types(row, call);
+        }
+        let fine = self.errors.len() == before;
+        if !fine {
+            self.check_arguments(call);
+        }
+        fine
+    }
+
+    /// The mistakes inside of the arguments of a call that is one itself.
+    pub(super) fn check_arguments(&mut self, call: &Call) {
+        for arg in call.args.iter().chain(call.named.iter().map(|(_, value)| value)) {
+            // A pointer's or a shape's own complaint would only be noise here.
+            if !matches!(arg.kind, ExprKind::Shape(_) | ExprKind::Text(_) | ExprKind::Closure(..)) && !self.is_type(arg) {
+                self.expr(arg);
+            }
+        }
+    }
+
+    fn check_option(&mut self, row: &Row, call: &Call, option: &Name) {
+        let options = options(row, call.args.len());
+        if options.contains(&option.text.as_str()) {
+            return;
+        }
+        let name = row.name;
+        let help = match option.text.as_str() {
+            "axis" | "keep_dims" if is_extreme(row) => {
+                format!("two values meet element by element; along an axis goes one tile: `{name}(x, axis = 0)`")
+            }
+            "return_indices" if is_extreme(row) => format!("where it is says `arg{name}(x, axis = 0)`"),
+            "axis" if matches!(row.word, Word::ProgramId | Word::NumPrograms) => format!("name the axis by its number: `{name}(0)`"),
+            "dtype" if row.word == Word::Full => "the type stands behind the name: `full::<f32>([N], value)`".to_string(),
+            "other" if matches!(row.word, Word::Atomic(_)) => "lanes that are masked off give 0".to_string(),
+            "other" if row.word == Word::Store => "lanes that are masked off store nothing".to_string(),
+            _ => option_help(option, options, &usage(row, call)),
+        };
+        self.errors.push_help(option.place, format!("`{name}` has no option `{}`", option.text), help);
+    }
+
+    fn check_count(&mut self, row: &Row, call: &Call) {
+        // `max(x, axis = 0)` takes one tile, `max(a, b)` two values.
+        let given = call.args.len();
+        if given == row.args || is_extreme(row) && given == 1 {
+            return;
+        }
+        let name = row.name;
+        let is_more = given > row.args;
+        let has_shape = call.args.iter().any(|arg| matches!(arg.kind, ExprKind::Shape(_)));
+        let help = match row.word {
+            Word::ProgramId | Word::NumPrograms => format!("name the axis by its number: `{name}(0)`"),
+            Word::Zeros | Word::Ones if is_more => format!("the type stands behind the name: `{name}::<f32>([N])`"),
+            Word::Full if is_more => "the type stands behind the name: `full::<f32>([N], value)`".to_string(),
+            Word::Load if has_shape => "a view is read by blocks: `x.load([i, j], [M, N])`".to_string(),
+            Word::Store if has_shape => "a view is written by blocks: `y.store([i, j], tile)`".to_string(),
+            Word::Load if is_more => "offsets are added, and options have names: `load(x + offsets, mask = mask, other = 0.0)`".to_string(),
+            Word::Store if is_more => "offsets are added, and options have names: `store(y + offsets, value, mask = mask)`".to_string(),
+            Word::Atomic(_) if is_more => format!("options have names: `{}`", row.usage),
+            Word::Arange if given == 1 => "write both bounds: `arange(0, N)`".to_string(),
+            Word::Fold(_) | Word::Truth(_) | Word::Arg(_) | Word::Cumulative(_) | Word::Flip if is_more => {
+                format!("the axis is an option: `{name}(x, axis = 0)`")
+            }
+            Word::Sort | Word::Topk | Word::Histogram if is_more => format!("options have names: `{}`", row.usage),
+            Word::Cat if is_more => "two tiles at a time, and the axis is an option: `cat(a, b, axis = 0)`".to_string(),
+            Word::Permute if is_more => "the order stands in brackets: `permute(x, [1, 0, 2])`".to_string(),
+            Word::Reshape | Word::BroadcastTo if is_more => format!("the shape stands in brackets: `{name}(x, [M, N])`"),
+            Word::Trans if is_more => "axes in another order: `permute(x, [1, 0, 2])`".to_string(),
+            _ => format!("write `{}`", usage(row, call)),
+        };
+        self.wrong_count(&format!("`{name}`"), row.args, call, help);
+    }
+
+    /// Says how many arguments a word or a function takes; of a method the value in front of the dot is not counted.
+    pub(super) fn wrong_count(&mut self, what: &str, wanted: usize, call: &Call, help: String) {
+        let at = call.args.get(wanted).map_or(call.word.place, |extra| extra.place);
+        let receiver = usize::from(call.is_method);
+        let (wanted, given) = (wanted.saturating_sub(receiver), call.args.len() - receiver);
+        self.errors.push_help(at, format!("{what} takes {}, not {given}", count_words(wanted, "argument")), help);
+    }
+
+    fn check_types(&mut self, row: &Row, call: &Call) {
+        let (least, most) = types(row).into_inner();
+        let usage = usage(row, call);
+        if call.types.len() < least {
+            self.errors.push_help(call.word.place, format!("`{}` needs a type", row.name), format!("write `{usage}`"));
+        } else if let Some(extra) = call.types.get(most) {
+            let help = if most == 0 { format!("the arguments say it; write `{usage}`") } else { format!("write `{usage}`") };
+            self.errors.push_help(extra.place, format!("`{}` takes {}", row.name, count_words(most, "type")), help);
+        }
+    }
+
+    /// Reports arguments that have no type in common; the help names one to cast.
+    pub(super) fn types_differ_among(
+        &mut self,
+        name: &str,
+        elems: &[(Option<crate::ir::Elem>, &Expr)],
+        pair: &(crate::ir::Elem, crate::ir::Elem),
+        place: Place,
+    ) {
+        let (a, b) = pair;
+        let (keep, other) = if super::operator::holds_more(a, b) { (a, b) } else { (b, a) };
+        let one = elems
+            .iter()
+            .find(|(elem, _)| elem.as_ref() == Some(other))
+            .map_or("(..)".to_string(), |(_, expr)| super::operator::written(expr));
+        self.errors.push_help(
+            place,
+            format!("the arguments of `{name}` are `{a}` and `{b}`"),
+            format!("cast one of them: `{one} as {keep}`"),
+        );
+    }
+}
+
+/// `min` and `max`, which are two words: of two values, and of one tile.
+fn is_extreme(row: &Row) -> bool {
+    matches!(row.word, Word::Binary(BinaryOp::Min | BinaryOp::Max))
+}
+
+/// How many types stand behind the name of a word.
+fn types(row: &Row) -> RangeInclusive<usize> {
+    match row.word {
+        Word::Zeros | Word::Ones | Word::Bitcast | Word::To => 1..=1,
+        Word::Full => 0..=1,
+        _ => 0..=0,
+    }
+}
+
+/// Do the word's options say what shape it gives?
+fn has_shaping_options(row: &Row) -> bool {
+    let is_along_axis = matches!(row.word, Word::Fold(_) | Word::Truth(_) | Word::Arg(_) | Word::Cumulative(_) | Word::Reduce | Word::Scan);
+    is_extreme(row) || is_along_axis || matches!(row.word, Word::Flip | Word::Cat | Word::Sort | Word::Topk)
+}
+
+/// The options of a word that is given so many arguments.
+fn options(row: &Row, given: usize) -> &'static [&'static str] {
+    match row.word {
+        Word::Load => &["mask", "other", "cache", "evict", "volatile"],
+        Word::Store => &["mask", "cache", "evict"],
+        Word::Atomic(_) => &["mask", "sem", "scope"],
+        Word::Fold(_) | Word::Truth(_) | Word::Arg(_) => &["axis", "keep_dims"],
+        Word::Binary(_) if is_extreme(row) && given == 1 => &["axis", "keep_dims", "propagate_nan"],
+        Word::Cumulative(_) => &["axis", "reverse"],
+        Word::Flip | Word::Cat => &["axis"],
+        Word::Histogram => &["mask"],
+        Word::Sort => &["axis", "descending"],
+        Word::Topk => &["axis"],
+        Word::Reduce => &["keep_dims"],
+        Word::Scan => &["reverse"],
+        _ => &[],
+    }
+}
+
+/// What to write instead of an option that is not there.
+pub(super) fn option_help(option: &Name, options: &[&str], usage: &str) -> String {
+    let has = |name: &str| options.contains(&name);
+    // `gather(x, index, axis)`: what is called an option there is an argument.
+    let is_argument = usage.split_once('(').is_some_and(|(_, rest)| {
+        let words = rest.trim_end_matches(')').split(", ").filter(|word| !word.contains('='));
+        words.into_iter().any(|word| word == option.text)
+    });
+    match (option.text.as_str(), did_you_mean(&option.text, options.iter().copied())) {
+        _ if is_argument => format!("it is an argument, which has no name: `{usage}`"),
+        ("cache_modifier", _) if has("cache") => "write `cache = \"cg\"`".to_string(),
+        ("eviction_policy", _) if has("evict") => "write `evict = \"evict_first\"`".to_string(),
+        ("dim", _) if has("axis") => "write `axis = 0`".to_string(),
+        ("semantic" | "semantics" | "order" | "ordering", _) if has("sem") => "write `sem = \"relaxed\"`".to_string(),
+        ("dtype", _) if usage.contains("::<") => format!("the type stands behind the name: `{usage}`"),
+        ("dtype", _) => format!("cast what it takes or gives, `x as f32`: `{usage}`"),
+        (_, Some(near)) => format!("did you mean `{near}`?"),
+        _ if options.is_empty() => format!("it has none: `{usage}`"),
+        _ => format!("its options are `{}`", options.join("`, `")),
+    }
+}
+
+/// How the word is called in the form that the user has chosen.
+fn usage(row: &Row, call: &Call) -> String {
+    if call.is_method { as_method(row.usage) } else { row.usage.to_string() }
+}
+
+/// `x.pow(y)` for `pow(x, y)`
+pub(super) fn as_method(usage: &str) -> String {
+    let Some((name, args)) = usage.split_once('(').filter(|(name, _)| !name.contains('.')) else { return usage.to_string() };
+    let (first, rest) = args.split_once(", ").unwrap_or((args.trim_end_matches(')'), ")"));
+    format!("{first}.{name}({rest}")
+}
+
+/// `no argument`, `1 type`, `2 arguments`
+pub(super) fn count_words(count: usize, what: &str) -> String {
+    match count {
+        0 => format!("no {what}{}", if what == "type" { "s" } else { "" }),
+        1 => format!("1 {what}"),
+        _ => format!("{count} {what}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_usage_as_a_method() {
+        assert_eq!(as_method("exp(x)"), "x.exp()");
+        assert_eq!(as_method("pow(x, y)"), "x.pow(y)");
+        assert_eq!(as_method("bitcast::<u32>(x)"), "x.bitcast::<u32>()");
+        assert_eq!(as_method("x.to::<f32>()"), "x.to::<f32>()");
+        assert_eq!(as_method("reduce(x, axis, |a, b| a + b)"), "x.reduce(axis, |a, b| a + b)");
+    }
+}

@@ -1,0 +1,92 @@
+//! Accesses whose steps are known: `start + position`, where `position` is a small number of the lane.
+//!
+//! The lanes in bounds are those with `-start <= position < length - start`. A mask `position < end`, as of a row's columns, or
+//! `start + position < end`, as of a vector's elements, only makes the upper bound smaller. So the bounds become numbers that positions are
+//! compared with, in 32 bits.
+//!
+//! ```text
+//! %position = arange {start = 0, end = 64}             load %x, %start + %position {mask = %position < %n}
+//! %length = length %x                                  %room = sub %length, %start
+//!                                                      %end = min %n, %room
+//!                                                      %first = sub 0, %start
+//!                                                      load .. {mask = %position < %end and %position >= %first, in_bounds = true}
+//! ```
+
+use crate::analysis::affine::{Affine, AffineFacts};
+use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Function, Op, Value};
+
+/// The lanes of an access whose mask holds and whose offset is in bounds.
+pub(super) struct Interval {
+    index: Affine,
+    shape: Vec<ConstExpr>,
+    upper: Option<Upper>,
+    /// The mask that it stands for as well; it may be a part of the access's.
+    pub(super) absorbed: Option<Value>,
+}
+
+/// What a mask leaves.
+enum Upper {
+    /// `position < end`
+    Position(Value),
+    /// `start + position < end`
+    Index(Value),
+}
+
+/// The interval of an access, if it has one and its mask is no box, which [`super::corners`] know.
+pub(super) fn find(func: &Function, facts: &mut AffineFacts, access: Access) -> Option<Interval> {
+    let ty = func.ty(access.offset);
+    let index = facts.get(func, access.offset).filter(|_| ty.is_tile())?;
+    index.lane_maximum(&ty.extents())?;
+    let upper = access.mask.and_then(|mask| upper(func, facts, mask, &index));
+    if upper.is_none() && access.mask.is_some() && ty.shape().len() > 1 {
+        return None;
+    }
+    let (absorbed, upper) = upper.unzip();
+    Some(Interval { index, shape: ty.shape().to_vec(), upper, absorbed })
+}
+
+/// The mask, or a part of it, that bounds the position or the index.
+fn upper(func: &Function, facts: &mut AffineFacts, mask: Value, index: &Affine) -> Option<(Value, Upper)> {
+    match func.def_op(mask)? {
+        &Op::Binary { op: BinaryOp::And, lhs, rhs } => upper(func, facts, lhs, index).or_else(|| upper(func, facts, rhs, index)),
+        &Op::Compare { op: CompareOp::Lt, lhs, rhs } => {
+            let left = facts.get(func, lhs)?;
+            let Op::Broadcast { x: end } = func.def_op(rhs)? else { return None };
+            if !func.ty(*end).is_scalar() || left.lanes != index.lanes {
+                return None;
+            }
+            let is_position = left.start.is(0);
+            let upper = if is_position { Upper::Position(*end) } else { Upper::Index(*end) };
+            (is_position || left.start == index.start).then_some((mask, upper))
+        }
+        _ => None,
+    }
+}
+
+impl Interval {
+    /// The lanes, as truths. Where a difference overflows, `start` is so far outside that no lane is inside, and the other comparison says so.
+    pub(super) fn inside(&self, b: &mut Builder<'_>, base: Value) -> Value {
+        let (known, start) = (self.index.start.as_constant(), self.index.start.value(b));
+        let mut length = b.op(Op::Length { base }, &[]);
+        if let Some(Upper::Index(end)) = self.upper {
+            let zero = b.index(0);
+            let end = b.binary(BinaryOp::Max, end, zero);
+            length = b.binary(BinaryOp::Min, end, length);
+        }
+        let mut end = b.binary(BinaryOp::Sub, length, start);
+        if let Some(Upper::Position(own)) = self.upper {
+            end = b.binary(BinaryOp::Min, own, end);
+        }
+        let position = self.index.lanes_value(b, &self.shape);
+        let end = b.broadcast(end, &self.shape);
+        let below = b.compare(CompareOp::Lt, position, end);
+        if known.is_some_and(|start| start >= 0) {
+            return below;
+        }
+        let zero = b.index(0);
+        let first = b.binary(BinaryOp::Sub, zero, start);
+        let first = b.broadcast(first, &self.shape);
+        let behind = b.compare(CompareOp::Ge, position, first);
+        b.binary(BinaryOp::And, below, behind)
+    }
+}

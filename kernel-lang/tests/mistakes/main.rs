@@ -1,0 +1,248 @@
+//! What users are told of their mistakes: every word of the language, and every kind of mistake that can be made with it.
+//!
+//! The rows stand in `mistakes/rows/*.txt` ([`rows`] says how they look). A row is a statement of a kernel with one mistake, between `«` and `»` what
+//! has to be underlined, and below it the message and its help. It stands for one case for each word at the head of its section. Each must give
+//! that message, that help, that stretch, and nothing else: one mistake is one message.
+//!
+//! `BLESS=1 cargo test -p kernel-lang --test mistakes` writes what comes out. Review the difference as code.
+
+mod rows;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kernel_lang::frontend::{self, WordInfo};
+use rows::{File, Row};
+
+/// What every row sees. `v`, `w` and the like are tiles, `s`, `k`, `n` and `on` are scalars.
+const KERNEL: &str = "
+fn row<T: Float, I: Int, E: Element, const N: usize, const K: isize>(
+    x: Ptr<f32>, xi: Ptr<i32>, xt: Ptr<T>, xj: Ptr<I>, xe: Ptr<E>, y: PtrMut<f32>, z: PtrMut<i32>, a: View<f32, 2>, b: ViewMut<f32, 2>,
+    s: f32, k: i32, n: usize, on: bool,
+) {
+    let at = arange(0, 64);
+    let (v, i) = (load(x + at), load(xi + at));
+    let (h, u, m) = (v as f16, i as u32, v > 0.0);
+    let (w, wi) = (v.reshape([4, 16]), i.reshape([4, 16]));
+    let (t, j, e) = (load(xt + arange(0, N)), load(xj + arange(0, N)), load(xe + arange(0, N)));
+    let (st, sj, se) = (load(xt), load(xj), load(xe));
+";
+
+/// The kinds of mistakes.
+const KINDS: &[(&str, &str)] = &[
+    ("missing argument", "fewer arguments than the word takes"),
+    ("too many arguments", "more arguments than the word takes, or an option given without its name"),
+    ("type", "an element type, or something that is no number at all, where another is expected"),
+    ("rank", "another number of axes than the word takes, a scalar for a tile among them"),
+    ("shape", "extents that do not meet"),
+    ("constant", "what is computed at run time, where a constant is expected"),
+    ("value", "a constant that is out of range"),
+    ("unknown option", "an option that the word does not have"),
+    ("misspelt option", "an option with a slip in its name"),
+    ("receiver", "a word behind a value it is not a method of"),
+    ("generics", "types behind the name that the word does not take, or takes and misses"),
+    ("mutability", "writing through what is only read"),
+];
+
+fn files() -> Vec<File> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mistakes/rows");
+    let entries = std::fs::read_dir(folder).expect("the rows stand in this folder");
+    let mut paths: Vec<_> = entries.map(|entry| entry.expect("the folder is readable").path()).collect();
+    paths.sort();
+    paths.iter().map(|path| File::read(path)).collect()
+}
+
+/// What a row says of a word: the statement with what is underlined, then each message and its help.
+fn outcome(row: &Row, word: &str) -> Row {
+    let statement = row.statement.replace(['«', '»'], "");
+    let before = format!("{}\n{KERNEL}    ", completed(&row.attribute));
+    let code = statement.replace('$', word);
+    let end = if code.ends_with(['}', ';']) { "" } else { ";" };
+    let source = format!("{before}{code}{end}\n}}\n");
+    let mut found = row.clone();
+    found.statement.clone_from(&statement);
+    found.expected.clear();
+    for (index, (underlined, diagnostic)) in frontend::mistakes(&source, "row.rs").into_iter().enumerate() {
+        let labels = diagnostic.labels.iter().map(|(_, label)| format!(" ({label})")).collect::<String>();
+        let message = format!("{}{labels}", diagnostic.message);
+        found.expected.push((in_general(&message, word), in_general(diagnostic.help.as_deref().unwrap_or(""), word)));
+        let inside = before.len()..before.len() + code.len();
+        if index > 0 {
+            continue;
+        }
+        found.statement = match inside.contains(&underlined.start) && underlined.end <= inside.end {
+            true => {
+                let (start, end) = (underlined.start - before.len(), underlined.end - before.len());
+                // Where a marker falls inside of the word there is no place for it in the general statement.
+                let marked = format!("{}«{}»{}", &code[..start], &code[start..end], &code[end..]);
+                generalized(&statement, word, &code, (start, end)).unwrap_or(marked)
+            }
+            false => format!("{statement} // {:?} is underlined", source.get(underlined).unwrap_or("nothing")),
+        };
+    }
+    found
+}
+
+/// The attribute, which fixes some of the kernel's parameters, with a value for each other one: only then something is compiled.
+fn completed(attribute: &str) -> String {
+    let Some(arguments) = attribute.strip_prefix("#[kernel(").and_then(|rest| rest.strip_suffix(")]")) else {
+        return attribute.to_string();
+    };
+    let is_named = |given: &&str| arguments.split(", ").any(|argument| argument.starts_with(&given[..4]));
+    let others = ["T = f32", "I = i32", "E = f32", "N = 64", "K = 4"].into_iter().filter(|given| !is_named(given));
+    format!("#[kernel({})]", others.chain([arguments]).collect::<Vec<_>>().join(", "))
+}
+
+/// A text with `$` for the word, where code speaks of it.
+fn in_general(text: &str, word: &str) -> String {
+    let is_part = |letter: Option<char>| letter.is_some_and(|letter| letter.is_alphanumeric() || letter == '_');
+    let mut general = String::new();
+    for (index, part) in text.split('`').enumerate() {
+        general += if index > 0 { "`" } else { "" };
+        let mut rest = part;
+        while let Some(at) = rest.find(word).filter(|_| index % 2 == 1 && !word.is_empty()) {
+            let (before, behind) = (&rest[..at], &rest[at + word.len()..]);
+            let is_whole = !is_part(before.chars().last()) && !is_part(behind.chars().next());
+            general += before;
+            general += if is_whole { "$" } else { word };
+            rest = behind;
+        }
+        general += rest;
+    }
+    general
+}
+
+/// The statement with `$` for the word, and markers around the bytes of the code that are underlined.
+fn generalized(statement: &str, word: &str, code: &str, (start, end): (usize, usize)) -> Option<String> {
+    let mut marked = String::new();
+    let mut at = 0;
+    let place = |at: usize, marked: &mut String| {
+        if at == end {
+            marked.push('»');
+        }
+        if at == start {
+            marked.push('«');
+        }
+    };
+    for letter in statement.chars() {
+        place(at, &mut marked);
+        marked.push(letter);
+        at += if letter == '$' { word.len() } else { letter.len_utf8() };
+    }
+    place(at, &mut marked);
+    (at == code.len() && marked.contains('«') && marked.contains('»')).then_some(marked)
+}
+
+#[test]
+fn rows_say_what_users_are_told() {
+    let bless = std::env::var_os("BLESS").is_some_and(|value| value == "1");
+    let (mut cases, mut failed) = (0, Vec::new());
+    for mut file in files() {
+        let name = file.name();
+        for section in file.sections_mut() {
+            // Mistakes that are made with no word are made once.
+            let words = if section.words.is_empty() { vec![String::new()] } else { section.words.clone() };
+            let unknown = words.iter().find(|word| !word.is_empty() && frontend::words().all(|known| known.name != **word));
+            assert!(unknown.is_none(), "{name}: there is no word `{}`", unknown.map_or("", |word| word));
+            for row in &mut section.rows {
+                // Mistakes with words are of certain kinds; others have names of their own.
+                let is_known = section.words.is_empty() || KINDS.iter().any(|(kind, _)| *kind == row.kind);
+                assert!(is_known, "{name}: there is no kind of mistake `{}`", row.kind);
+                for (index, word) in words.iter().enumerate() {
+                    cases += 1;
+                    let found = outcome(row, word);
+                    if found.expected.len() != 1 {
+                        failed.push(format!("{name}: {word}: {} messages for one mistake\n{found}", found.expected.len()));
+                    } else if found != *row && bless && index == 0 {
+                        *row = found;
+                    } else if found != *row {
+                        failed.push(format!("{name}: {word}\n-- expected\n{row}-- found\n{found}"));
+                    }
+                }
+            }
+        }
+        if bless {
+            file.write();
+        }
+    }
+    let bless = "if this is right: BLESS=1 cargo test -p kernel-lang --test mistakes";
+    assert!(failed.is_empty(), "{} of {cases} cases fail\n\n{}\n\n{bless}", failed.len(), failed.join("\n"));
+    println!("{cases} cases");
+}
+
+/// Without its mistake, a row would be accepted as far as the kernel around it goes.
+#[test]
+fn the_kernel_around_the_rows_is_right() {
+    let found = frontend::mistakes(&format!("#[kernel]\n{KERNEL}}}\n"), "row.rs");
+    assert!(found.is_empty(), "{found:?}");
+}
+
+/// In small letters, without a full stop, with a help, and in the words of the language.
+#[test]
+fn messages_are_in_the_style_of_the_house() {
+    const INTERNAL: &[&str] =
+        &["Poison", "poison", "Meaning", "ConstExpr", "Dtype", "TokenStream", "Span", "static_if", "ptr_mut<", "ptr<", "defect"];
+    for file in files() {
+        for row in file.sections().flat_map(|section| &section.rows) {
+            for (message, help) in &row.expected {
+                assert!(!help.is_empty(), "{}: there is no help\n{row}", file.name());
+                for text in [message, help] {
+                    let is_sentence = text.starts_with(char::is_uppercase) || (text.ends_with('.') && !text.ends_with(".."));
+                    assert!(!is_sentence, "{}: {text}", file.name());
+                    let internal = INTERNAL.iter().find(|word| text.contains(**word));
+                    assert!(internal.is_none(), "{}: `{}` is internal: {text}", file.name(), internal.unwrap_or(&""));
+                }
+            }
+        }
+    }
+}
+
+/// Who adds a word says what users are told of their mistakes with it.
+#[test]
+fn every_word_has_rows() {
+    let mut kinds: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for file in files() {
+        for section in file.sections() {
+            for word in &section.words {
+                kinds.entry(word.clone()).or_default().extend(section.rows.iter().map(|row| row.kind.clone()));
+            }
+        }
+    }
+    let mut missing = Vec::new();
+    for word in frontend::words() {
+        let found = kinds.get(word.name).cloned().unwrap_or_default();
+        let lacking: Vec<&str> = wanted(&word).into_iter().filter(|kind| !found.contains(*kind)).collect();
+        if !lacking.is_empty() {
+            missing.push(format!("{}: {}", word.name, lacking.join(", ")));
+        }
+    }
+    assert!(missing.is_empty(), "words without rows in tests/mistakes/rows:\n{}", missing.join("\n"));
+}
+
+/// The kinds of mistakes that can be made with any word called in that way.
+fn wanted(word: &WordInfo) -> Vec<&'static str> {
+    let has_options = word.usage.contains(" = ");
+    let mut kinds = vec!["too many arguments", "unknown option", "receiver"];
+    kinds.extend((word.arguments > 0).then_some("missing argument"));
+    kinds.extend((word.arguments > 0).then_some("type"));
+    kinds.extend(has_options.then_some("misspelt option"));
+    kinds
+}
+
+/// Of a word with a slip in it the message says which word was meant.
+#[test]
+fn a_slip_in_a_word_is_mended() {
+    let words: Vec<&str> = frontend::words().map(|word| word.name).collect();
+    for word in words.iter().filter(|word| word.len() >= 5) {
+        // Two letters in the middle change places.
+        let (front, back) = word.split_at(word.len() / 2);
+        let mut slip = front[..front.len() - 1].to_string();
+        slip.extend([&back[..1], &front[front.len() - 1..], &back[1..]]);
+        if slip == *word || words.contains(&slip.as_str()) {
+            continue;
+        }
+        let found = frontend::mistakes(&format!("#[kernel]\n{KERNEL}    {slip}(v);\n}}\n"), "row.rs");
+        let [(_, diagnostic)] = &found[..] else { panic!("{slip}: {found:?}") };
+        assert_eq!(diagnostic.message, format!("there is no word `{slip}`"));
+        assert_eq!(diagnostic.help, Some(format!("did you mean `{word}`?")));
+    }
+}
