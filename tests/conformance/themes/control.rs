@@ -494,3 +494,15 @@ pub(crate) fn num_warps() -> Vec<Case> {
     }));
     cases
 }
+
+/// The most registers of a thread are told to the assembler.
+pub(crate) fn maxnreg() -> Vec<Case> {
+    vec![Case::new("64", |_| {
+        let func = kernel_lang::ir::parse(&Source::new("fn kernel(y: PtrMut<i32>) { store(y, 1); }").lower()?)
+            .map_err(|error| error.to_string())?;
+        let schedule = Schedule { maxnreg: Some(64), ..Schedule::DEFAULT };
+        let options = Options { schedule, ..Options::new(Bindings::new(), Target::SM_90A) };
+        let compiled = kernel_lang::compile(&func, &options).map_err(|errors| errors.render(&func.files))?;
+        if compiled.ptx.contains(".maxnreg 64") { Ok(()) } else { Err(compiled.ptx) }
+    })]
+}

@@ -195,6 +195,29 @@ pub(crate) fn permute() -> Vec<Case> {
     orders(3).iter().map(|order| permutation(Dtype::F16, &[4, 8, 16], order, None)).collect()
 }
 
+/// Every order of three axes whose extents are no powers of two; and what else moves such tiles.
+pub(crate) fn odd_extents() -> Vec<Case> {
+    let mut cases: Vec<Case> = Vec::new();
+    for extents in [[3, 5, 6], [7, 1, 33], [2, 48, 5]] {
+        for dtype in [Dtype::U8, Dtype::F32, Dtype::I64] {
+            cases.extend(orders(3).iter().map(|order| permutation(dtype, &extents, order, None)));
+        }
+    }
+    for (rows, columns) in [(3usize, 5usize), (12, 33), (5, 96), (1, 7)] {
+        let name = |what: &str| format!("{what}-{rows}x{columns}");
+        let (shape, wide) = ([rows, columns], [rows, columns, 2]);
+        cases.push(moved(name("broadcast-row"), Dtype::I16, (&[1, columns], &shape), &format!("broadcast_to(v, {shape:?})"), move |i| {
+            i % columns
+        }));
+        cases.push(moved(name("broadcast-column"), Dtype::I16, (&[rows, 1], &shape), &format!("broadcast_to(v, {shape:?})"), move |i| {
+            i / columns
+        }));
+        cases.push(moved_pair(name("join"), Dtype::F16, (&shape, &wide), "join(a, b)", |i| (i % 2 == 1, i / 2)));
+        cases.push(moved(name("split"), Dtype::F64, (&wide, &shape), "{ let (_, odd) = split(v); odd }", |i| 2 * i + 1));
+    }
+    cases
+}
+
 /// Equal elements of every type, in no axis, one of extent 1, and a long one; named and like another tile.
 pub(crate) fn full() -> Vec<Case> {
     let mut cases = Vec::new();
