@@ -64,8 +64,9 @@ pub fn cross_entropy<T: Float, const BLOCK_SIZE: usize>(
         let next = max(largest, max(max(eights, axis = 2), axis = 0));
         // Lanes that have seen nothing yet have no number to scale by.
         let base = select(next == f32::NEG_INFINITY, 0.0, next);
-        let terms = exp2((eights - base[(None, .., None)]) * 1.442_695_04); // log2(e)
-        total = total * exp2((largest - base) * 1.442_695_04) + sum(sum(terms, axis = 2), axis = 0);
+        let scaled = base * 1.442_695_04; // log2(e)
+        let terms = exp2(eights * 1.442_695_04 - scaled[(None, .., None)]);
+        total = total * exp2(largest * 1.442_695_04 - scaled) + sum(sum(terms, axis = 2), axis = 0);
         largest = next;
     }
     let top = max(largest);
@@ -113,7 +114,7 @@ pub fn cross_entropy_backward<T: Float, const BLOCK_SIZE: usize, const KEEP: boo
     } else {
         load(logits + row * classes + class, mask = mask, evict = "evict_first") as f32
     };
-    let p = exp2((v - load(lse + row)) * 1.442_695_04); // log2(e)
+    let p = exp2(v * 1.442_695_04 - load(lse + row) * 1.442_695_04); // log2(e)
     let factor = select((target >= 0) & (target < classes), load(dlosses + row) * scale, f32::NAN);
     let gradient = (p - select(class == target, 1.0, 0.0)) * factor;
     store(dlogits + row * classes + class, select(target == ignore_index, 0.0, gradient) as T, mask = mask);

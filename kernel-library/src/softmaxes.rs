@@ -121,8 +121,9 @@ pub fn softmax<T: Float, const BLOCK_SIZE: usize, const ONCE: bool, const KEEP: 
             let next = max(largest, max(fours, axis = 1));
             // Lanes that have seen nothing yet have no number to scale by.
             let base = select(next == f32::NEG_INFINITY, 0.0, next);
-            let terms = exp2((fours - base[(.., None)]) * 1.442_695_04);
-            total = total * exp2((largest - base) * 1.442_695_04) + sum(terms, axis = 1);
+            let scaled = base * 1.442_695_04;
+            let terms = exp2(fours * 1.442_695_04 - scaled[(.., None)]);
+            total = total * exp2(largest * 1.442_695_04 - scaled) + sum(terms, axis = 1);
             largest = next;
         }
         let top = max(largest);
@@ -131,7 +132,7 @@ pub fn softmax<T: Float, const BLOCK_SIZE: usize, const ONCE: bool, const KEEP: 
             let at = first + lane;
             // Read for the last time.
             let v = load(x + start + at, mask = at < columns, evict = "evict_first") as f32;
-            store(y + start + at, (exp2((v - top) * 1.442_695_04) * scale) as T, mask = at < columns, evict = "evict_first");
+            store(y + start + at, (exp2(v * 1.442_695_04 - top * 1.442_695_04) * scale) as T, mask = at < columns, evict = "evict_first");
         }
     }
 }
