@@ -216,7 +216,7 @@ fn full_turns(func: &Function, around: &Loop, facts: &mut AffineFacts) -> Option
     plan.aligned.retain(|(_, affine, bytes)| {
         // Rows whose length is an argument begin where wide accesses do if it is a whole number of them.
         let distance = distance(affine, *bytes).filter(keeps);
-        rows.extend(distance.clone().filter(|distance| distance.as_constant().is_none()).map(|distance| (distance, WIDEST)));
+        rows.extend(distance.clone().filter(|distance| !distance.is_multiple_of(WIDEST)).map(|distance| (distance, WIDEST)));
         distance.is_some()
     });
     plan.divisible.extend(rows);
