@@ -11,7 +11,8 @@
 # Whole outputs are kept in logs/. TIMEOUT (seconds, 600 by default) limits each executable.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 2
-[ -e gpu-tests.txt ] || tar -xzf programs.tar.gz || exit 2
+unpack() { tar -xJf programs.tar.xz || python3 -c 'import tarfile; tarfile.open("programs.tar.xz").extractall()'; }
+[ -e gpu-tests.txt ] || unpack || exit 2
 mkdir -p logs
 passed=0 failed=0 skipped=0
 

@@ -15,7 +15,7 @@ const RUNNER: &str = include_str!("../bundle/run.sh");
 /// What is carried to a GPU machine must stay light.
 const LIMIT_MIB: f64 = 40.0;
 /// What holds everything but the script.
-const ARCHIVE: &str = "programs.tar.gz";
+const ARCHIVE: &str = "programs.tar.xz";
 
 /// Test targets that only make sense beside the sources: `(package, target)`.
 const LEFT_OUT: &[(&str, &str)] = &[
@@ -83,8 +83,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 fn pack(out: &Path) -> Result<()> {
     let mut names = out.read_dir()?.map(|entry| Ok(entry?.file_name())).collect::<std::io::Result<Vec<_>>>()?;
     names.sort();
-    let mut tar = process::command("tar --create --gzip --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner");
-    tar.arg("--directory").arg(out).arg("--file").arg(out.join(ARCHIVE)).args(&names);
+    let mut tar = process::command("tar --create --xz --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner");
+    // A number of threads of its own, because the bytes depend on whether there are several.
+    tar.env("XZ_OPT", "-T2").arg("--directory").arg(out).arg("--file").arg(out.join(ARCHIVE)).args(&names);
     process::run(&mut tar)?;
     for name in names {
         let path = out.join(name);

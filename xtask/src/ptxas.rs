@@ -22,6 +22,10 @@ const VERSION: &str = "13.0.88";
 const INSIDE: &str = "nvidia/cu13/bin/ptxas";
 
 const GOLDENS: &str = "kernel-lang/tests/filetests/ptx";
+/// What each variant of the library's kernels takes, so that a change shows what it costs.
+const RECORDS: &str = "kernel-library/records.tsv";
+/// How the PTX of a kernel of the library names its source.
+const LIBRARY: &str = ".file 1 \"kernel-library/";
 /// One thread mostly waits for its ptxas, so two a core keep the cores busy.
 const JOBS_PER_CORE: usize = 2;
 
@@ -66,6 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
 
     let outcomes = assemble_all(&ptxas, &sources)?;
+    let mut records = Vec::new();
     let mut table = table();
     let mut failures = Vec::new();
     for (source, outcome) in sources.iter().zip(outcomes) {
@@ -77,6 +82,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
                     if let Some(complaint) = complaint(&usage) {
                         failures.push(format!("{name}: {complaint}"));
                     }
+                    records.extend(record(source, &usage)?);
                     add_row(&mut table, source, &usage);
                 }
             }
@@ -86,8 +92,49 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     println!("assembled {} with {}, complaints: {}", sources.len(), ptxas.display(), failures.len());
     ensure!(failures.is_empty(), "PTX that must be mended:\n{}", failures.join("\n"));
     if !args.goldens {
+        keep_records(&records)?;
         ops(&ptxas)?;
     }
+    Ok(())
+}
+
+/// The line of a variant of the library: its name, and what of it should grow for a reason only.
+fn record(source: &Source, usage: &Usage) -> Result<Option<String>> {
+    let text = std::fs::read_to_string(&source.path)?;
+    if !text.contains(LIBRARY) {
+        return Ok(None);
+    }
+    let name = source.path.file_stem().unwrap_or_default().to_string_lossy();
+    let shared = text.lines().find_map(|line| line.strip_prefix("// shared memory: ")?.split(' ').next()).unwrap_or("0");
+    let instructions = text.lines().filter(|line| line.starts_with('\t') && line.ends_with(';') && !line.starts_with("\t.")).count();
+    Ok(Some(format!("{name}\t{}\t{shared}\t{instructions}\n", usage.registers)))
+}
+
+/// Holds the library's variants to the file of records, or writes it where `BLESS` is set.
+fn keep_records(records: &[String]) -> Result<()> {
+    let path = process::root().join(RECORDS);
+    let title = "# Written by `BLESS=1 cargo xtask ptxas`: what each variant of the library's kernels takes.\n\
+                 variant\tregisters a thread\tshared bytes a CTA\tPTX instructions\n";
+    let now = title.to_owned() + &records.concat();
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, now)?;
+        println!("wrote {RECORDS}: {} variants", records.len());
+        return Ok(());
+    }
+    let before = std::fs::read_to_string(&path).with_context(|| format!("cannot read {RECORDS}"))?;
+    let only_in = |a: &str, b: &str, mark: char| -> Vec<String> {
+        let known: std::collections::HashSet<&str> = b.lines().collect();
+        a.lines().filter(|line| !known.contains(line)).map(|line| format!("{mark} {line}")).collect()
+    };
+    let mut changed = only_in(&before, &now, '-');
+    changed.extend(only_in(&now, &before, '+'));
+    changed.sort_by(|a, b| a[2..].cmp(&b[2..]));
+    ensure!(
+        changed.is_empty(),
+        "the library's kernels take other than {RECORDS} says; if more is worth it: BLESS=1 cargo xtask ptxas\n{}",
+        changed.join("\n")
+    );
+    println!("{RECORDS} holds for {} variants", records.len());
     Ok(())
 }
 

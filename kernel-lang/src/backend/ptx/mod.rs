@@ -159,6 +159,7 @@ pub fn emit(func: Verified<'_>, target: &Target, schedule: Schedule) -> Module {
         text.push_str(&format!(".const .align 4 .b32 two_over_pi[{}] = {{{}}};\n\n", words.len(), words.join(", ")));
     }
     if emitter.shared.bytes > 0 {
+        text.push_str(&format!("// shared memory: {} bytes a CTA\n", emitter.shared.bytes));
         text.push_str(&format!(".extern .shared .align 16 .b8 {}[];\n\n", shared::NAME));
     }
     text.push_str(&format!(".visible .entry {}(\n", func.name));
