@@ -32,7 +32,7 @@ enum Upper {
     Index(Value),
 }
 
-/// The interval of an access, if it has one and its mask is no box, which [`super::corners`] know.
+/// The interval of an access, if it has one and its mask is no box, which `super::corners` knows.
 pub(super) fn find(func: &Function, facts: &mut AffineFacts, access: Access) -> Option<Interval> {
     let ty = func.ty(access.offset);
     let index = facts.get(func, access.offset).filter(|_| ty.is_tile())?;
@@ -47,9 +47,9 @@ pub(super) fn find(func: &Function, facts: &mut AffineFacts, access: Access) -> 
 
 /// The mask, or a part of it, that bounds the position or the index.
 fn upper(func: &Function, facts: &mut AffineFacts, mask: Value, index: &Affine) -> Option<(Value, Upper)> {
-    match func.def_op(mask)? {
-        &Op::Binary { op: BinaryOp::And, lhs, rhs } => upper(func, facts, lhs, index).or_else(|| upper(func, facts, rhs, index)),
-        &Op::Compare { op: CompareOp::Lt, lhs, rhs } => {
+    match *func.def_op(mask)? {
+        Op::Binary { op: BinaryOp::And, lhs, rhs } => upper(func, facts, lhs, index).or_else(|| upper(func, facts, rhs, index)),
+        Op::Compare { op: CompareOp::Lt, lhs, rhs } => {
             let left = facts.get(func, lhs)?;
             let Op::Broadcast { x: end } = func.def_op(rhs)? else { return None };
             if !func.ty(*end).is_scalar() || left.lanes != index.lanes {
