@@ -24,8 +24,8 @@
 //! The tile above may hold any indices: a negative one is huge when its bits are taken as `u64`, so one comparison does. Where more is known of
 //! an index, less is computed for each element:
 //!
-//! - [`interval`]: all steps are known, so that the lanes in bounds are an interval of small numbers.
-//! - [`corners`]: the mask leaves a box of the tile. One test says whether the box is in bounds; then only the mask is left to ask.
+//! - `interval`: all steps are known, so that the lanes in bounds are an interval of small numbers.
+//! - `corners`: the mask leaves a box of the tile. One test says whether the box is in bounds; then only the mask is left to ask.
 
 mod corners;
 mod interval;

@@ -12,6 +12,7 @@
 //! addresses memory never becomes registers.
 
 mod atomic;
+mod compare;
 mod control;
 mod convert;
 mod elementwise;
@@ -41,7 +42,7 @@ use crate::target::Target;
 
 pub use report::{REPORT_BYTES, Site};
 
-use index::{PositionTest, Tests};
+use compare::{PositionTest, Tests};
 use registers::{Assembly, Class, Reg, asm};
 
 /// The registers of a value in one thread.
@@ -86,7 +87,7 @@ struct Emitter<'a> {
     /// Byte offsets of the thread's part, by the region where they are valid.
     addresses: Vec<HashMap<index::AddressKey, Reg>>,
     /// How far a thread's places are from numbers, by the region where they are valid.
-    rooms: Vec<HashMap<index::RoomKey, Reg>>,
+    rooms: Vec<HashMap<compare::RoomKey, Reg>>,
     /// How many neighbouring registers a mask has alike, in this region: of masks of wide accesses.
     runs: HashMap<Value, usize>,
     /// Addresses and lengths of pointer parameters.
@@ -268,7 +269,7 @@ fn needed(func: &Function) -> Vec<bool> {
                 op if let Some(test) = data.results.first().and_then(|result| PositionTest::of(func, &mut facts, op, *result)) => {
                     test.operands().for_each(need);
                 }
-                op if let Some((_, index, length)) = index::bounds_test(func, &mut facts, op) => {
+                op if let Some((_, index, length)) = compare::bounds_test(func, &mut facts, op) => {
                     index.scalars().for_each(&mut need);
                     need(length);
                 }
@@ -427,7 +428,7 @@ impl Emitter<'_> {
             return self.test_positions(&test, result);
         }
         if let [result] = data.results[..]
-            && let Some(test) = index::bounds_test(func, &mut self.facts, &data.op)
+            && let Some(test) = compare::bounds_test(func, &mut self.facts, &data.op)
         {
             return self.test_bounds(test, result);
         }

@@ -32,7 +32,7 @@ enum Upper {
     Index(Value),
 }
 
-/// The interval of an access, if it has one and its mask is no box, which [`super::corners`] know.
+/// The interval of an access, if it has one and its mask is no box, which `super::corners` knows.
 pub(super) fn find(func: &Function, facts: &mut AffineFacts, access: Access) -> Option<Interval> {
     let ty = func.ty(access.offset);
     let index = facts.get(func, access.offset).filter(|_| ty.is_tile())?;
