@@ -37,7 +37,7 @@ pub use kernel_runtime::private as __private;
 pub use kernel_runtime::{
     AssertionFailed, Device, Dtype, Element, Error, Event, Float, FreeBytes, Grid, GridDim, Int, IntoGrid, IntoShape, Launch, MAX_RANK,
     NoGrid, Number, OutOfBounds, PtrArg, PtrMutArg, Result, Scalar, Shape, Stream, Target, Tensor, TensorView, TensorViewMut, ViewArg,
-    ViewMutArg, bench, bf16, cdiv, cudarc, f8e4m3, f8e5m2, f16, sim, tune,
+    ViewMutArg, bench, bf16, capture_prints, cdiv, cudarc, f8e4m3, f8e5m2, f16, sim, tune,
 };
 
 /// What most programs need: `use galatea::prelude::*`.

@@ -2,7 +2,7 @@
 
 use crate::backend::{self, ptx::Site};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::ir::{Function, Stage, Violation, verify};
+use crate::ir::{Function, Op, Stage, Violation, verify};
 use crate::location::Loc;
 use crate::passes::{self, PIPELINE, SIMPLIFY, UNCHECKED, assign_layouts, prefetch_loads, specialize::Bindings};
 use crate::schedule::Schedule;
@@ -97,6 +97,21 @@ pub fn compile_cpu(func: &Function, bindings: &Bindings) -> Result<backend::cpu:
     let func = simplified(func, bindings, true, &mut |_, _, _| {})?;
     let verified = verify(&func, Stage::Tile).map_err(|violations| defect(&violations))?;
     Ok(backend::cpu::Program::compile(verified))
+}
+
+/// What `static_print!` says of a kernel with these values, in order; nothing if they are mistaken.
+pub fn notes(func: &Function, bindings: &Bindings) -> Vec<(Loc, String)> {
+    if !func.all_insts().iter().any(|inst| matches!(func.inst(*inst).op, Op::StaticPrint { .. })) {
+        return Vec::new();
+    }
+    match passes::specialize::run(func, bindings) {
+        Ok(func) => func.notes,
+        Err(mistakes) => {
+            // Whoever compiles it is told.
+            mistakes.into_vec();
+            Vec::new()
+        }
+    }
 }
 
 fn simplified(

@@ -29,6 +29,6 @@ pub mod scalar;
 pub use schedule::Schedule;
 
 #[cfg(feature = "codegen")]
-pub use compile::{Compiled, Options, compile, compile_cpu, compile_with};
+pub use compile::{Compiled, Options, compile, compile_cpu, compile_with, notes};
 #[cfg(feature = "codegen")]
 pub use passes::specialize::Bindings;

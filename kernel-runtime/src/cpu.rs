@@ -7,7 +7,10 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 
 use crate::error::{AssertionFailed, Error, OutOfBounds, Result};
+use crate::kernel::Kernel;
+use crate::prints;
 use kernel_lang::backend::cpu::{Program, Scratch, Violation};
+use kernel_lang::backend::printed;
 
 /// A grid is worth other threads if this thread alone would take longer: waking them costs some microseconds.
 const ALONE: Duration = Duration::from_micros(20);
@@ -40,6 +43,16 @@ pub(crate) fn run(kernel: &'static str, program: &Program, words: &[u64], grid: 
     let edge = |task: u64| done + (u128::from(left) * u128::from(task) / u128::from(tasks)) as u64;
     let violation = (0..tasks).into_par_iter().find_map_first(|task| work.run(edge(task)..edge(task + 1), None).err());
     violation.map_or(Ok(()), |violation| Err(failure(kernel, violation)))
+}
+
+/// As [`run`], of a kernel that takes a buffer for what it prints behind its arguments.
+#[cold]
+pub(crate) fn run_printing(kernel: &Kernel, program: &Program, words: &[u64], grid: [u32; 3], checked: bool) -> Result<()> {
+    let mut buffer = vec![0u64; printed::WORDS];
+    let words = [words, &[buffer.as_mut_ptr().expose_provenance() as u64, buffer.len() as u64]].concat();
+    let result = run(kernel.name(), program, &words, grid, checked);
+    prints::show_buffer(kernel.parsed()?, &buffer);
+    result
 }
 
 struct Work<'a> {

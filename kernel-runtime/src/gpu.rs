@@ -4,7 +4,7 @@ use kernel_lang::Schedule;
 
 use crate::args::Args;
 use crate::kernel::{Kernel, Tables};
-use crate::{Device, Result, Stream, checked};
+use crate::{Device, Result, Stream, reporting};
 
 /// A device that runs PTX, and where on it a launch goes.
 pub(crate) trait Gpu: Copy {
@@ -58,8 +58,8 @@ pub(crate) fn run<G: Gpu, const WORDS: usize>(
     grid: [u32; 3],
     checked: bool,
 ) -> Result<()> {
-    if checked {
-        return checked::run(gpu, args, key, grid);
+    if checked || args.kernel().prints() {
+        return reporting::run(gpu, args, key, schedule, grid, checked);
     }
     let loaded = args.kernel().on_gpu(gpu, key, schedule)?;
     // SAFETY: the function takes these words.

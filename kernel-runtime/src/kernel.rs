@@ -10,7 +10,7 @@ use kernel_lang::target::Target;
 use kernel_lang::{Bindings, Options, Schedule, ir};
 
 use crate::gpu::{Gpu, Image};
-use crate::{Error, Result, module};
+use crate::{Error, Result, module, prints};
 
 /// What `#[kernel]` makes of a function: a static that every launch of it shares.
 pub struct Kernel {
@@ -19,6 +19,7 @@ pub struct Kernel {
     schedule: Schedule,
     params: &'static [Param],
     variants: &'static [Variant],
+    prints: bool,
     parsed: OnceLock<ir::Function>,
     cuda: Tables<module::Loaded>,
     #[cfg(feature = "sim")]
@@ -105,6 +106,7 @@ impl Kernel {
             schedule,
             params,
             variants,
+            prints: false,
             parsed: OnceLock::new(),
             cuda: OnceLock::new(),
             #[cfg(feature = "sim")]
@@ -112,6 +114,19 @@ impl Kernel {
             programs: LazyLock::new(RwLock::default),
             loading: Mutex::new(()),
         }
+    }
+
+    /// The same kernel, one with a `device_print!`: it takes a buffer behind its arguments.
+    #[must_use]
+    pub const fn printing(mut self) -> Kernel {
+        self.prints = true;
+        self
+    }
+
+    /// Is there a `device_print!` in it?
+    #[inline]
+    pub(crate) fn prints(&self) -> bool {
+        self.prints
     }
 
     /// The name in the source.
@@ -228,6 +243,7 @@ impl Kernel {
         let options = Options { schedule, checked, ..Options::new(bindings(func, key), target) };
         let compiled =
             kernel_lang::compile(func, &options).map_err(|diagnostics| self.compile_error(key, diagnostics.render(&func.files)))?;
+        self.tell_notes(func, key);
         let image = Image { kernel: self.name, entry: &compiled.entry, ptx: &compiled.ptx, schedule, shared_bytes: compiled.shared_bytes };
         Ok((gpu.load(&image)?, compiled.sites))
     }
@@ -249,12 +265,25 @@ impl Kernel {
         let func = self.parsed()?;
         let program = kernel_lang::compile_cpu(func, &bindings(func, key))
             .map_err(|diagnostics| self.compile_error(key, diagnostics.render(&func.files)))?;
+        self.tell_notes(func, key);
         let program = Arc::new(program);
         self.programs.write().unwrap_or_else(PoisonError::into_inner).insert(key.into(), program.clone());
         Ok(program)
     }
 
-    fn parsed(&self) -> Result<&ir::Function> {
+    /// What `static_print!` says for values that no build has said it for.
+    fn tell_notes(&self, func: &ir::Function, key: &[u64]) {
+        if self.variants.iter().any(|variant| variant.key == key) {
+            return;
+        }
+        for (loc, text) in kernel_lang::notes(func, &bindings(func, key)) {
+            let file = func.files.get(usize::from(loc.file)).map_or("kernel", |file| file);
+            prints::show(format!("{file}:{}: {text}", loc.line));
+        }
+    }
+
+    /// The generic kernel.
+    pub(crate) fn parsed(&self) -> Result<&ir::Function> {
         if let Some(func) = self.parsed.get() {
             return Ok(func);
         }

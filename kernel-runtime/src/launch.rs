@@ -68,7 +68,8 @@ impl<'a, const WORDS: usize, const KEY: usize, G> Launch<'a, WORDS, KEY, G> {
 }
 
 impl<const WORDS: usize, const KEY: usize> Launch<'_, WORDS, KEY, Grid> {
-    /// Runs it.
+    /// Runs it. One of a kernel with a `device_print!` is done when the call returns, and its lines have been printed; see
+    /// [`capture_prints`](crate::capture_prints).
     ///
     /// # Errors
     /// [`Error::DeviceMismatch`], [`Error::GridTooLarge`], [`Error::ScalarTooLarge`], [`Error::Compile`] for types and constants
@@ -126,5 +127,8 @@ impl<'a> Place<'a> {
 #[inline]
 pub(crate) fn run_on_cpu<const WORDS: usize>(args: &Args<'_, WORDS>, key: &[u64], grid: [u32; 3], checked: bool) -> Result<()> {
     let program = args.kernel().on_cpu(key)?;
+    if args.kernel().prints() {
+        return cpu::run_printing(args.kernel(), &program, args.words(), grid, checked);
+    }
     cpu::run(args.kernel().name(), &program, args.words(), grid, checked)
 }

@@ -9,7 +9,6 @@
 
 mod args;
 pub mod bench;
-mod checked;
 mod cpu;
 mod device;
 mod driver;
@@ -24,8 +23,10 @@ mod launch;
 mod memory;
 mod module;
 pub mod prelude;
+mod prints;
 #[doc(hidden)]
 pub mod private;
+mod reporting;
 mod shape;
 pub mod sim;
 mod slice;
@@ -47,6 +48,7 @@ pub use kernel_lang::dtype::Dtype;
 /// What PTX is made for: an architecture of GPUs.
 pub use kernel_lang::target::Target;
 pub use launch::{Launch, NoGrid};
+pub use prints::capture_prints;
 pub use shape::{IntoShape, MAX_RANK, Shape};
 pub use stream::Stream;
 pub use tensor::Tensor;

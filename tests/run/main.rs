@@ -25,6 +25,7 @@ mod masks;
 mod odd_extents;
 mod order;
 mod pieces;
+mod printing;
 mod random;
 mod reductions;
 mod rows;
@@ -86,6 +87,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         odd_extents,
         order,
         pieces,
+        printing,
         random,
         reductions,
         rows,

@@ -57,6 +57,24 @@
 //! `static_assert!(N >= 64, "N is too small")` checks constants when the kernel is compiled. `device_assert!(index < n, "index too large")` checks
 //! values, of a tile every element, in launches that are `.checked()`: these then fail with the message, the line and the program. Other
 //! launches do not compute it on a GPU.
+//!
+//! # Printing
+//!
+//! `device_print!("row {row}: {} of {n}, bits {:x}", x, x)` prints when the kernel runs, on a GPU too: a line for each element of the values (scalars
+//! are repeated beside tiles, and alone make one line), with the line of the source, the program and the element's index:
+//!
+//! ```text
+//! src/main.rs:12: program (0, 0, 0), element [3]: row 0: 1.5 of 7, bits 0x3fc00000
+//! ```
+//!
+//! A place of the text is `{}` for the next value, `{name}` for a variable, and `{:x}` or `{name:x}` for bits in hexadecimal. Values are of any type
+//! but pointers, and have one shape. The lines go to the standard error output (or to `galatea::capture_prints`) when the launch is over: the
+//! programs in order, and what each printed in the order of time. A launch has room for a mebibyte: 32 bytes and some for each
+//! `device_print!` of a program, and 8 for each value. What does not fit is dropped and counted. A launch of such a kernel waits until it is done,
+//! and is not tuned by `#[autotune]`. A closure does not print.
+//!
+//! `static_print!("N is {N}, x is {}", x)` tells when the kernel is compiled: of a constant its value, of anything else its type. For the values that
+//! `#[kernel(..)]` lists it appears as a warning of rustc's at its line, for others in the standard error output when they are first launched.
 
 #![allow(unused_variables, reason = "the functions are documentation: nothing runs")]
 

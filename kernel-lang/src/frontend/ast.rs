@@ -193,6 +193,10 @@ pub(crate) enum StmtKind {
     StaticAssert(Expr, String),
     /// `device_assert!(c, "..")`
     DeviceAssert(Expr, String),
+    /// `static_print!("..", a, b)`: the text, and the values of its places
+    StaticPrint(String, Vec<Expr>),
+    /// `device_print!("..", a, b)`
+    DevicePrint(String, Vec<Expr>),
     /// What can never run: checked, then dropped.
     Dead(Block),
 }

@@ -21,6 +21,10 @@ pub(crate) struct Launcher<'a> {
     pub(crate) taken: Option<&'a syn::Path>,
     /// The words that the body uses, each with its place.
     pub(crate) words: &'a [(&'static str, Span)],
+    /// Is there a `device_print!` in it?
+    pub(crate) prints: bool,
+    /// What `static_print!` said, each with its place.
+    pub(crate) notes: &'a [(Place, String)],
 }
 
 impl Launcher<'_> {
@@ -84,7 +88,24 @@ impl Launcher<'_> {
                 entry: #entry, shared_bytes: #shared_bytes, ptx: #ptx
             })
         });
-        quote!(#private::Kernel::new(#name, #ir, #schedule, &[#(#params),*], &[#(#variants),*]))
+        let (printing, notes) = (self.prints.then(|| quote!(.printing())), self.notes());
+        let kernel = quote!(#private::Kernel::new(#name, #ir, #schedule, &[#(#params),*], &[#(#variants),*]) #printing);
+        if self.notes.is_empty() { kernel } else { quote!({ #notes #kernel }) }
+    }
+
+    /// Warnings, the one kind of message besides errors that a macro can make: each is the use of something deprecated.
+    fn notes(&self) -> TokenStream {
+        let notes = self.notes.iter().map(|(place, text)| {
+            let name = syn::Ident::new("static_print", place.start);
+            quote!(const _: () = {
+                #[deprecated(note = #text)]
+                #[allow(non_camel_case_types, reason = "the name is the macro's")]
+                struct #name;
+                #[allow(path_statements, reason = "using it is what makes rustc tell the note")]
+                #name;
+            };)
+        });
+        notes.collect()
     }
 
     fn schedule(&self, schedule: Schedule) -> TokenStream {

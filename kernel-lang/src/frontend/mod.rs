@@ -209,6 +209,8 @@ fn deferred(given: &Given, item: &syn::ItemFn, original: &syn::ItemFn, requests:
         autotune: autotune.as_ref(),
         taken: given.taken.as_ref(),
         words: &[],
+        prints: false,
+        notes: &[],
     };
     // What is wrong whatever the functions are is also reported where they are not found; rustc shows a mistake once.
     let body = parse::body(item, &mut errors).0;
@@ -263,6 +265,8 @@ struct Expanded {
     autotune: Option<autotune::Autotune>,
     words: Vec<(&'static str, proc_macro2::Span)>,
     variants: Vec<Variant>,
+    prints: bool,
+    notes: Vec<(Place, String)>,
 }
 
 impl Expanded {
@@ -274,6 +278,8 @@ impl Expanded {
             autotune: self.autotune.as_ref(),
             taken: given.taken.as_ref(),
             words: &self.words,
+            prints: self.prints,
+            notes: &self.notes,
         }
     }
 }
@@ -293,10 +299,20 @@ fn expand(given: &Given, item: &syn::ItemFn, devices: &Devices, file: &str, erro
     let (body, _) = parse::body(item, errors);
     let body = structure::run(body, errors);
     let lowered = elaborate::run(&signature, &body, devices, &attributes, file, errors);
-    let mut variants = Vec::new();
+    let (mut variants, mut notes) = (Vec::new(), Vec::new());
     if errors.is_empty() {
         let instances = variants::instances(&signature, &attributes, autotune.as_ref());
         variants = variants::compile(&lowered.func, &instances, &lowered.places, name, errors);
+        notes = variants::notes(&lowered.func, &instances, &lowered.places, name);
     }
-    Expanded { func: lowered.func, signature, attributes, autotune, words: lowered.words, variants }
+    Expanded {
+        prints: lowered.func.has_prints(),
+        notes,
+        func: lowered.func,
+        signature,
+        attributes,
+        autotune,
+        words: lowered.words,
+        variants,
+    }
 }

@@ -201,6 +201,8 @@ impl Structurer<'_> {
             StmtKind::Expr(value) => StmtKind::Expr(self.expr(value)),
             StmtKind::DeviceAssert(value, message) => StmtKind::DeviceAssert(self.expr(value), message),
             StmtKind::StaticAssert(value, message) => StmtKind::StaticAssert(self.expr(value), message),
+            StmtKind::StaticPrint(text, values) => StmtKind::StaticPrint(text, values.into_iter().map(|value| self.expr(value)).collect()),
+            StmtKind::DevicePrint(text, values) => StmtKind::DevicePrint(text, values.into_iter().map(|value| self.expr(value)).collect()),
             kind @ (StmtKind::Return(_) | StmtKind::Break | StmtKind::Continue) => kind,
         };
         // A loop that can be left declares its flag beside itself.

@@ -94,6 +94,18 @@ pub(crate) fn instances(signature: &Signature, attributes: &Attributes, autotune
 }
 
 impl Instance {
+    /// What its generics are bound to.
+    fn bindings(&self) -> Bindings {
+        let mut bindings = Bindings::new();
+        for bound in &self.generics {
+            match bound {
+                Bound::Type(name, dtype) => bindings.types.push((name.clone(), *dtype)),
+                Bound::Const(name, value) => bindings.consts.push((name.clone(), *value)),
+            }
+        }
+        bindings
+    }
+
     /// The words by which a launch finds the variant.
     pub(crate) fn key(&self) -> Vec<u64> {
         self.generics
@@ -139,14 +151,29 @@ pub(crate) fn compile(func: &Function, instances: &[Instance], places: &Places, 
     variants
 }
 
-fn one(func: &Function, instance: &Instance) -> Result<Vec<Variant>, Vec<Diagnostic>> {
-    let mut bindings = Bindings::new();
-    for bound in &instance.generics {
-        match bound {
-            Bound::Type(name, dtype) => bindings.types.push((name.clone(), *dtype)),
-            Bound::Const(name, value) => bindings.consts.push((name.clone(), *value)),
+/// What `static_print!` says: a text that only some values make, with those values.
+pub(crate) fn notes(func: &Function, instances: &[Instance], places: &Places, fallback: Place) -> Vec<(Place, String)> {
+    let mut notes: Vec<((crate::location::Loc, String), Vec<usize>)> = Vec::new();
+    for (index, instance) in instances.iter().enumerate() {
+        for note in crate::notes(func, &instance.bindings()) {
+            match notes.iter_mut().find(|(known, _)| *known == note) {
+                Some((_, by)) => by.push(index),
+                None => notes.push((note, vec![index])),
+            }
         }
     }
+    let shown = notes.into_iter().map(|((loc, text), by)| {
+        let text = match values(func, instances, &by) {
+            Some(values) if instances.len() > 1 => format!("{text} (with {values})"),
+            _ => text,
+        };
+        (places.get(loc).unwrap_or(fallback), text)
+    });
+    shown.collect()
+}
+
+fn one(func: &Function, instance: &Instance) -> Result<Vec<Variant>, Vec<Diagnostic>> {
+    let bindings = instance.bindings();
     let mut variants: Vec<Variant> = Vec::new();
     let schedule = instance.schedule;
     for target in Target::ALL.into_iter().filter(|target| schedule.num_ctas <= target.max_cluster()) {

@@ -26,8 +26,8 @@ pub enum AttributeValue {
     Expr(ConstExpr),
     /// A quoted text.
     Text(String),
-    /// A list of numbers in brackets.
-    List(Vec<i128>),
+    /// A list of constants in brackets.
+    List(Vec<ConstExpr>),
 }
 
 /// One field of an op.
@@ -179,20 +179,36 @@ impl Field for u32 {
     }
 }
 
+impl Field for Vec<ConstExpr> {
+    fn map_constants(&mut self, map: &mut dyn FnMut(&ConstExpr) -> Result<ConstExpr, String>) -> Result<(), String> {
+        self.iter_mut().try_for_each(|expr| {
+            *expr = map(expr)?;
+            Ok(())
+        })
+    }
+    fn print(&self, name: &str, parts: &mut Parts) {
+        parts.attributes.push((name.to_string(), AttributeValue::List(self.clone())));
+    }
+    fn parse(name: &str, parts: &mut Parts) -> Result<Vec<ConstExpr>, String> {
+        match take_attribute(name, parts) {
+            Some(AttributeValue::List(list)) => Ok(list),
+            _ => Err(format!("attribute `{name}` is missing or not a list")),
+        }
+    }
+}
+
 /// A list of axes.
 impl Field for Vec<u32> {
     fn print(&self, name: &str, parts: &mut Parts) {
-        let list = self.iter().map(|axis| i128::from(*axis)).collect();
+        let list = self.iter().map(|axis| ConstExpr::Int((*axis).into())).collect();
         parts.attributes.push((name.to_string(), AttributeValue::List(list)));
     }
     fn parse(name: &str, parts: &mut Parts) -> Result<Vec<u32>, String> {
-        match take_attribute(name, parts) {
-            Some(AttributeValue::List(list)) => {
-                let axis = |number: &i128| u32::try_from(*number).map_err(|_| format!("attribute `{name}` is out of range"));
-                list.iter().map(axis).collect()
-            }
-            _ => Err(format!("attribute `{name}` is missing or not a list")),
-        }
+        let axis = |expr: &ConstExpr| {
+            let axis = expr.as_int().and_then(|number| u32::try_from(number).ok());
+            axis.ok_or_else(|| format!("attribute `{name}` is out of range"))
+        };
+        Vec::<ConstExpr>::parse(name, parts)?.iter().map(axis).collect()
     }
 }
 

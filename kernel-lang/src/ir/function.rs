@@ -91,6 +91,8 @@ pub struct Function {
     pub contract: bool,
     /// Are lanes outside their tensor reported? Set for a `.checked()` launch; not part of the text.
     pub reports: bool,
+    /// What `static_print!` said while the kernel was specialised, in order; not part of the text.
+    pub notes: Vec<(Loc, String)>,
     /// The body; its parameters are the kernel's.
     pub body: Region,
     /// Who holds which element of a tile: of every tile at the Gpu stage, of none before.
@@ -114,6 +116,7 @@ impl Function {
             unchecked: false,
             contract: false,
             reports: false,
+            notes: Vec::new(),
             body,
             layouts: SideTable::new(),
             values: Arena::default(),
@@ -266,6 +269,11 @@ impl Function {
         let mut insts = Vec::new();
         self.for_each_inst(self.body, &mut |inst| insts.push(inst));
         insts
+    }
+
+    /// Is there a `device_print!`?
+    pub fn has_prints(&self) -> bool {
+        self.all_insts().iter().any(|inst| matches!(self.insts[*inst].op, Op::Print { .. }))
     }
 
     /// Every region under (and with) a region, an outer one first.

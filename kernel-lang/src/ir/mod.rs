@@ -47,6 +47,7 @@ mod print;
 pub mod renaming;
 pub mod rewrite;
 mod rules;
+pub mod template;
 mod types;
 mod verify;
 

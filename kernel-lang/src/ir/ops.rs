@@ -497,6 +497,11 @@ define_ops! {
     StaticFor = "static_for" { index: String, start: ConstExpr, end: ConstExpr, step: ConstExpr, init: Vec<Value>, body: Region },
     /// A mistake, with this message, if `cond` is false when the kernel is specialised.
     StaticAssert = "static_assert" { cond: ConstExpr, message: String },
+    /// Tells whoever compiles the kernel a [template](crate::ir::template) with these values.
+    StaticPrint = "static_print" { format: String, values: Vec<ConstExpr> },
+    /// Tells whoever runs the kernel a template, once for each element of the `values`, which have one shape. Stands only in generic
+    /// kernels: specialised ones write into a buffer. `site` is the number of the `device_print!` in the source.
+    Print = "print" { values: Vec<Value>, format: String, site: u32 },
     /// Ends a region: its results.
     Yield = "yield" { values: Vec<Value> },
     /// Ends the test of a `while`: goes on if `cond`, with `values` for the body and, at the end, as results.
@@ -509,6 +514,11 @@ impl Op {
     /// Does it end a region?
     pub fn is_terminator(&self) -> bool {
         matches!(self, Op::Yield { .. } | Op::Condition { .. } | Op::Return {})
+    }
+
+    /// Does specialisation replace it, so that nothing of it is left?
+    pub fn is_static(&self) -> bool {
+        matches!(self, Op::StaticIf { .. } | Op::StaticFor { .. } | Op::StaticAssert { .. } | Op::StaticPrint { .. } | Op::Print { .. })
     }
 
     /// Does it do more than compute its results: store, or hold regions, end a region, or read what may change?
@@ -529,10 +539,8 @@ impl Op {
                 | Op::If { .. }
                 | Op::For { .. }
                 | Op::While { .. }
-                | Op::StaticIf { .. }
-                | Op::StaticFor { .. }
-                | Op::StaticAssert { .. }
-        ) || self.is_terminator()
+        ) || self.is_static()
+            || self.is_terminator()
     }
 
     /// Is it a function of its operands alone, so that equal ops have equal results?

@@ -94,6 +94,7 @@ pub fn check(func: &Function, op: &Op, given: &[Type]) -> Result<(), String> {
         | Op::Load { .. }
         | Op::Store { .. }
         | Op::Atomic { .. }
+        | Op::Print { .. }
         | Op::If { .. }
         | Op::For { .. }
         | Op::While { .. }

@@ -356,7 +356,7 @@ impl Parser {
         } else if self.accept("[") {
             let mut list = Vec::new();
             while !self.accept("]") {
-                list.push(self.int()?);
+                list.push(self.constant()?);
                 self.accept(",");
             }
             parts.attributes.push((name, AttributeValue::List(list)));

@@ -91,7 +91,10 @@ impl Printer<'_> {
         attributes.extend(parts.attributes.iter().map(|(name, value)| match value {
             AttributeValue::Expr(expr) => format!("{name} = {expr}"),
             AttributeValue::Text(text) => format!("{name} = {text:?}"),
-            AttributeValue::List(list) => format!("{name} = {list:?}"),
+            AttributeValue::List(list) => {
+                let list: Vec<String> = list.iter().map(ToString::to_string).collect();
+                format!("{name} = [{}]", list.join(", "))
+            }
         }));
         if !attributes.is_empty() {
             let _ = write!(line, " {{{}}}", attributes.join(", "));

@@ -261,7 +261,14 @@ pub fn result_types(func: &Function, op: &Op, given: &[Type]) -> Result<Vec<Type
             expect_scalar(func, "the condition of an `assert`", *cond, Dtype::Bool)?;
             Ok(Vec::new())
         }
-        Op::StaticAssert { .. } | Op::Yield { .. } | Op::Return {} => Ok(Vec::new()),
+        Op::Print { values, .. } => {
+            for value in values {
+                same_shapes(func, "print", values[0], *value)?;
+                check_domain(func, "print", Domain::Any, *value)?;
+            }
+            Ok(Vec::new())
+        }
+        Op::StaticAssert { .. } | Op::StaticPrint { .. } | Op::Yield { .. } | Op::Return {} => Ok(Vec::new()),
     }
 }
 

@@ -153,7 +153,7 @@ impl Verifier<'_> {
             Ok(_) => {}
         }
         given.iter().for_each(|ty| self.check_ty(ty, data.loc, data.op.name()));
-        if self.stage != Stage::Generic && matches!(data.op, Op::StaticIf { .. } | Op::StaticFor { .. } | Op::StaticAssert { .. }) {
+        if self.stage != Stage::Generic && data.op.is_static() {
             self.broken(inst, "stands only in generic kernels");
         }
         if self.stage == Stage::Gpu {
@@ -318,7 +318,7 @@ impl Verifier<'_> {
             let data = func.inst(inst);
             let mut scalar = data.results.iter().all(|value| func.ty(*value).is_scalar());
             data.op.for_each_operand(&mut |value| scalar &= func.ty(value).is_scalar());
-            let is_static = matches!(data.op, Op::StaticIf { .. } | Op::StaticFor { .. } | Op::StaticAssert { .. });
+            let is_static = data.op.is_static() && !matches!(data.op, Op::Print { .. });
             let allowed = data.op.is_pure() || is_static || matches!(data.op, Op::Yield { .. });
             if !(scalar && allowed) {
                 self.broken(inst, "stands where two elements are combined: pure ops on scalars only");

@@ -17,12 +17,15 @@
 //! }
 //! ```
 //!
-//! `static_if` keeps one region, `static_for` repeats its own with the index as a number, `static_assert` is checked, and every type rule
+//! `static_if` keeps one region, `static_for` repeats its own with the index as a number, `static_assert` is checked, `static_print` becomes a
+//! note of the function, `print` writes into a parameter of its own, and every type rule
 //! is checked again: here a mistake shows that only some values make, such as a tile that is too large.
+
+mod prints;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::dtype::Dtype;
-use crate::ir::{ConstExpr, Elem, Function, Op, Region, SideTable, Type, Value, result_types};
+use crate::ir::{ConstExpr, Elem, Function, Op, Region, SideTable, Type, Value, result_types, template};
 use crate::location::{Loc, Name};
 
 /// What a specialisation fixes.
@@ -84,7 +87,12 @@ pub fn run(func: &Function, bindings: &Bindings) -> Result<Function, Diagnostics
     }
     let body = cx.out.body;
     cx.region(func.body, body);
-    cx.diagnostics.finish(cx.out)
+    let mut out = cx.diagnostics.finish(cx.out)?;
+    // Also if these values never reach one: whoever launches the kernel has seen the generic one.
+    if func.has_prints() {
+        prints::write_prints(&mut out);
+    }
+    Ok(out)
 }
 
 fn check_bindings(func: &Function, bindings: &Bindings, diagnostics: &mut Diagnostics) {
@@ -241,11 +249,29 @@ impl Specializer<'_> {
                     }
                     Err(message) => self.error(data.loc, message, OTHER_VALUES),
                 },
+                Op::StaticPrint { format, values } => self.note(format, values, data.loc),
                 op => self.inst(op.clone(), &data.results, data.loc, to),
             }
             if self.undecided {
                 return;
             }
+        }
+    }
+
+    /// Says a template with constants; what stands in several copies is said once.
+    fn note(&mut self, format: &str, values: &[ConstExpr], loc: Loc) {
+        let values: Result<Vec<ConstExpr>, String> = values.iter().map(|value| self.constant(value)).collect();
+        let values = match values {
+            Ok(values) => values,
+            Err(message) => return self.error(loc, message, OTHER_VALUES),
+        };
+        let mut values = values.iter();
+        let text = template::render(format, |hex| match values.next() {
+            Some(ConstExpr::Int(value)) if hex => format!("{value:#x}"),
+            value => value.map(ToString::to_string).unwrap_or_default(),
+        });
+        if !self.out.notes.contains(&(loc, text.clone())) {
+            self.out.notes.push((loc, text));
         }
     }
 

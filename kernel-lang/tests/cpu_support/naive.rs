@@ -290,7 +290,12 @@ impl Naive<'_, '_> {
             }
             Op::Yield { .. } | Op::Condition { .. } | Op::Return {} => Vec::new(),
             Op::Assert { .. } => Vec::new(),
-            Op::Report { .. } | Op::StaticIf { .. } | Op::StaticFor { .. } | Op::StaticAssert { .. } => panic!("not specialised"),
+            Op::Report { .. }
+            | Op::StaticIf { .. }
+            | Op::StaticFor { .. }
+            | Op::StaticAssert { .. }
+            | Op::StaticPrint { .. }
+            | Op::Print { .. } => panic!("not specialised"),
         }
     }
 

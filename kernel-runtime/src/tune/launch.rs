@@ -80,8 +80,8 @@ where
             }
             // How long a simulation takes says nothing about a GPU.
             Place::Sim(sim) => self.run_first(sim),
-            // Looking for a mistake needs no tuning, and one configuration has no rivals.
-            Place::Cuda(cuda) if self.checked || self.kept().nth(1).is_none() => self.run_first(cuda),
+            // Looking for a mistake needs no tuning, nobody wants to read what each trial prints, and one configuration has no rivals.
+            Place::Cuda(cuda) if self.checked || self.args.kernel().prints() || self.kept().nth(1).is_none() => self.run_first(cuda),
             Place::Cuda(cuda) => {
                 let first = self.first(cuda.device)?;
                 let report = self.with_tuning_key(cuda, |key| match self.tuner.find(key) {
@@ -103,10 +103,12 @@ where
     /// As [`AutotunedLaunch::launch`].
     pub fn report(mut self) -> Result<Arc<Report<C>>> {
         match Place::of(&mut self.args, self.stream)? {
-            Place::Cuda(cuda) if self.kept().nth(1).is_some() => self.with_tuning_key(cuda, |key| match self.tuner.find(key) {
-                Some(report) => Ok(report),
-                None => self.tune(key, cuda),
-            }),
+            Place::Cuda(cuda) if self.kept().nth(1).is_some() && !self.args.kernel().prints() => {
+                self.with_tuning_key(cuda, |key| match self.tuner.find(key) {
+                    Some(report) => Ok(report),
+                    None => self.tune(key, cuda),
+                })
+            }
             Place::Cuda(cuda) => Ok(Arc::new(self.untimed(cuda.device))),
             Place::Sim(sim) => Ok(Arc::new(self.untimed(sim.device()))),
             Place::Cpu => Ok(Arc::new(self.untimed(Device::cpu()))),
@@ -148,10 +150,18 @@ where
         (self.grid)(config).into_grid().check(self.args.kernel().name())
     }
 
-    /// Runs the first configuration.
+    /// Runs the first configuration that the device can run at all.
     fn run_first(&self, gpu: impl Gpu) -> Result<()> {
         let first = self.first(gpu.device())?;
-        self.run(first, self.grid_of(first)?, gpu)
+        let mut outcome = self.run(first, self.grid_of(first)?, gpu);
+        for config in self.kept().skip(1) {
+            // What the kernel does, and to what, is no other configuration's business.
+            if !matches!(outcome, Err(Error::Compile { .. } | Error::SharedMemory { .. })) {
+                break;
+            }
+            outcome = self.run(config, self.grid_of(config)?, gpu);
+        }
+        outcome
     }
 
     fn run(&self, config: C, grid: [u32; 3], gpu: impl Gpu) -> Result<()> {

@@ -199,7 +199,7 @@ impl Translator<'_> {
             Op::Ring { .. } | Op::Fetch { .. } | Op::FetchGroup {} | Op::FetchWait { .. } | Op::Fetched { .. } => {
                 unreachable!("a kernel for the CPU loads where it stands")
             }
-            Op::StaticIf { .. } | Op::StaticFor { .. } | Op::StaticAssert { .. } => {
+            Op::StaticIf { .. } | Op::StaticFor { .. } | Op::StaticAssert { .. } | Op::StaticPrint { .. } | Op::Print { .. } => {
                 unreachable!("a specialised kernel has no `{}`", data.op.name())
             }
         }

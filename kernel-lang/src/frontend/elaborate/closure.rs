@@ -182,6 +182,7 @@ impl Elaborator<'_> {
                     ("a closure neither reads nor writes memory", "load before, and give the tile as another input")
                 }
                 Op::Assert { .. } => ("`device_assert!` cannot stand in a closure", "check the tile before: `device_assert!(x >= 0)`"),
+                Op::Print { .. } => ("`device_print!` cannot stand in a closure", "print the tile before: `device_print!(\"x is {}\", x)`"),
                 Op::Barrier {} => ("a closure does not wait", "wait before or after the reduction"),
                 Op::If { .. } => ("`if` cannot stand in a closure", "choose with `select(cond, a, b)`"),
                 Op::For { .. } | Op::While { .. } => ("a loop cannot stand in a closure", "write the computation out"),

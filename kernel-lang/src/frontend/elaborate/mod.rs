@@ -23,6 +23,7 @@ mod memory;
 mod operator;
 mod pieces;
 mod pointer;
+mod printing;
 mod reduction;
 mod scope;
 mod shape;
@@ -85,6 +86,7 @@ pub(crate) fn run(
         errors,
         places: Places::default(),
         words: Vec::new(),
+        prints: 0,
         variables: Vec::new(),
         scopes: vec![Vec::new()],
         devices,
@@ -142,6 +144,8 @@ struct Elaborator<'a> {
     devices: &'a Devices,
     /// The families of the library that have been used.
     library: HashMap<&'static str, Vec<Rc<DeviceFn>>>,
+    /// How many `device_print!` there are so far.
+    prints: u32,
     /// The names of the indices of static loops, each once.
     indices: Vec<String>,
     /// The functions whose bodies are being elaborated, the innermost last; none in the kernel itself.
@@ -177,6 +181,8 @@ impl Elaborator<'_> {
             StmtKind::While(inner) => self.while_loop(inner, stmt.place),
             StmtKind::StaticAssert(cond, message) => self.static_assert(cond, message),
             StmtKind::DeviceAssert(cond, message) => self.device_assert(cond, message),
+            StmtKind::StaticPrint(text, values) => self.static_print(text, values, stmt.place),
+            StmtKind::DevicePrint(text, values) => self.device_print(text, values, stmt.place),
             StmtKind::Dead(block) => self.dead(block),
             // `structure` has taken them out; outside of a loop they are reported there.
             StmtKind::Return(_) | StmtKind::Break | StmtKind::Continue => {}

@@ -184,6 +184,7 @@ impl Assigned {
                 self.add(&name.text);
             }
             StmtKind::Expr(value) | StmtKind::DeviceAssert(value, _) => self.expr(value),
+            StmtKind::DevicePrint(_, values) => values.iter().for_each(|value| self.expr(value)),
             StmtKind::If(inner) => {
                 self.expr(&inner.cond);
                 self.block(&inner.then_block);
@@ -201,7 +202,12 @@ impl Assigned {
                 self.expr(&inner.cond);
                 self.block(&inner.body);
             }
-            StmtKind::Dead(_) | StmtKind::StaticAssert(..) | StmtKind::Return(_) | StmtKind::Break | StmtKind::Continue => {}
+            StmtKind::Dead(_)
+            | StmtKind::StaticAssert(..)
+            | StmtKind::StaticPrint(..)
+            | StmtKind::Return(_)
+            | StmtKind::Break
+            | StmtKind::Continue => {}
         }
     }
 

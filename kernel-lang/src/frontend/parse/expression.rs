@@ -224,27 +224,6 @@ impl Parser<'_> {
         let body = self.expr(&closure.body);
         Expr { kind: ExprKind::Closure(params, Box::new(body)), place }
     }
-
-    pub(super) fn macro_call(&mut self, mac: &syn::Macro, place: Place) -> Expr {
-        let name = mac.path.segments.last().map_or_else(String::new, |segment| segment.ident.to_string());
-        let help = match name.as_str() {
-            "device_print" | "inline_ptx" => {
-                return self.foreign(place, format!("`{name}!` is not available yet"), "remove it for now");
-            }
-            "device_assert" => "make it a statement: `device_assert!(x >= 0, \"x is negative\");`",
-            "static_assert" => "make it a statement: `static_assert!(N > 16, \"N is too small\");`",
-            "assert" | "assert_eq" | "assert_ne" | "debug_assert" => {
-                "write `device_assert!(cond, \"message\")`; what is known at compile time is checked with `static_assert!`"
-            }
-            "println" | "print" | "dbg" | "eprintln" => {
-                "printing from a kernel is not available yet; store the value and print it on the host"
-            }
-            "vec" => "a tile is made by `arange`, `zeros`, `full` or `load`",
-            "panic" | "todo" | "unimplemented" | "unreachable" => "a kernel cannot panic; leave it with `return`",
-            _ => "the macros of the language are `static_assert!` and `device_assert!`",
-        };
-        self.foreign(place, format!("the macro `{name}!` is not available in kernels"), help)
-    }
 }
 
 fn is_float(suffix: &TypeName) -> bool {

@@ -2,6 +2,7 @@
 
 mod call;
 mod expression;
+mod macros;
 mod statement;
 
 use quote::ToTokens;

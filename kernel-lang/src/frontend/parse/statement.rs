@@ -2,11 +2,11 @@
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
-use syn::punctuated::Punctuated;
 use syn::{Expr as Rust, Pat};
 
 use super::Parser;
 use super::expression::update_operator;
+use super::macros::{self, MACROS};
 use crate::diagnostic::did_you_mean;
 use crate::frontend::ast::{Block, Expr, ExprKind, For, LoopOptions, Name, Pattern, Stmt, StmtKind, While};
 use crate::frontend::place::Place;
@@ -50,7 +50,7 @@ impl Parser<'_> {
                         return Some(Stmt { kind: StmtKind::Let(pattern, None, Expr { kind: ExprKind::Error, place }), place });
                     }
                     syn::Item::Use(_) => ("imports", "the words of the language need no import"),
-                    syn::Item::Macro(_) => ("macros", "the macros of the language are `static_assert!` and `device_assert!`"),
+                    syn::Item::Macro(_) => ("macros", MACROS),
                     _ => ("items", "declare it outside, or write the computation out"),
                 };
                 self.errors.push_help(Place::of(item), format!("{what} cannot be declared inside a kernel"), help);
@@ -287,43 +287,6 @@ impl Parser<'_> {
         }
     }
 
-    fn macro_stmt(&mut self, mac: &syn::Macro, place: Place) -> Option<StmtKind> {
-        let is_static = mac.path.is_ident("static_assert");
-        if !is_static && !mac.path.is_ident("device_assert") {
-            self.macro_call(mac, place);
-            return None;
-        }
-        let (word, form, failed) = match is_static {
-            true => ("static_assert!", "write `static_assert!(N > 16, \"N is too small\")`", "static assertion failed"),
-            false => ("device_assert!", "write `device_assert!(x >= 0, \"x is negative\")`", "assertion failed"),
-        };
-        let args = match mac.parse_body_with(Punctuated::<Rust, syn::Token![,]>::parse_terminated) {
-            Ok(args) => args,
-            Err(error) => {
-                self.errors.push_syn(&error);
-                return None;
-            }
-        };
-        let mut args = args.into_iter();
-        let Some(cond) = args.next() else {
-            self.errors.push_help(place, format!("`{word}` needs a condition"), form);
-            return None;
-        };
-        let message = match args.next() {
-            None => format!("{failed}: `{}`", tidy(&cond.to_token_stream())),
-            Some(Rust::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. })) => format!("{failed}: {}", text.value()),
-            Some(other) => {
-                self.errors.push_help(Place::of(&other), format!("the message of `{word}` is a literal text"), form);
-                return None;
-            }
-        };
-        if let Some(extra) = args.next() {
-            self.errors.push_help(Place::of(&extra), format!("`{word}` takes a condition and a message"), form);
-        }
-        let cond = self.expr(&cond);
-        Some(if is_static { StmtKind::StaticAssert(cond, message) } else { StmtKind::DeviceAssert(cond, message) })
-    }
-
     pub(super) fn pattern(&mut self, pat: &Pat) -> Pattern {
         match pat {
             Pat::Ident(ident) if ident.by_ref.is_none() && ident.subpat.is_none() => {
@@ -402,7 +365,7 @@ fn is_statement(expr: &Rust) -> bool {
     match expr {
         Rust::Assign(_) | Rust::ForLoop(_) | Rust::While(_) | Rust::Loop(_) | Rust::Return(_) | Rust::Break(_) | Rust::Continue(_) => true,
         Rust::Binary(binary) => update_operator(&binary.op).is_some(),
-        Rust::Macro(mac) => mac.mac.path.is_ident("static_assert") || mac.mac.path.is_ident("device_assert"),
+        Rust::Macro(mac) => macros::is_statement(&mac.mac),
         Rust::Verbatim(tokens) => tokens.is_empty(),
         Rust::Group(group) => is_statement(&group.expr),
         _ => false,

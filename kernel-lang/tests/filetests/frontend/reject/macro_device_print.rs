@@ -1,4 +1,0 @@
-#[kernel]
-fn k(y: PtrMut<f32>) {
-    device_print!("here");
-}
