@@ -47,8 +47,8 @@ pub fn row_argmax<T: Float, const BLOCK_SIZE: usize>(x: Ptr<T>, y: PtrMut<i64>, 
 
 /// The `K` largest elements of each row, from the largest on, and their columns: a program a row.
 ///
-/// `x` is `[rows, columns]`, `values` is `[rows, K]`, `places` is `[rows, K]` of `i64`; the grid is the number of rows. `K` is a power of two, at most
-/// 256; 8 and 64 are compiled ahead. Rows are of any length below 2^32. Of equal elements the first comes first. The order is that of `sort`: NaN is
+/// `x` is `[rows, columns]`, `values` is `[rows, K]`, `places` is `[rows, K]` of `i64`; the grid is the number of rows. `K` is at most 256, best a
+/// power of two; 8 and 64 are compiled ahead. Rows are of any length below 2^32. Of equal elements the first comes first. The order is that of `sort`: NaN is
 /// beyond the infinity of its sign, -0.0 less than 0.0. Where a row has fewer than `K` elements, the rest is `-inf` at column -1.
 ///
 /// ```
@@ -94,8 +94,8 @@ pub fn row_topk<T: Float, const K: usize, const BLOCK_SIZE: usize>(x: Ptr<T>, va
 
 /// Adds to `counts[k]` how many elements lie in part `k` of `BINS` equal parts of `low..=high`.
 ///
-/// `x` has `n` elements, `counts` has `BINS` of `i32`, zeros before; `BINS` is a power of two, `low` less than `high`. `high` itself is in the last
-/// part; elements outside, and NaN, are not counted. The part is `(x - low) * (BINS / (high - low))`, computed in `f32`. The grid is any number of
+/// `x` has `n` elements, `counts` has `BINS` of `i32`, zeros before; `low` is less than `high`. `high` itself is in the last part;
+/// elements outside, and NaN, are not counted. The part is `(x - low) * (BINS / (high - low))`, computed in `f32`. The grid is any number of
 /// programs, which share the blocks; some hundred fill a GPU. Not autotuned, since each launch adds: 64 and 256 parts, with a `BLOCK_SIZE` of 1024,
 /// are compiled ahead.
 ///

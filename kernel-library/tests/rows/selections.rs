@@ -52,6 +52,8 @@ fn largest_of_every_type() {
 fn the_least_and_the_most_that_are_kept() {
     largest::<f32, 1>(&[257]);
     largest::<bf16, 256>(&[257]);
+    largest::<f32, 5>(&[3, 257]);
+    largest::<f16, 100>(&[300]);
 }
 
 #[test]
@@ -70,7 +72,7 @@ fn infinities_and_nan() {
     }
 }
 
-fn counts<T: Real>() {
+fn counts<T: Real, const BINS: usize>() {
     for device in devices() {
         for (n, programs) in [(0, 1), (1, 1), (1000, 3), (5003, 2)] {
             let mut x = coarse::<T>(n, n as u64);
@@ -79,21 +81,19 @@ fn counts<T: Real>() {
                 *x = T::near(v);
             }
             let dx = device.tensor(&x).unwrap();
-            let mut counts = device.tensor(&[1i32; 64]).unwrap();
-            kernel_library::bin_counts::<T, 64, 1024>(&dx, &mut counts, n, -4.0, 4.0).grid(programs).launch().unwrap();
-            let of = |k: i32| {
-                let from = f64::from(k) / 8.0 - 4.0;
-                let is_in = |v: f64| v >= from && (v < from + 0.125 || k == 63 && v == 4.0);
-                1 + x.iter().filter(|v| is_in(v.wide())).count() as i32
-            };
-            assert_eq!(counts.to_vec().unwrap(), (0..64).map(of).collect::<Vec<i32>>(), "{device}: {n} {}", T::DTYPE);
+            let mut counts = device.tensor(&[1i32; BINS]).unwrap();
+            kernel_library::bin_counts::<T, BINS, 1024>(&dx, &mut counts, n, -4.0, 4.0).grid(programs).launch().unwrap();
+            let part = |v: f64| (((v + 4.0) * BINS as f64 / 8.0) as usize).min(BINS - 1);
+            let of = |k: usize| 1 + x.iter().map(|v| v.wide()).filter(|v| (-4.0..=4.0).contains(v) && part(*v) == k).count() as i32;
+            assert_eq!(counts.to_vec().unwrap(), (0..BINS).map(of).collect::<Vec<i32>>(), "{device}: {n} {}", T::DTYPE);
         }
     }
 }
 
 #[test]
 fn counts_of_sizes() {
-    counts::<f32>();
-    counts::<f16>();
-    counts::<bf16>();
+    counts::<f32, 64>();
+    counts::<f16, 64>();
+    counts::<bf16, 64>();
+    counts::<f32, 96>();
 }
