@@ -54,9 +54,7 @@ impl Place {
 /// Is what a copy by tiles has written what the elements say, one by one? Where several go to one place, it is one of them.
 #[track_caller]
 fn check_copy<T: Value>(
-    written: &[T],
-    before: &[T],
-    x: &[T],
+    [written, before, x]: [&[T]; 3],
     [from, to]: [Place; 2],
     region: Region,
     shape: [i64; 2],
@@ -105,7 +103,7 @@ fn rows_of_any_stride<T: Value>(lab: &mut Lab) {
         copy_kernel::<T, 16, 64>(x.slice(), &mut y.slice(), m, n, s as isize, t as isize).grid((grid[0], grid[1])).launch().unwrap();
         let places = [s, t].map(|row| Place { start: 0, row: row as i64, column: 1 });
         let region = Region { i: 0, j: 0, m: m as i64, n: n as i64 };
-        check_copy(&y.read(), y.before(), &host, places, region, [16, 64], grid.map(|count| count as i64), T::from_bits(0));
+        check_copy([&y.read(), y.before(), &host], places, region, [16, 64], grid.map(|count| count as i64), T::from_bits(0));
     }
 }
 
@@ -130,7 +128,7 @@ fn columns_of_any_stride<T: Value>(lab: &mut Lab) {
         columns_kernel::<T, 64, 16>(x.slice(), &mut y.slice(), m, n, s as isize, t as isize).grid((grid[0], grid[1])).launch().unwrap();
         let places = [s, t].map(|column| Place { start: 0, row: 1, column: column as i64 });
         let region = Region { i: 0, j: 0, m: m as i64, n: n as i64 };
-        check_copy(&y.read(), y.before(), &host, places, region, [64, 16], grid.map(|count| count as i64), T::from_bits(0));
+        check_copy([&y.read(), y.before(), &host], places, region, [64, 16], grid.map(|count| count as i64), T::from_bits(0));
     }
 }
 
@@ -154,7 +152,7 @@ fn turned<T: Value>(lab: &mut Lab) {
         turn_kernel::<T, 32, 32>(x.slice(), &mut y.slice(), m, n, s, t).grid((grid[0], grid[1])).launch().unwrap();
         let places = [Place { start: 0, row: s as i64, column: 1 }, Place { start: 0, row: 1, column: t as i64 }];
         let region = Region { i: 0, j: 0, m: m as i64, n: n as i64 };
-        check_copy(&y.read(), y.before(), &host, places, region, [32, 32], grid.map(|count| count as i64), T::from_bits(0));
+        check_copy([&y.read(), y.before(), &host], places, region, [32, 32], grid.map(|count| count as i64), T::from_bits(0));
     }
 }
 
@@ -207,7 +205,7 @@ fn run_anywhere<T: Value>(lab: &mut Lab, [x_len, y_len]: [usize; 2], [from, to]:
     .grid((2, 2))
     .launch()
     .unwrap();
-    check_copy(&y.read(), y.before(), &host, [from, to], region, [4, 32], [2, 2], other);
+    check_copy([&y.read(), y.before(), &host], [from, to], region, [4, 32], [2, 2], other);
 }
 
 fn any_strides<T: Value>(lab: &mut Lab) {
@@ -259,7 +257,7 @@ fn without_masks<T: Value>(lab: &mut Lab) {
         bare_kernel::<T, 8, 32>(x.slice(), &mut y.slice(), s, i).grid(2).launch().unwrap();
         let place = Place { start: 0, row: s as i64, column: 1 };
         let region = Region { i, j: 0, m: i64::MAX, n: i64::MAX };
-        check_copy(&y.read(), y.before(), &host, [place; 2], region, [8, 32], [2, 1], T::from_bits(0));
+        check_copy([&y.read(), y.before(), &host], [place; 2], region, [8, 32], [2, 1], T::from_bits(0));
     }
 }
 
