@@ -189,10 +189,7 @@ fn softmax_row<T: Float>(
 ) -> Result<Value, Box<dyn Error>> {
     let x = device.tensor(&values(rows * columns).into_iter().map(from).collect::<Vec<_>>())?;
     let mut y = device.empty_like(&x)?;
-    let mut launch = |what| match columns {
-        ..=524_288 => run!(what, kernel_library::softmax(&x, &mut y, columns).grid(|_| rows)),
-        _ => run!(what, kernel_library::softmax_wide(&x, &mut y, columns).grid(|_| rows)),
-    };
+    let mut launch = |what| run!(what, kernel_library::softmax(&x, &mut y, columns).grid(|_| rows));
     let work = format!("softmax {}", T::DTYPE);
     matrix_row(device, peers, &work, (rows, columns), 2 * size_of::<T>() * rows * columns, &mut launch)
 }
@@ -227,17 +224,14 @@ fn layer_norm_backward_row(device: &Device, peers: &mut Peers, rows: usize, colu
     let (x, dy, weight) = (x?, dy?, device.tensor(&halves(columns))?);
     let [mean, rstd] = [0.0, 0.5].map(|value| device.tensor(&vec![value; rows]));
     let (mean, rstd) = (mean?, rstd?);
-    // A program or two for each multiprocessor.
-    let groups = 264;
-    let [mut dw_parts, mut db_parts] = [(); 2].map(|()| device.empty::<f32>(groups * columns).expect("there is memory"));
-    let (mut dx, mut dw, mut db) = (device.empty_like(&x)?, device.empty_like(&weight)?, device.empty_like(&weight)?);
+    let groups = 132 * (8192 / columns).clamp(1, 8);
+    let mut parts = device.empty::<f32>(groups * 2 * columns)?;
+    let (mut dx, mut both) = (device.empty_like(&x)?, device.empty::<f16>(2 * columns)?);
     let mut launch = |what| {
-        let norm =
-            kernel_library::layer_norm_backward(&dy, &x, &weight, &mean, &rstd, &mut dx, &mut dw_parts, &mut db_parts, rows, columns);
+        let norm = kernel_library::layer_norm_backward(&dy, &x, &weight, &mean, &rstd, &mut dx, &mut parts, rows, columns);
         run!(what, norm.grid(|_| groups))?;
-        let sum = kernel_library::column_sum(&dw_parts, &mut dw, groups, columns);
-        run!(what, sum.grid(|config| cdiv(columns, config.BLOCK_SIZE)))?;
-        kernel_library::column_sum(&db_parts, &mut db, groups, columns).grid(|config| cdiv(columns, config.BLOCK_SIZE)).launch()
+        let sum = kernel_library::column_sum(&parts, &mut both, groups, 2 * columns);
+        run!(what, sum.grid(|config| cdiv(2 * columns, config.BLOCK_SIZE)))
     };
     matrix_row(device, peers, "layer_norm_backward f16", (rows, columns), 3 * size_of::<f16>() * rows * columns, &mut launch)
 }

@@ -354,8 +354,8 @@ def layer_norm_backward(dtype, rows, columns):
         return leaf.grad
 
     stages = [{**config, "LOCKED": False, "GROUPS": groups, "STAGES": stages}
-              for config in block_configs(columns) for groups in (132, 264, 528) for stages in (1, 2)]
-    locked = [{**config, "LOCKED": True, "GROUPS": groups} for config in block_configs(columns) for groups in (64, 128, 256)]
+              for config in block_configs(columns) for groups in (132, 264) for stages in (1, 2)]
+    locked = [{**config, "LOCKED": True, "GROUPS": groups} for config in block_configs(columns) for groups in (64, 256)]
     return Work(
         bytes=3 * x.numel() * x.element_size(),
         out=out,
@@ -363,7 +363,7 @@ def layer_norm_backward(dtype, rows, columns):
             dy, x, (columns,), mean.reshape(rows, 1), rstd.reshape(rows, 1), w, b, [True, True, True])[0],
         triton=run,
         reference=reference_of(whole),
-        configs=[config for config in stages + locked if config["num_warps"] >= 4],
+        configs=[config for config in stages + locked if config["num_warps"] in (4, 8, 16)],
     )
 
 
@@ -400,20 +400,19 @@ def targets(rows, columns):
     return torch.randint(0, columns, (rows,), device="cuda")
 
 
-LOOPS = [{"BLOCK_SIZE": block, "num_warps": warps} for block in (1024, 2048, 4096, 8192, 16384) for warps in (4, 8, 16, 32)]
+LOOPS = [{"BLOCK_SIZE": block, "num_warps": warps} for block in (2048, 4096, 8192, 16384) for warps in (8, 16, 32)]
 
 
 def cross_entropy(dtype, rows, columns):
     x, target = matrix(dtype, rows, columns), targets(rows, columns)
     out, lse = torch.empty(rows, device="cuda"), torch.empty(rows, device="cuda")
-    whole = block_configs(columns) if columns <= 1 << 16 else []
     return Work(
         bytes=x.numel() * x.element_size(),
         out=out,
         torch=lambda: torch.nn.functional.cross_entropy(x.float() if dtype == torch.float32 else x, target, reduction="none").float(),
         triton=lambda config: cross_entropy_kernel[(rows,)](x, target, out, lse, columns, -100, **config),
         reference=reference_of(lambda: torch.nn.functional.cross_entropy(x.double(), target, reduction="none")),
-        configs=whole + LOOPS,
+        configs=LOOPS,
         torch_is_rounded=dtype != torch.float32,
     )
 
@@ -440,7 +439,7 @@ def cross_entropy_backward(dtype, rows, columns):
         torch=with_torch,
         triton=lambda config: cross_entropy_backward_kernel[grid(config)](x, target, lse, dloss, out, columns, -100, 1.0, **config),
         reference=reference_of(whole),
-        configs=[config for config in LOOPS if config["num_warps"] <= 16],
+        configs=CONFIGS,
         torch_is_rounded=dtype != torch.float32,
     )
 
@@ -457,7 +456,8 @@ def transpose_kernel(x_ptr, y_ptr, rows, columns, TILE_M: tl.constexpr, TILE_N: 
 def transpose(dtype, rows, columns):
     x = matrix(dtype, rows, columns)
     out = torch.empty(columns, rows, device="cuda", dtype=dtype)
-    configs = [{"TILE_M": m, "TILE_N": n, "num_warps": warps} for m in (32, 64, 128) for n in (32, 64, 128) for warps in (4, 8)]
+    tiles = [(32, 32), (32, 64), (64, 32), (64, 64), (64, 128), (128, 64)]
+    configs = [{"TILE_M": m, "TILE_N": n, "num_warps": warps} for m, n in tiles for warps in (4, 8)]
     grid = lambda config: (triton.cdiv(rows, config["TILE_M"]), triton.cdiv(columns, config["TILE_N"]))
     return Work(
         bytes=2 * x.numel() * x.element_size(),

@@ -86,6 +86,16 @@ impl Dtype {
         }
     }
 
+    /// The signed integer type of the same width, which holds the bits.
+    pub const fn bits_dtype(self) -> Dtype {
+        match self.bits() {
+            1 | 8 => Dtype::I8,
+            16 => Dtype::I16,
+            32 => Dtype::I32,
+            _ => Dtype::I64,
+        }
+    }
+
     /// Bytes of one element in memory.
     pub const fn bytes(self) -> usize {
         self.bits().div_ceil(8) as usize

@@ -7,7 +7,7 @@ pub struct Schedule {
     pub num_warps: u32,
     /// CTAs that share a program, a cluster: a power of two up to 16; more than one on GPUs that have clusters.
     pub num_ctas: u32,
-    /// How many iterations of a loop may be in flight.
+    /// How many turns of a loop are under way at once, at most, where the loop does not say it itself: see [`crate::passes::prefetch_loads`].
     pub num_stages: u32,
     /// The most registers that the assembler may give a thread, if it is told.
     pub maxnreg: Option<u32>,

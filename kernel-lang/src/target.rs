@@ -72,14 +72,14 @@ impl Target {
         32
     }
 
+    /// The most bytes of shared memory that a CTA may have.
+    pub const fn shared_bytes(self) -> u32 {
+        if self.major >= 9 { 227 << 10 } else { 163 << 10 }
+    }
+
     /// The most CTAs of a cluster: 1 where there are none.
     pub const fn max_cluster(self) -> u32 {
         if self.major >= 9 { crate::Schedule::MOST_CTAS } else { 1 }
-    }
-
-    /// The most bytes of shared memory that a program may have.
-    pub const fn shared_bytes(self) -> u32 {
-        if self.major >= 9 { 227 << 10 } else { 163 << 10 }
     }
 
     /// The widest access of one thread to global memory, in bytes.

@@ -132,13 +132,15 @@ fn usual_kernel(random: &mut Random, extent: i64) -> String {
                 "%t300 = const {value = 300} : i64\n%end = max %n, %n : i64\n%from = sub %n, %t300 : i64\n",
                 "%end = const {value = 200} : i64\n%from = const {value = 0} : i64\n",
             ]);
-            let (by, scale) = (of(&[&around[2], &around[2], &around[2], "48", "7"]), of(&["1", "1", "1", "3", "32", "-1"]));
+            let (by, scale) = (of(&[&around[2], &around[2], "1", "48", "7"]), of(&["1", "1", "1", "3", "32", "-1"]));
+            // Rows, too, of a length that is an argument.
+            let times = of(&["scale", "scale", "scale", "n", "m"]);
             let start = of(&["%at0", "%at0", "%lanes"]);
             let options = of(&["", "{num_stages = 2}", "{num_stages = 4}", "{unroll = 2}", "{unroll = 3, num_stages = 3}"]);
             line(format!(
                 "{short}%by = const {{value = {by}}} : i64\n%scale = const {{value = {scale}}} : i64\n\
                  %sum = for %from, %end, %by, %acc0 {options} (%i: i64, %acc: {tile}) {{\n\
-                 %scaled = mul %i, %scale : i64\n%wi = broadcast %scaled : {indices}\n%at = add {start}, %wi : {indices}"
+                 %scaled = mul %i, %{times} : i64\n%wi = broadcast %scaled : {indices}\n%at = add {start}, %wi : {indices}"
             ));
         }
         _ => line(format!("%none = const {{value = 0}} : {indices}\n%at = add %at0, %none : {indices}\n%acc = add %acc0, %acc0 : {tile}")),

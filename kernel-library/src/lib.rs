@@ -29,5 +29,5 @@ pub use positions::{rope, rope_backward};
 pub use reductions::{block_sum, column_sum, row_max, row_sum};
 pub use scans::row_cumsum;
 pub use selections::{bin_counts, row_argmax, row_topk};
-pub use softmaxes::{softmax, softmax_wide};
+pub use softmaxes::softmax;
 pub use transposes::transpose;

@@ -8,7 +8,7 @@ use galatea::prelude::*;
 /// [`cross_entropy_backward()`]. Rows are of any length and read once, computed in `f32`. A row whose target is `ignore_index` (-100 elsewhere) has
 /// the loss 0; one whose target is no class otherwise has the loss NaN. The mean is left to the caller, who knows how many rows count.
 ///
-/// While a row is read, the largest element so far and the sum of exponentials are kept for every four neighbouring lanes and joined at the end (online
+/// While a row is read, the largest element so far and the sum of exponentials are kept for every eight lanes and joined at the end (online
 /// normalizer calculation, arXiv 1805.02867).
 ///
 /// ```
@@ -26,15 +26,16 @@ use galatea::prelude::*;
 /// ```
 #[autotune(
     configs = [
-        Config { BLOCK_SIZE: 256, num_warps: 1 },
-        Config { BLOCK_SIZE: 1024, num_warps: 4 },
-        Config { BLOCK_SIZE: 2048, num_warps: 8 },
+        Config { BLOCK_SIZE: 512, num_warps: 1 },
+        Config { BLOCK_SIZE: 1024, num_warps: 2 },
+        Config { BLOCK_SIZE: 2048, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, num_warps: 4 },
         Config { BLOCK_SIZE: 4096, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, num_warps: 8 },
         Config { BLOCK_SIZE: 8192, num_warps: 16 },
-        Config { BLOCK_SIZE: 8192, num_warps: 32 },
     ],
     key = [classes],
-    prune = |config| config.BLOCK_SIZE >= 2 * classes.max(129),
+    prune = |config| config.BLOCK_SIZE >= 2 * classes.max(257),
 )]
 #[kernel(T = [f32, f16, bf16], contract)]
 pub fn cross_entropy<T: Float, const BLOCK_SIZE: usize>(
@@ -46,27 +47,30 @@ pub fn cross_entropy<T: Float, const BLOCK_SIZE: usize>(
     ignore_index: i64,
 ) {
     let row = program_id(0);
+    // First, so that nobody waits for it at the end.
+    let target = load(targets + row);
+    let is_class = (target >= 0) & (target < classes);
+    let chosen = load(logits + row * classes + target, mask = is_class) as f32;
     let class = arange(0, BLOCK_SIZE);
-    // Four neighbours share what they compare with: a thread has them all, and one exponential in five scales sums.
-    let mut largest = full([BLOCK_SIZE / 4], f32::NEG_INFINITY);
-    let mut total = zeros::<f32>([BLOCK_SIZE / 4]);
+    // Eight lanes, four neighbours in each half of a block, share what they compare with: a thread has them all, and one exponential in nine
+    // scales sums.
+    let mut largest = full([BLOCK_SIZE / 8], f32::NEG_INFINITY);
+    let mut total = zeros::<f32>([BLOCK_SIZE / 8]);
     for first in range(0, classes, BLOCK_SIZE) {
         let at = first + class;
         let lowest = f32::NEG_INFINITY as T;
         let v = load(logits + row * classes + at, mask = at < classes, other = lowest, evict = "evict_first") as f32;
-        let fours = reshape(v, [BLOCK_SIZE / 4, 4]);
-        let next = max(largest, max(fours, axis = 1));
+        let eights = reshape(v, [2, BLOCK_SIZE / 8, 4]);
+        let next = max(largest, max(max(eights, axis = 2), axis = 0));
         // Lanes that have seen nothing yet have no number to scale by.
         let base = select(next == f32::NEG_INFINITY, 0.0, next);
-        let terms = exp2((fours - base[(.., None)]) * 1.442_695_04); // log2(e)
-        total = total * exp2((largest - base) * 1.442_695_04) + sum(terms, axis = 1);
+        let scaled = base * 1.442_695_04; // log2(e)
+        let terms = exp2(eights * 1.442_695_04 - scaled[(None, .., None)]);
+        total = total * exp2(largest * 1.442_695_04 - scaled) + sum(sum(terms, axis = 2), axis = 0);
         largest = next;
     }
     let top = max(largest);
     let row_lse = top + log(sum(total * exp2((largest - top) * 1.442_695_04)));
-    let target = load(targets + row);
-    let is_class = (target >= 0) & (target < classes);
-    let chosen = load(logits + row * classes + target, mask = is_class) as f32;
     let loss = select(is_class, row_lse - chosen, f32::NAN);
     store(losses + row, select(target == ignore_index, 0.0, loss));
     store(lse + row, row_lse);
@@ -79,17 +83,19 @@ pub fn cross_entropy<T: Float, const BLOCK_SIZE: usize>(
 /// rounded once. A row whose target is `ignore_index` has the gradient 0; one whose target is no class otherwise NaN.
 #[autotune(
     configs = [
-        Config { BLOCK_SIZE: 256, num_warps: 1 },
-        Config { BLOCK_SIZE: 1024, num_warps: 2 },
-        Config { BLOCK_SIZE: 1024, num_warps: 4 },
-        Config { BLOCK_SIZE: 2048, num_warps: 4 },
-        Config { BLOCK_SIZE: 4096, num_warps: 8 },
+        Config { BLOCK_SIZE: 256, KEEP: true, num_warps: 1 },
+        Config { BLOCK_SIZE: 1024, KEEP: true, num_warps: 2 },
+        Config { BLOCK_SIZE: 1024, KEEP: false, num_warps: 2 },
+        Config { BLOCK_SIZE: 2048, KEEP: true, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, KEEP: true, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, KEEP: false, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, KEEP: true, num_warps: 8 },
     ],
     key = [classes],
     prune = |config| config.BLOCK_SIZE >= 2 * classes.max(129),
 )]
 #[kernel(T = [f32, f16, bf16], contract)]
-pub fn cross_entropy_backward<T: Float, const BLOCK_SIZE: usize>(
+pub fn cross_entropy_backward<T: Float, const BLOCK_SIZE: usize, const KEEP: bool>(
     logits: Ptr<T>,
     targets: Ptr<i64>,
     lse: Ptr<f32>,
@@ -103,8 +109,12 @@ pub fn cross_entropy_backward<T: Float, const BLOCK_SIZE: usize>(
     let class = program_id(1) * BLOCK_SIZE + arange(0, BLOCK_SIZE);
     let mask = class < classes;
     let target = load(targets + row);
-    let v = load(logits + row * classes + class, mask = mask, evict = "evict_first") as f32;
-    let p = exp2((v - load(lse + row)) * 1.442_695_04); // log2(e)
+    let v = if KEEP {
+        load(logits + row * classes + class, mask = mask, evict = "evict_last") as f32
+    } else {
+        load(logits + row * classes + class, mask = mask, evict = "evict_first") as f32
+    };
+    let p = exp2(v * 1.442_695_04 - load(lse + row) * 1.442_695_04); // log2(e)
     let factor = select((target >= 0) & (target < classes), load(dlosses + row) * scale, f32::NAN);
     let gradient = (p - select(class == target, 1.0, 0.0)) * factor;
     store(dlogits + row * classes + class, select(target == ignore_index, 0.0, gradient) as T, mask = mask);

@@ -1,19 +1,20 @@
 //! The backward passes of layer norm and RMS norm: gradients of the input, and the parts that the gradients of the weights are summed from.
 //!
 //! A program takes every `groups`-th row, `groups` being the grid, and adds what its rows say about the weights up in registers, to write it as one
-//! row of a matrix `[groups, columns]`; [`column_sum`](crate::column_sum()) sums the rows of that. No program waits for another, and the result is the
-//! same in every launch of one configuration. A few hundred groups fill a GPU; groups without a row write zeros.
+//! row of a matrix; [`column_sum`](crate::column_sum()) sums the rows of that. No program waits for another, and the result is the
+//! same in every launch of one configuration. Groups without a row write zeros. `132 * (8192 / columns).clamp(1, 8)` groups keep a GPU of 132
+//! multiprocessors busy.
 
 use galatea::prelude::*;
 
 /// The backward pass of [`layer_norm`](crate::layer_norm()): the gradient `dx`, and those of `weight` and `bias` in parts.
 ///
 /// With `normal = (x - mean) * rstd` and `g = dy * weight`, each row of `dx` is `(g - mean of g - normal * mean of (g * normal)) * rstd`. Each row
-/// of `weight_parts` is the sum of `dy * normal` over the rows of a program, each of `bias_parts` that of `dy`: [`column_sum`](crate::column_sum())
-/// makes the gradients of them.
+/// of `parts` is the sum of `dy * normal` over the rows of a program, and behind it that of `dy`: [`column_sum`](crate::column_sum()) makes
+/// the gradients of `weight` and of `bias` of them.
 ///
 /// `dy`, `x` and `dx` are `[rows, columns]`, `weight` is `[columns]`, `mean` and `rstd` are `[rows]`, as the forward pass kept them,
-/// `weight_parts` and `bias_parts` are `[groups, columns]`; the grid is `groups`, at least 1. Computed in `f32`; `dx` is rounded once. Rows of up to
+/// `parts` is `[groups, 2, columns]`; the grid is `groups`, at least 1. Computed in `f32`; `dx` is rounded once. Rows of up to
 /// 16,384 columns are held in registers; longer ones are [`Error::NoConfig`].
 ///
 /// ```
@@ -27,40 +28,45 @@ use galatea::prelude::*;
 /// # let [mut mean, mut rstd] = [device.empty::<f32>(rows)?, device.empty::<f32>(rows)?];
 /// kernel_library::layer_norm(&x, &weight, &bias, &mut y, &mut mean, &mut rstd, columns, 1e-5).grid(|_| rows).launch()?;
 ///
-/// let [mut weight_parts, mut bias_parts] = [device.empty::<f32>(groups * columns)?, device.empty::<f32>(groups * columns)?];
-/// kernel_library::layer_norm_backward(&dy, &x, &weight, &mean, &rstd, &mut dx, &mut weight_parts, &mut bias_parts, rows, columns)
-///     .grid(|_| groups)
-///     .launch()?;
-/// let mut dbias = device.empty_like(&bias)?;
-/// kernel_library::column_sum(&bias_parts, &mut dbias, groups, columns).grid(|config| cdiv(columns, config.BLOCK_SIZE)).launch()?;
+/// let mut parts = device.empty::<f32>(groups * 2 * columns)?;
+/// kernel_library::layer_norm_backward(&dy, &x, &weight, &mean, &rstd, &mut dx, &mut parts, rows, columns).grid(|_| groups).launch()?;
+/// let mut both = device.empty::<f32>(2 * columns)?;
+/// kernel_library::column_sum(&parts, &mut both, groups, 2 * columns).grid(|config| cdiv(2 * columns, config.BLOCK_SIZE)).launch()?;
+/// let (dweight, dbias) = (both.slice(..columns)?, both.slice(columns..)?);
 /// assert_eq!(dbias.to_vec()?, [3.0, 3.0]);
 /// # Ok(())
 /// # }
 /// ```
 #[autotune(
     configs = [
-        Config { BLOCK_SIZE: 256, num_warps: 1 },
-        Config { BLOCK_SIZE: 512, num_warps: 2 },
-        Config { BLOCK_SIZE: 1024, num_warps: 4 },
-        Config { BLOCK_SIZE: 2048, num_warps: 4 },
-        Config { BLOCK_SIZE: 2048, num_warps: 8 },
-        Config { BLOCK_SIZE: 4096, num_warps: 8 },
-        Config { BLOCK_SIZE: 8192, num_warps: 16 },
-        Config { BLOCK_SIZE: 16384, num_warps: 32 },
+        Config { BLOCK_SIZE: 256, STAGES: 2, num_warps: 1 },
+        Config { BLOCK_SIZE: 512, STAGES: 2, num_warps: 2 },
+        Config { BLOCK_SIZE: 1024, STAGES: 1, num_warps: 4 },
+        Config { BLOCK_SIZE: 1024, STAGES: 2, num_warps: 2 },
+        Config { BLOCK_SIZE: 1024, STAGES: 2, num_warps: 4 },
+        Config { BLOCK_SIZE: 2048, STAGES: 2, num_warps: 4 },
+        Config { BLOCK_SIZE: 2048, STAGES: 2, num_warps: 8 },
+        Config { BLOCK_SIZE: 4096, STAGES: 1, num_warps: 8 },
+        Config { BLOCK_SIZE: 4096, STAGES: 2, num_warps: 8 },
+        Config { BLOCK_SIZE: 4096, STAGES: 2, num_warps: 16 },
+        Config { BLOCK_SIZE: 8192, STAGES: 1, num_warps: 16 },
+        Config { BLOCK_SIZE: 8192, STAGES: 2, num_warps: 16 },
+        Config { BLOCK_SIZE: 8192, STAGES: 2, num_warps: 32 },
+        Config { BLOCK_SIZE: 8192, STAGES: 3, num_warps: 16 },
+        Config { BLOCK_SIZE: 16384, STAGES: 1, num_warps: 32 },
     ],
     key = [columns],
     prune = |config| config.BLOCK_SIZE < columns || config.BLOCK_SIZE >= 2 * columns.max(129),
 )]
 #[kernel(T = [f32, f16, bf16], contract)]
-pub fn layer_norm_backward<T: Float, const BLOCK_SIZE: usize>(
+pub fn layer_norm_backward<T: Float, const BLOCK_SIZE: usize, const STAGES: usize>(
     dy: Ptr<T>,
     x: Ptr<T>,
     weight: Ptr<T>,
     mean: Ptr<f32>,
     rstd: Ptr<f32>,
     dx: PtrMut<T>,
-    weight_parts: PtrMut<f32>,
-    bias_parts: PtrMut<f32>,
+    parts: PtrMut<f32>,
     rows: usize,
     columns: usize,
 ) {
@@ -70,7 +76,7 @@ pub fn layer_norm_backward<T: Float, const BLOCK_SIZE: usize>(
     let w = load(weight + column, mask = mask) as f32;
     let mut dw = zeros::<f32>([BLOCK_SIZE]);
     let mut db = zeros::<f32>([BLOCK_SIZE]);
-    for row in range(program_id(0), rows, num_programs(0)) {
+    for row in range(program_id(0), rows, num_programs(0), num_stages = STAGES) {
         let at = row * columns + column;
         let d = load(dy + at, mask = mask, evict = "evict_first") as f32;
         let row_rstd = load(rstd + row);
@@ -82,9 +88,9 @@ pub fn layer_norm_backward<T: Float, const BLOCK_SIZE: usize>(
         dw += d * normal;
         db += d;
     }
-    let part = program_id(0) * columns + column;
-    store(weight_parts + part, dw, mask = mask);
-    store(bias_parts + part, db, mask = mask);
+    let part = 2 * program_id(0) * columns + column;
+    store(parts + part, dw, mask = mask);
+    store(parts + columns + part, db, mask = mask);
 }
 
 /// The backward pass of [`rms_norm`](crate::rms_norm()): the gradient `dx`, and that of `weight` in parts.
@@ -97,20 +103,27 @@ pub fn layer_norm_backward<T: Float, const BLOCK_SIZE: usize>(
 /// registers; longer ones are [`Error::NoConfig`].
 #[autotune(
     configs = [
-        Config { BLOCK_SIZE: 256, num_warps: 1 },
-        Config { BLOCK_SIZE: 512, num_warps: 2 },
-        Config { BLOCK_SIZE: 1024, num_warps: 4 },
-        Config { BLOCK_SIZE: 2048, num_warps: 4 },
-        Config { BLOCK_SIZE: 2048, num_warps: 8 },
-        Config { BLOCK_SIZE: 4096, num_warps: 8 },
-        Config { BLOCK_SIZE: 8192, num_warps: 16 },
-        Config { BLOCK_SIZE: 16384, num_warps: 32 },
+        Config { BLOCK_SIZE: 256, STAGES: 2, num_warps: 1 },
+        Config { BLOCK_SIZE: 512, STAGES: 2, num_warps: 2 },
+        Config { BLOCK_SIZE: 1024, STAGES: 1, num_warps: 4 },
+        Config { BLOCK_SIZE: 1024, STAGES: 2, num_warps: 2 },
+        Config { BLOCK_SIZE: 1024, STAGES: 2, num_warps: 4 },
+        Config { BLOCK_SIZE: 2048, STAGES: 2, num_warps: 4 },
+        Config { BLOCK_SIZE: 2048, STAGES: 2, num_warps: 8 },
+        Config { BLOCK_SIZE: 4096, STAGES: 1, num_warps: 8 },
+        Config { BLOCK_SIZE: 4096, STAGES: 2, num_warps: 8 },
+        Config { BLOCK_SIZE: 4096, STAGES: 2, num_warps: 16 },
+        Config { BLOCK_SIZE: 8192, STAGES: 1, num_warps: 16 },
+        Config { BLOCK_SIZE: 8192, STAGES: 2, num_warps: 16 },
+        Config { BLOCK_SIZE: 8192, STAGES: 2, num_warps: 32 },
+        Config { BLOCK_SIZE: 8192, STAGES: 3, num_warps: 16 },
+        Config { BLOCK_SIZE: 16384, STAGES: 1, num_warps: 32 },
     ],
     key = [columns],
     prune = |config| config.BLOCK_SIZE < columns || config.BLOCK_SIZE >= 2 * columns.max(129),
 )]
 #[kernel(T = [f32, f16, bf16], contract)]
-pub fn rms_norm_backward<T: Float, const BLOCK_SIZE: usize>(
+pub fn rms_norm_backward<T: Float, const BLOCK_SIZE: usize, const STAGES: usize>(
     dy: Ptr<T>,
     x: Ptr<T>,
     weight: Ptr<T>,
@@ -125,7 +138,7 @@ pub fn rms_norm_backward<T: Float, const BLOCK_SIZE: usize>(
     let scale = 1.0 / columns as f32;
     let w = load(weight + column, mask = mask) as f32;
     let mut dw = zeros::<f32>([BLOCK_SIZE]);
-    for row in range(program_id(0), rows, num_programs(0)) {
+    for row in range(program_id(0), rows, num_programs(0), num_stages = STAGES) {
         let at = row * columns + column;
         let d = load(dy + at, mask = mask, evict = "evict_first") as f32;
         let row_rstd = load(rstd + row);

@@ -65,7 +65,7 @@ pub fn row_max<T: Float, const BLOCK_SIZE: usize>(x: Ptr<T>, y: PtrMut<T>, colum
 /// enough: into some hundred groups of `f32`, and those into one.
 ///
 /// `x` is `[rows, columns]`, `y` is `[groups, columns]`, of any two of the float types; the grid is `(cdiv(columns, BLOCK_SIZE), groups)`, or the
-/// first alone for one group. Added up in `f32`, row by row, and rounded once. Without rows the sums are 0.
+/// first alone for one group. Added up in `f32` and rounded once. Without rows the sums are 0.
 ///
 /// ```
 /// # use galatea::prelude::*;
@@ -84,23 +84,28 @@ pub fn row_max<T: Float, const BLOCK_SIZE: usize>(x: Ptr<T>, y: PtrMut<T>, colum
 /// ```
 #[autotune(
     configs = [
-        Config { BLOCK_SIZE: 32, num_warps: 1 },
-        Config { BLOCK_SIZE: 128, num_warps: 1 },
-        Config { BLOCK_SIZE: 256, num_warps: 4 },
-        Config { BLOCK_SIZE: 1024, num_warps: 4 },
+        Config { ROWS: 32, BLOCK_SIZE: 32, num_warps: 4 },
+        Config { ROWS: 64, BLOCK_SIZE: 32, num_warps: 8 },
+        Config { ROWS: 16, BLOCK_SIZE: 128, num_warps: 4 },
+        Config { ROWS: 32, BLOCK_SIZE: 128, num_warps: 8 },
+        Config { ROWS: 8, BLOCK_SIZE: 512, num_warps: 4 },
     ],
     key = [rows, columns],
 )]
 #[kernel(S = [f32, f16, bf16], T = [f32, f16, bf16], contract)]
-pub fn column_sum<S: Float, T: Float, const BLOCK_SIZE: usize>(x: Ptr<S>, y: PtrMut<T>, rows: usize, columns: usize) {
+pub fn column_sum<S: Float, T: Float, const ROWS: usize, const BLOCK_SIZE: usize>(x: Ptr<S>, y: PtrMut<T>, rows: usize, columns: usize) {
     let group = program_id(1);
     let column = program_id(0) * BLOCK_SIZE + arange(0, BLOCK_SIZE);
     let mask = column < columns;
-    let mut total = zeros::<f32>([BLOCK_SIZE]);
-    for row in range(group, rows, num_programs(1)) {
-        total += load(x + row * columns + column, mask = mask) as f32;
+    // Many rows at once: few programs wait for memory seldom.
+    let own = group + arange(0, ROWS) * num_programs(1);
+    let mut total = zeros::<f32>([ROWS, BLOCK_SIZE]);
+    for first in range(0, rows, ROWS * num_programs(1)) {
+        let row = first + own;
+        let at = (row * columns)[(.., None)] + column[(None, ..)];
+        total += load(x + at, mask = (row < rows)[(.., None)] & mask[(None, ..)]) as f32;
     }
-    store(y + group * columns + column, total as T, mask = mask);
+    store(y + group * columns + column, sum(total, axis = 0) as T, mask = mask);
 }
 
 /// `y[i]` = the sum of `x` over blocks `i`, `i + groups`, `i + 2 * groups` and so on.

@@ -1,12 +1,15 @@
-//! Softmax of the rows of a matrix: one that holds a row in registers, and one for rows of any length.
+//! Softmax of the rows of a matrix.
 
 use galatea::prelude::*;
 
 /// `y[i, j] = exp(x[i, j] - m) / sum over k of exp(x[i, k] - m)`, `m` the largest element of row `i`: a program a row.
 ///
-/// `x` and `y` are `[rows, columns]`; the grid is the number of rows. Computed in `f32` and rounded once. A row is held in
-/// registers, so that each element is read once: by one CTA up to 32,768 columns, by a cluster of up to 16 CTAs up to 524,288 on GPUs that have
-/// clusters. For longer rows the launch is [`Error::NoConfig`], and [`softmax_wide()`] takes them.
+/// `x` and `y` are `[rows, columns]`; the grid is the number of rows. Computed in `f32` and rounded once. Rows have any length.
+///
+/// A row is held in registers, so that each element is read once: by one CTA up to 32,768 columns, by a cluster of up to 16 CTAs up to 524,288 on
+/// GPUs that have clusters. For rows of more than 16,384 columns a kernel that reads them twice stands by, the second time to scale: while it reads,
+/// the largest element so far and the sum of exponentials are kept for every four neighbouring lanes and joined at the end (online
+/// normalizer calculation, arXiv 1805.02867).
 /// A row with NaN or `+inf` becomes NaN; `-inf` becomes 0, and a row of nothing else NaN.
 ///
 /// ```
@@ -22,117 +25,114 @@ use galatea::prelude::*;
 /// ```
 #[autotune(
     configs = [
-        Config { BLOCK_SIZE: 256, KEEP: true, num_warps: 1 },
-        Config { BLOCK_SIZE: 256, KEEP: false, num_warps: 1 },
-        Config { BLOCK_SIZE: 512, KEEP: true, num_warps: 1 },
-        Config { BLOCK_SIZE: 512, KEEP: false, num_warps: 1 },
-        Config { BLOCK_SIZE: 1024, KEEP: true, num_warps: 1 },
-        Config { BLOCK_SIZE: 1024, KEEP: false, num_warps: 1 },
-        Config { BLOCK_SIZE: 1024, KEEP: true, num_warps: 4 },
-        Config { BLOCK_SIZE: 1024, KEEP: false, num_warps: 4 },
-        Config { BLOCK_SIZE: 2048, KEEP: true, num_warps: 2 },
-        Config { BLOCK_SIZE: 2048, KEEP: false, num_warps: 2 },
-        Config { BLOCK_SIZE: 2048, KEEP: true, num_warps: 4 },
-        Config { BLOCK_SIZE: 2048, KEEP: false, num_warps: 4 },
-        Config { BLOCK_SIZE: 4096, KEEP: true, num_warps: 4 },
-        Config { BLOCK_SIZE: 4096, KEEP: false, num_warps: 4 },
-        Config { BLOCK_SIZE: 4096, KEEP: true, num_warps: 8 },
-        Config { BLOCK_SIZE: 4096, KEEP: false, num_warps: 8 },
-        Config { BLOCK_SIZE: 8192, KEEP: true, num_warps: 4 },
-        Config { BLOCK_SIZE: 8192, KEEP: false, num_warps: 4 },
-        Config { BLOCK_SIZE: 8192, KEEP: true, num_warps: 8 },
-        Config { BLOCK_SIZE: 8192, KEEP: false, num_warps: 8 },
-        Config { BLOCK_SIZE: 16384, KEEP: true, num_warps: 8 },
-        Config { BLOCK_SIZE: 16384, KEEP: false, num_warps: 8 },
-        Config { BLOCK_SIZE: 16384, KEEP: true, num_warps: 16 },
-        Config { BLOCK_SIZE: 16384, KEEP: false, num_warps: 16 },
-        Config { BLOCK_SIZE: 32768, KEEP: true, num_warps: 16 },
-        Config { BLOCK_SIZE: 32768, KEEP: false, num_warps: 16 },
-        Config { BLOCK_SIZE: 32768, KEEP: true, num_warps: 32 },
-        Config { BLOCK_SIZE: 32768, KEEP: false, num_warps: 32 },
-        Config { BLOCK_SIZE: 65536, KEEP: true, num_warps: 16, num_ctas: 4 },
-        Config { BLOCK_SIZE: 65536, KEEP: false, num_warps: 16, num_ctas: 4 },
-        Config { BLOCK_SIZE: 65536, KEEP: false, num_warps: 8, num_ctas: 8 },
-        Config { BLOCK_SIZE: 65536, KEEP: false, num_warps: 32, num_ctas: 2 },
-        Config { BLOCK_SIZE: 131072, KEEP: true, num_warps: 16, num_ctas: 8 },
-        Config { BLOCK_SIZE: 131072, KEEP: false, num_warps: 16, num_ctas: 8 },
-        Config { BLOCK_SIZE: 131072, KEEP: false, num_warps: 8, num_ctas: 16 },
-        Config { BLOCK_SIZE: 131072, KEEP: false, num_warps: 32, num_ctas: 4 },
-        Config { BLOCK_SIZE: 262144, KEEP: true, num_warps: 16, num_ctas: 16 },
-        Config { BLOCK_SIZE: 262144, KEEP: false, num_warps: 16, num_ctas: 16 },
-        Config { BLOCK_SIZE: 262144, KEEP: false, num_warps: 32, num_ctas: 8 },
-        Config { BLOCK_SIZE: 524288, KEEP: true, num_warps: 32, num_ctas: 16 },
-        Config { BLOCK_SIZE: 524288, KEEP: false, num_warps: 32, num_ctas: 16 },
+        Config { BLOCK_SIZE: 256, ONCE: true, KEEP: true, num_warps: 1 },
+        Config { BLOCK_SIZE: 256, ONCE: true, KEEP: false, num_warps: 1 },
+        Config { BLOCK_SIZE: 512, ONCE: true, KEEP: true, num_warps: 1 },
+        Config { BLOCK_SIZE: 512, ONCE: true, KEEP: false, num_warps: 1 },
+        Config { BLOCK_SIZE: 1024, ONCE: true, KEEP: true, num_warps: 1 },
+        Config { BLOCK_SIZE: 1024, ONCE: true, KEEP: false, num_warps: 1 },
+        Config { BLOCK_SIZE: 1024, ONCE: true, KEEP: true, num_warps: 4 },
+        Config { BLOCK_SIZE: 1024, ONCE: true, KEEP: false, num_warps: 4 },
+        Config { BLOCK_SIZE: 2048, ONCE: true, KEEP: true, num_warps: 2 },
+        Config { BLOCK_SIZE: 2048, ONCE: true, KEEP: false, num_warps: 2 },
+        Config { BLOCK_SIZE: 2048, ONCE: true, KEEP: true, num_warps: 4 },
+        Config { BLOCK_SIZE: 2048, ONCE: true, KEEP: false, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, ONCE: true, KEEP: true, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, ONCE: true, KEEP: false, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, ONCE: true, KEEP: true, num_warps: 8 },
+        Config { BLOCK_SIZE: 4096, ONCE: true, KEEP: false, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, ONCE: true, KEEP: true, num_warps: 4 },
+        Config { BLOCK_SIZE: 8192, ONCE: true, KEEP: false, num_warps: 4 },
+        Config { BLOCK_SIZE: 8192, ONCE: true, KEEP: true, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, ONCE: true, KEEP: false, num_warps: 8 },
+        Config { BLOCK_SIZE: 16384, ONCE: true, KEEP: true, num_warps: 8 },
+        Config { BLOCK_SIZE: 16384, ONCE: true, KEEP: false, num_warps: 8 },
+        Config { BLOCK_SIZE: 16384, ONCE: true, KEEP: true, num_warps: 16 },
+        Config { BLOCK_SIZE: 16384, ONCE: true, KEEP: false, num_warps: 16 },
+        Config { BLOCK_SIZE: 32768, ONCE: true, KEEP: true, num_warps: 16 },
+        Config { BLOCK_SIZE: 32768, ONCE: true, KEEP: false, num_warps: 16 },
+        Config { BLOCK_SIZE: 32768, ONCE: true, KEEP: true, num_warps: 32 },
+        Config { BLOCK_SIZE: 32768, ONCE: true, KEEP: false, num_warps: 32 },
+        Config { BLOCK_SIZE: 32768, ONCE: true, KEEP: true, num_warps: 8, num_ctas: 4 },
+        Config { BLOCK_SIZE: 32768, ONCE: true, KEEP: false, num_warps: 8, num_ctas: 4 },
+        Config { BLOCK_SIZE: 65536, ONCE: true, KEEP: true, num_warps: 8, num_ctas: 8 },
+        Config { BLOCK_SIZE: 65536, ONCE: true, KEEP: false, num_warps: 8, num_ctas: 8 },
+        Config { BLOCK_SIZE: 65536, ONCE: true, KEEP: true, num_warps: 16, num_ctas: 4 },
+        Config { BLOCK_SIZE: 131072, ONCE: true, KEEP: true, num_warps: 8, num_ctas: 16 },
+        Config { BLOCK_SIZE: 131072, ONCE: true, KEEP: false, num_warps: 8, num_ctas: 16 },
+        Config { BLOCK_SIZE: 131072, ONCE: true, KEEP: true, num_warps: 16, num_ctas: 8 },
+        Config { BLOCK_SIZE: 262144, ONCE: true, KEEP: true, num_warps: 16, num_ctas: 16 },
+        Config { BLOCK_SIZE: 262144, ONCE: true, KEEP: false, num_warps: 16, num_ctas: 16 },
+        Config { BLOCK_SIZE: 524288, ONCE: true, KEEP: true, num_warps: 32, num_ctas: 16 },
+        Config { BLOCK_SIZE: 524288, ONCE: true, KEEP: false, num_warps: 32, num_ctas: 16 },
+        Config { BLOCK_SIZE: 4096, ONCE: false, KEEP: true, num_warps: 16 },
+        Config { BLOCK_SIZE: 4096, ONCE: false, KEEP: false, num_warps: 16 },
+        Config { BLOCK_SIZE: 8192, ONCE: false, KEEP: true, num_warps: 16 },
+        Config { BLOCK_SIZE: 8192, ONCE: false, KEEP: false, num_warps: 16 },
+        Config { BLOCK_SIZE: 8192, ONCE: false, KEEP: true, num_warps: 32 },
+        Config { BLOCK_SIZE: 8192, ONCE: false, KEEP: false, num_warps: 32 },
+        Config { BLOCK_SIZE: 16384, ONCE: false, KEEP: true, num_warps: 32 },
+        Config { BLOCK_SIZE: 16384, ONCE: false, KEEP: false, num_warps: 32 },
+        Config { BLOCK_SIZE: 32768, ONCE: false, KEEP: true, num_warps: 8, num_ctas: 8 },
+        Config { BLOCK_SIZE: 32768, ONCE: false, KEEP: false, num_warps: 8, num_ctas: 8 },
+        Config { BLOCK_SIZE: 65536, ONCE: false, KEEP: true, num_warps: 8, num_ctas: 16 },
+        Config { BLOCK_SIZE: 65536, ONCE: false, KEEP: true, num_warps: 16, num_ctas: 16 },
+        Config { BLOCK_SIZE: 65536, ONCE: false, KEEP: false, num_warps: 16, num_ctas: 16 },
+        Config { BLOCK_SIZE: 131072, ONCE: false, KEEP: true, num_warps: 16, num_ctas: 16 },
+        Config { BLOCK_SIZE: 131072, ONCE: false, KEEP: true, num_warps: 32, num_ctas: 16 },
     ],
     key = [columns],
-    prune = |config| config.BLOCK_SIZE < columns || config.BLOCK_SIZE >= 2 * columns.max(129),
+    prune = |config| match config.ONCE {
+        true => config.BLOCK_SIZE < columns || config.BLOCK_SIZE >= 2 * columns.max(129),
+        false => columns <= 16_384,
+    },
 )]
 #[kernel(T = [f32, f16, bf16], contract)]
-pub fn softmax<T: Float, const BLOCK_SIZE: usize, const KEEP: bool>(x: Ptr<T>, y: PtrMut<T>, columns: usize) {
+pub fn softmax<T: Float, const BLOCK_SIZE: usize, const ONCE: bool, const KEEP: bool>(x: Ptr<T>, y: PtrMut<T>, columns: usize) {
     let start = program_id(0) * columns;
-    let column = arange(0, BLOCK_SIZE);
-    let mask = column < columns;
+    let lane = arange(0, BLOCK_SIZE);
     let lowest = f32::NEG_INFINITY as T;
-    let v = if KEEP {
-        load(x + start + column, mask = mask, other = lowest, evict = "evict_last") as f32
-    } else {
-        load(x + start + column, mask = mask, other = lowest) as f32
-    };
-    let e = exp2(v * 1.442_695_04 - max(v) * 1.442_695_04); // log2(e)
-    let p = (e * (1.0 / sum(e))) as T;
-    if KEEP {
-        store(y + start + column, p, mask = mask);
-    } else {
-        store(y + start + column, p, mask = mask, evict = "evict_first");
-    }
-}
-
-/// As [`softmax()`] for rows of any length: each row is read twice, the second time to be scaled.
-///
-/// While it is read, the largest element so far and the sum of exponentials are kept for every four neighbouring lanes and joined at the end (online
-/// normalizer calculation, arXiv 1805.02867).
-#[autotune(
-    configs = [
-        Config { BLOCK_SIZE: 4096, KEEP: true, num_warps: 16 },
-        Config { BLOCK_SIZE: 4096, KEEP: false, num_warps: 16 },
-        Config { BLOCK_SIZE: 8192, KEEP: true, num_warps: 16 },
-        Config { BLOCK_SIZE: 8192, KEEP: false, num_warps: 16 },
-        Config { BLOCK_SIZE: 8192, KEEP: true, num_warps: 32 },
-        Config { BLOCK_SIZE: 8192, KEEP: false, num_warps: 32 },
-        Config { BLOCK_SIZE: 16384, KEEP: true, num_warps: 32 },
-        Config { BLOCK_SIZE: 16384, KEEP: false, num_warps: 32 },
-    ],
-    key = [columns],
-)]
-#[kernel(T = [f32, f16, bf16], contract)]
-pub fn softmax_wide<T: Float, const BLOCK_SIZE: usize, const KEEP: bool>(x: Ptr<T>, y: PtrMut<T>, columns: usize) {
-    let start = program_id(0) * columns;
-    let column = arange(0, BLOCK_SIZE);
-    // Four neighbours share what they compare with: a thread has them all, and one exponential in five scales sums.
-    let mut largest = full([BLOCK_SIZE / 4], f32::NEG_INFINITY);
-    let mut total = zeros::<f32>([BLOCK_SIZE / 4]);
-    for first in range(0, columns, BLOCK_SIZE) {
-        let at = first + column;
-        let lowest = f32::NEG_INFINITY as T;
+    if ONCE {
+        let mask = lane < columns;
         let v = if KEEP {
-            load(x + start + at, mask = at < columns, other = lowest, evict = "evict_last") as f32
+            load(x + start + lane, mask = mask, other = lowest, evict = "evict_last") as f32
         } else {
-            load(x + start + at, mask = at < columns, other = lowest) as f32
+            load(x + start + lane, mask = mask, other = lowest) as f32
         };
-        let fours = reshape(v, [BLOCK_SIZE / 4, 4]);
-        let next = max(largest, max(fours, axis = 1));
-        // Lanes that have seen nothing yet have no number to scale by.
-        let base = select(next == f32::NEG_INFINITY, 0.0, next);
-        let terms = exp2((fours - base[(.., None)]) * 1.442_695_04); // log2(e)
-        total = total * exp2((largest - base) * 1.442_695_04) + sum(terms, axis = 1);
-        largest = next;
-    }
-    let row = max(largest);
-    let scale = 1.0 / sum(total * exp2((largest - row) * 1.442_695_04));
-    for first in range(0, columns, BLOCK_SIZE) {
-        let at = first + column;
-        // Read for the last time.
-        let v = load(x + start + at, mask = at < columns, evict = "evict_first") as f32;
-        store(y + start + at, (exp2((v - row) * 1.442_695_04) * scale) as T, mask = at < columns, evict = "evict_first");
+        let e = exp2(v * 1.442_695_04 - max(v) * 1.442_695_04); // log2(e)
+        let p = (e * (1.0 / sum(e))) as T;
+        if KEEP {
+            store(y + start + lane, p, mask = mask);
+        } else {
+            store(y + start + lane, p, mask = mask, evict = "evict_first");
+        }
+    } else {
+        // Four neighbours share what they compare with: a thread has them all, and one exponential in five scales sums.
+        let mut largest = full([BLOCK_SIZE / 4], f32::NEG_INFINITY);
+        let mut total = zeros::<f32>([BLOCK_SIZE / 4]);
+        for first in range(0, columns, BLOCK_SIZE) {
+            let at = first + lane;
+            let v = if KEEP {
+                load(x + start + at, mask = at < columns, other = lowest, evict = "evict_last") as f32
+            } else {
+                load(x + start + at, mask = at < columns, other = lowest) as f32
+            };
+            let fours = reshape(v, [BLOCK_SIZE / 4, 4]);
+            let next = max(largest, max(fours, axis = 1));
+            // Lanes that have seen nothing yet have no number to scale by.
+            let base = select(next == f32::NEG_INFINITY, 0.0, next);
+            let scaled = base * 1.442_695_04;
+            let terms = exp2(fours * 1.442_695_04 - scaled[(.., None)]);
+            total = total * exp2(largest * 1.442_695_04 - scaled) + sum(terms, axis = 1);
+            largest = next;
+        }
+        let top = max(largest);
+        let scale = 1.0 / sum(total * exp2((largest - top) * 1.442_695_04));
+        for first in range(0, columns, BLOCK_SIZE) {
+            let at = first + lane;
+            // Read for the last time.
+            let v = load(x + start + at, mask = at < columns, evict = "evict_first") as f32;
+            store(y + start + at, (exp2(v * 1.442_695_04 - top * 1.442_695_04) * scale) as T, mask = at < columns, evict = "evict_first");
+        }
     }
 }

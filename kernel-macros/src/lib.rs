@@ -30,7 +30,7 @@ use proc_macro::TokenStream;
 /// | `num_warps = 8` | warps of a CTA: a power of two up to 32, 4 if not given |
 /// | `num_ctas = 4` | CTAs that share one program, a cluster: a power of two up to 16, 1 if not given; more need sm_90. They share elementwise ops, accesses and reductions |
 /// | `maxnreg = 128` | the most registers that the assembler may give a thread |
-/// | `num_stages = 3` | how many iterations of a loop may be in flight; kept with the variant, without effect yet |
+/// | `num_stages = 3` | how many turns of a loop are under way at once, at most, where its `range` does not say: all but one only load |
 /// | `unchecked` | no bounds checks: the launcher becomes an `unsafe fn` |
 /// | `contract` | on a GPU `a * b + c` and sums of products may be rounded once, as by `fma`: faster, and different in the last place from the CPU |
 /// | `crate = path` | where `galatea` is, if it was renamed |

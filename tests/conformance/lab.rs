@@ -7,6 +7,8 @@ use galatea::__private as private;
 use galatea::Dtype;
 use galatea::prelude::*;
 
+use kernel_lang::Schedule;
+
 use crate::array::Array;
 use crate::memory::Held;
 use crate::number::Number;
@@ -17,11 +19,11 @@ pub(crate) struct Lab {
     state: u64,
 }
 
-/// A kernel in the language, and how many warps a program has.
+/// A kernel in the language, and how its work is spread.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Source {
     pub(crate) text: String,
-    pub(crate) num_warps: u32,
+    pub(crate) schedule: Schedule,
 }
 
 /// An argument of a launch.
@@ -39,11 +41,18 @@ const NAMES: [&str; 10] = ["first", "second", "third", "fourth", "fifth", "sixth
 impl Source {
     /// A kernel of four warps.
     pub(crate) fn new(text: impl Into<String>) -> Source {
-        Source { text: text.into(), num_warps: 4 }
+        Source { text: text.into(), schedule: Schedule::DEFAULT }
     }
 
-    pub(crate) fn warps(self, num_warps: u32) -> Source {
-        Source { num_warps, ..self }
+    pub(crate) fn warps(mut self, num_warps: u32) -> Source {
+        self.schedule.num_warps = num_warps;
+        self
+    }
+
+    /// A kernel whose programs are clusters.
+    pub(crate) fn ctas(mut self, num_ctas: u32) -> Source {
+        self.schedule.num_ctas = num_ctas;
+        self
     }
 
     /// The IR, or the messages and what they help with.
@@ -64,8 +73,7 @@ impl Source {
         let ir = self.lower().map_err(|errors| format!("{errors}in\n{}", self.text))?;
         let mut kernels = KERNELS.lock().unwrap_or_else(PoisonError::into_inner);
         // A kernel is a static of the program; these live as long as the tests.
-        let schedule = private::Schedule { num_warps: self.num_warps, ..private::Schedule::DEFAULT };
-        let leak = || &*Box::leak(Box::new(private::Kernel::new("case", Box::leak(ir.into_boxed_str()), schedule, &[], &[])));
+        let leak = || &*Box::leak(Box::new(private::Kernel::new("case", Box::leak(ir.into_boxed_str()), self.schedule, &[], &[])));
         Ok(*kernels.get_or_insert_default().entry(self.clone()).or_insert_with(leak))
     }
 }
@@ -150,6 +158,11 @@ impl Lab {
 
     pub(crate) fn device(&self) -> Device {
         self.device
+    }
+
+    /// Can programs be clusters here? On the CPU they are as any other.
+    pub(crate) fn has_clusters(&self) -> bool {
+        self.device.compute_capability().is_none_or(|(major, _)| major >= 9)
     }
 }
 

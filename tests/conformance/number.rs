@@ -55,58 +55,82 @@ fn wrap(value: i128, dtype: Dtype) -> i128 {
     if dtype.is_signed_int() && low >> (dtype.bits() - 1) == 1 { low - (1 << dtype.bits()) } else { low }
 }
 
-/// Digits of the significand, the leading one among them, and the largest exponent.
-pub(crate) fn format(dtype: Dtype) -> (i32, i32) {
+/// How a type of floats spends its bits.
+pub(crate) struct Format {
+    /// Digits of the significand, the leading one among them.
+    pub(crate) digits: i32,
+    pub(crate) bias: i32,
+    /// The largest finite number.
+    pub(crate) end: f64,
+}
+
+impl Format {
+    /// The exponent of the largest number.
+    pub(crate) fn largest(&self) -> i32 {
+        exponent(self.end, self.bias)
+    }
+}
+
+pub(crate) fn format(dtype: Dtype) -> Format {
+    let ieee = |digits: i32, bias: i32| Format { digits, bias, end: (2.0 - 2f64.powi(1 - digits)) * 2f64.powi(bias) };
     match dtype {
-        Dtype::F16 => (11, 15),
-        Dtype::Bf16 => (8, 127),
-        Dtype::F32 => (24, 127),
-        _ => (53, 1023),
+        Dtype::F16 => ieee(11, 15),
+        Dtype::Bf16 => ieee(8, 127),
+        Dtype::F32 => ieee(24, 127),
+        Dtype::F8E5M2 => ieee(3, 15),
+        // The exponent that is for infinities elsewhere has numbers too; only its last one is NaN.
+        Dtype::F8E4M3 => Format { digits: 4, bias: 7, end: 448.0 },
+        _ => ieee(53, 1023),
     }
 }
 
 /// The exponent of a number's leading digit; for numbers below the normal ones that of the smallest normal number.
-pub(crate) fn exponent(value: f64, dtype: Dtype) -> i32 {
-    let (_, largest) = format(dtype);
+fn exponent(value: f64, bias: i32) -> i32 {
     let field = (value.to_bits() >> 52 & 0x7ff) as i32;
-    (field - 1023).max(1 - largest)
+    (field - 1023).max(1 - bias)
 }
 
 /// The distance of neighbouring numbers of a float type around a value.
 pub(crate) fn ulp(value: f64, dtype: Dtype) -> f64 {
-    let (digits, largest) = format(dtype);
-    2f64.powi(exponent(value, dtype).min(largest) - digits + 1)
+    let Format { digits, bias, end } = format(dtype);
+    2f64.powi(exponent(value.abs().min(end), bias) - digits + 1)
 }
 
-/// The nearest number of a float type; of two the even one.
+/// The nearest number of a float type; of two the even one. Too large ones are infinite, but floats of 8 bits stay finite.
 pub(crate) fn round(value: f64, dtype: Dtype) -> f64 {
-    if dtype == Dtype::F64 || !value.is_finite() {
+    if dtype == Dtype::F64 || value.is_nan() {
         return value;
     }
     let ulp = ulp(value, dtype);
     let rounded = (value / ulp).round_ties_even() * ulp;
-    let (digits, largest) = format(dtype);
-    let end = (2.0 - 2f64.powi(1 - digits)) * 2f64.powi(largest);
-    if rounded.abs() > end { f64::INFINITY.copysign(value) } else { rounded }
+    let end = format(dtype).end;
+    let beyond = if dtype.bits() == 8 { end } else { f64::INFINITY };
+    if rounded.abs() > end { beyond.copysign(value) } else { rounded }
 }
 
 /// The number that a type's bits stand for.
 pub(crate) fn decode(bits: u64, dtype: Dtype) -> Number {
-    if !dtype.is_float() {
+    if dtype.int_range().is_some() {
         return Int(wrap(bits.into(), dtype));
     }
     if dtype == Dtype::F64 {
         return Float(f64::from_bits(bits));
     }
-    let (digits, largest) = format(dtype);
-    let (field, fraction) = (bits >> (digits - 1) & (2 * largest as u64 + 1), bits & ((1 << (digits - 1)) - 1));
+    let Format { digits, bias, end } = format(dtype);
+    let (field, fraction) = (bits >> (digits - 1) & (2 * bias as u64 + 1), bits & ((1 << (digits - 1)) - 1));
     let sign = if bits >> (dtype.bits() - 1) & 1 == 1 { -1.0 } else { 1.0 };
     let value = match field as i32 {
-        0 => fraction as f64 * 2f64.powi(2 - largest - digits),
-        field if field > 2 * largest => return Float(if fraction == 0 { sign * f64::INFINITY } else { f64::NAN }),
-        field => (fraction | 1 << (digits - 1)) as f64 * 2f64.powi(field - largest - digits + 1),
+        0 => fraction as f64 * 2f64.powi(2 - bias - digits),
+        field => (fraction | 1 << (digits - 1)) as f64 * 2f64.powi(field - bias - digits + 1),
     };
-    Float(sign * value)
+    let is_infinite = dtype != Dtype::F8E4M3 && fraction == 0;
+    Float(if value <= end {
+        sign * value
+    } else if is_infinite {
+        sign * f64::INFINITY
+    } else {
+        f64::NAN
+    })
 }
 
 /// The bits of a number in a type.
@@ -118,14 +142,17 @@ pub(crate) fn encode(number: Number, dtype: Dtype) -> u64 {
     if dtype == Dtype::F64 {
         return value.to_bits();
     }
-    let (digits, largest) = format(dtype);
+    let Format { digits, bias, .. } = format(dtype);
     let sign = u64::from(value.is_sign_negative()) << (dtype.bits() - 1);
+    if value.is_nan() && dtype.bits() == 8 {
+        return 0x7f;
+    }
     if value.is_nan() || value.is_infinite() {
-        let special = (2 * largest as u64 + 1) << (digits - 1);
+        let special = (2 * bias as u64 + 1) << (digits - 1);
         return sign | special | u64::from(value.is_nan()) << (digits - 2);
     }
     let steps = (value.abs() / ulp(value, dtype)) as u64;
     // Below the normal numbers there is no leading one, and the field is 0.
-    let field = (exponent(value, dtype) + largest - 1) as u64;
+    let field = (exponent(value, bias) + bias - 1) as u64;
     sign | ((field << (digits - 1)) + steps)
 }

@@ -45,7 +45,7 @@ fn gathers_along_one_axis<T: Value>(lab: &mut Lab) {
             check_bits(&z.read(), |k| back(i64::from(index[k]) + 1));
         })*};
     }
-    shapes!((1, 1), (2, 64), (64, 32), (64, 512), (512, 1), (1024, 256));
+    shapes!((1, 1), (2, 64), (64, 32), (64, 512), (512, 1), (1024, 256), (96, 64), (5, 7), (100, 1), (64, 48));
 }
 
 #[kernel(T = [u8, bf16, i64], M = 16, N = 8, K = 64, num_warps = 2)]
@@ -78,7 +78,7 @@ fn gathers_of_two_axes<T: Value>(lab: &mut Lab) {
             check_bits(&z.read(), |place| at(place / $k, columns[place] as usize));
         })*};
     }
-    shapes!((16, 8, 64), (1, 4, 2), (4, 1, 8), (32, 64, 4));
+    shapes!((16, 8, 64), (1, 4, 2), (4, 1, 8), (32, 64, 4), (3, 5, 7), (12, 96, 5), (7, 8, 16));
 }
 
 #[kernel(T = [i8, u8, i32, u64], N = [32, 1024], BINS = [1, 16, 512])]
@@ -108,7 +108,7 @@ fn counts<T: IntValue>(lab: &mut Lab) {
             check_bits(&z.read(), |place| of(place / $bins, place % $bins) + if place == $bins { zeros as i32 } else { 0 });
         })*};
     }
-    shapes!((32, 1), (32, 512), (1024, 16), (1, 4), (256, 64));
+    shapes!((32, 1), (32, 512), (1024, 16), (1, 4), (256, 64), (100, 16), (32, 100), (96, 3), (7, 1));
 }
 
 #[kernel(M = 8, N = 32)]
@@ -119,12 +119,16 @@ fn count_matrix<const M: usize, const N: usize>(x: Ptr<u8>, flags: Ptr<bool>, y:
 }
 
 fn counts_of_a_matrix(lab: &mut Lab) {
-    let host: Vec<u8> = (0..256).map(|_| lab.below(34) as u8).collect();
-    let flags = lab.values::<bool>(256);
-    let (x, f) = (lab.input(&host), lab.input(&flags));
-    let mut y = lab.output::<i32>(32);
-    count_matrix::<8, 32>(x.slice(), f.slice(), &mut y.slice()).grid(1).launch().unwrap();
-    check_bits(&y.read(), |bin| (0..256).filter(|i| flags[*i] && usize::from(host[*i]) == bin).count() as i32);
+    fn check<const M: usize, const N: usize>(lab: &mut Lab) {
+        let host: Vec<u8> = (0..M * N).map(|_| lab.below(34) as u8).collect();
+        let flags = lab.values::<bool>(M * N);
+        let (x, f) = (lab.input(&host), lab.input(&flags));
+        let mut y = lab.output::<i32>(32);
+        count_matrix::<M, N>(x.slice(), f.slice(), &mut y.slice()).grid(1).launch().unwrap();
+        check_bits(&y.read(), |bin| (0..M * N).filter(|i| flags[*i] && usize::from(host[*i]) == bin).count() as i32);
+    }
+    check::<8, 32>(lab);
+    check::<6, 20>(lab);
 }
 
 /// A histogram of a tensor: counts of programs are added up.
@@ -189,7 +193,7 @@ fn sorted<T: Value>(lab: &mut Lab) {
             check_bits(&down.read(), |i| run(i, true));
         })*};
     }
-    extents!(1, 2, 32, 256);
+    extents!(1, 2, 32, 256, 3, 7, 96, 100);
 }
 
 #[kernel(T = [i16, f16, f32, i64], M = 16, N = 32, num_warps = 4)]
@@ -213,7 +217,7 @@ fn sorted_rows_and_columns<T: Value>(lab: &mut Lab) {
             check_bits(&columns.read(), |at| column(at % $n)[at / $n]);
         })*};
     }
-    shapes!((16, 32), (64, 2), (1, 128), (8, 1));
+    shapes!((16, 32), (64, 2), (1, 128), (8, 1), (5, 12), (96, 3));
 }
 
 #[kernel(T = [u8, bf16, f64], N = 64, K = [1, 4, 64])]
@@ -231,7 +235,7 @@ fn largest<T: Value>(lab: &mut Lab) {
             check_bits(&y.read(), |i| ordered(host[i / $k * $n..][..$n].to_vec(), true)[i % $k]);
         })*};
     }
-    shapes!((64, 1), (64, 4), (64, 64), (1, 1), (512, 8));
+    shapes!((64, 1), (64, 4), (64, 64), (1, 1), (512, 8), (96, 8), (96, 5), (64, 3), (100, 100), (7, 2));
 }
 
 #[kernel(M = 32, N = 4)]
@@ -242,12 +246,17 @@ fn first_of_columns<const M: usize, const N: usize>(x: Ptr<i32>, y: PtrMut<i32>,
 }
 
 fn largest_of_columns(lab: &mut Lab) {
-    let host = lab.values::<i32>(128);
-    let x = lab.input(&host);
-    let (mut y, mut z) = (lab.output::<i32>(32), lab.output::<i32>(64));
-    first_of_columns::<32, 4>(x.slice(), &mut y.slice(), &mut z.slice()).grid(1).launch().unwrap();
-    check_bits(&y.read(), |at| ordered((0..32).map(|i| host[4 * i + at % 4]).collect(), true)[at / 4]);
-    check_bits(&z.read(), |at| ordered(host[at / 2 * 4..][..4].to_vec(), true)[at % 2]);
+    fn check<const M: usize, const N: usize>(lab: &mut Lab) {
+        let host = lab.values::<i32>(M * N);
+        let x = lab.input(&host);
+        let (mut y, mut z) = (lab.output::<i32>(8 * N), lab.output::<i32>(2 * M));
+        first_of_columns::<M, N>(x.slice(), &mut y.slice(), &mut z.slice()).grid(1).launch().unwrap();
+        check_bits(&y.read(), |at| ordered((0..M).map(|i| host[N * i + at % N]).collect(), true)[at / N]);
+        check_bits(&z.read(), |at| ordered(host[at / 2 * N..][..N].to_vec(), true)[at % 2]);
+    }
+    check::<32, 4>(lab);
+    check::<12, 3>(lab);
+    check::<24, 5>(lab);
 }
 
 #[kernel(B = 128)]

@@ -13,6 +13,8 @@ tests![
     transposes<u16, f32>,
     reshapes<f16, i32>,
     pieces<bool, f32>,
+    flips<bool, u8, f16, i64>,
+    one_behind_the_other<bool, i16, f32, u64>,
     loops_carry_odd_tiles,
     softmax_of_rows<bf16, f32>,
     checked_launches_see_elements_only,
@@ -123,6 +125,56 @@ fn pieces<T: Value>(lab: &mut Lab) {
     pieces_kernel::<T, 88>(a.slice(), b.slice(), &mut y.slice(), &mut z.slice()).grid(1).launch().unwrap();
     check_bits(&y.read(), |i| if i % 2 == 0 { left[i / 2] } else { right[i / 2] });
     check_bits(&z.read(), |i| if i < 88 { right[i] } else { left[i - 88] });
+}
+
+#[kernel]
+fn flip_kernel<T: Element, const M: usize, const N: usize>(x: Ptr<T>, rows: PtrMut<T>, columns: PtrMut<T>, line: PtrMut<T>) {
+    let at = arange(0, M)[(.., None)] * N + arange(0, N)[(None, ..)];
+    let v = load(x + at);
+    store(rows + at, flip(v, axis = 0));
+    store(columns + at, flip(v, axis = 1));
+    store(line + arange(0, N), flip(load(x + arange(0, N))));
+}
+
+fn flips<T: Value>(lab: &mut Lab) {
+    fn check<T: Value, const M: usize, const N: usize>(lab: &mut Lab) {
+        let host = lab.values::<T>(M * N);
+        let x = lab.input(&host);
+        let (mut rows, mut columns, mut line) = (lab.output::<T>(M * N), lab.output::<T>(M * N), lab.output::<T>(N));
+        flip_kernel::<T, M, N>(x.slice(), &mut rows.slice(), &mut columns.slice(), &mut line.slice()).grid(1).launch().unwrap();
+        check_bits(&rows.read(), |at| host[(M - 1 - at / N) * N + at % N]);
+        check_bits(&columns.read(), |at| host[at / N * N + N - 1 - at % N]);
+        check_bits(&line.read(), |at| host[N - 1 - at]);
+    }
+    check::<T, 6, 10>(lab);
+    check::<T, 8, 96>(lab);
+    check::<T, 3, 1>(lab);
+}
+
+#[kernel]
+fn cat_kernel<T: Element, const M: usize, const N: usize>(x: Ptr<T>, y: Ptr<T>, tall: PtrMut<T>, wide: PtrMut<T>) {
+    let at = arange(0, M)[(.., None)] * N + arange(0, N)[(None, ..)];
+    let (a, b) = (load(x + at), load(y + at));
+    store(tall + (arange(0, 2 * M)[(.., None)] * N + arange(0, N)[(None, ..)]), cat(a, b));
+    store(wide + (arange(0, M)[(.., None)] * (2 * N) + arange(0, 2 * N)[(None, ..)]), cat(a, b, axis = 1));
+}
+
+fn one_behind_the_other<T: Value>(lab: &mut Lab) {
+    fn check<T: Value, const M: usize, const N: usize>(lab: &mut Lab) {
+        let (first, second) = (lab.values::<T>(M * N), lab.values::<T>(M * N));
+        let (x, y) = (lab.input(&first), lab.input(&second));
+        let (mut tall, mut wide) = (lab.output::<T>(2 * M * N), lab.output::<T>(2 * M * N));
+        cat_kernel::<T, M, N>(x.slice(), y.slice(), &mut tall.slice(), &mut wide.slice()).grid(1).launch().unwrap();
+        check_bits(&tall.read(), |at| if at < M * N { first[at] } else { second[at - M * N] });
+        check_bits(&wide.read(), |at| {
+            let (row, column) = (at / (2 * N), at % (2 * N));
+            if column < N { first[row * N + column] } else { second[row * N + column - N] }
+        });
+    }
+    check::<T, 3, 10>(lab);
+    check::<T, 6, 4>(lab);
+    check::<T, 8, 24>(lab);
+    check::<T, 1, 7>(lab);
 }
 
 #[kernel]

@@ -11,7 +11,7 @@ use crate::value::{FloatValue, Value};
 
 tests![
     dots_of_rows<f16, bf16, f32, f64>, dots_of_integers<i8, u8, i16, i32, i64>, schedules, what_is_stored_is_not_read_before,
-    gathers, strides_and_others, softmaxes_of_long_rows, rows_in_a_loop, steps_at_run_time, runs_of_a_scan, small_tiles, counters_of_32_bits];
+    gathers, strides_and_others, softmaxes_of_long_rows, rows_in_a_loop, steps_at_run_time, runs_of_a_scan, tiles_of_two_axes, rows_of_any_length, small_tiles, counters_of_32_bits];
 
 /// A row of `x` times `w`, whose sum is in an integer.
 #[kernel]
@@ -188,7 +188,7 @@ fn peaks<const B: usize, const STAGES: usize>(x: Ptr<i32>, y: PtrMut<i32>, count
     let mut top = -1000i32;
     for start in range(0, n, B, num_stages = STAGES) {
         let at = start + arange(0, B);
-        top = max(top, max(load(x + row * n + at, mask = at < n, other = -1000)));
+        top = max(top, max(load(x + row * n + at, mask = at < n, other = -1000, evict = "evict_last")));
     }
     let mut many = zeros::<i32>([B]);
     for start in range(0, n, B, num_stages = STAGES) {
@@ -198,7 +198,7 @@ fn peaks<const B: usize, const STAGES: usize>(x: Ptr<i32>, y: PtrMut<i32>, count
     store(count + row, sum(many));
     for start in range(0, n, B, num_stages = STAGES, unroll = 2) {
         let at = start + arange(0, B);
-        store(y + row * n + at, load(x + row * n + at, mask = at < n) - top, mask = at < n);
+        store(y + row * n + at, load(x + row * n + at, mask = at < n, evict = "evict_first") - top, mask = at < n);
     }
 }
 
@@ -321,6 +321,68 @@ fn runs_of_a_scan(lab: &mut Lab) {
         let mut y = lab.output::<i64>(n);
         running::<256>(x.slice(), &mut y.slice(), n).grid(1).launch().unwrap();
         check_bits(&y.read(), |i| host[..=i].iter().sum());
+    }
+}
+
+/// Programs take rows in turns, whose length is an argument: each row as it was less its sum.
+#[kernel]
+fn rows_in_turns<const B: usize, const STAGES: usize>(x: Ptr<i32>, y: PtrMut<i32>, rows: usize, n: usize, stride: usize) {
+    let columns = arange(0, B);
+    for row in range(program_id(0), rows, num_programs(0), num_stages = STAGES) {
+        let v = load(x + row * stride + columns, mask = columns < n);
+        store(y + row * n + columns, v - sum(v), mask = columns < n);
+    }
+}
+
+fn rows_of_any_length(lab: &mut Lab) {
+    for (rows, n, stride) in [(0, 5, 5), (1, 256, 256), (11, 200, 204), (7, 255, 256), (9, 1, 3), (8, 64, 0), (5, 0, 8), (10, 300, 320)] {
+        let host = lab.numbers::<i32>(rows * stride + n, -999.0, 999.0);
+        for shift in [0, 1] {
+            let x = lab.input_at(&host, shift);
+            let (mut y, mut z) = (lab.output_at::<i32>(rows * n, shift), lab.output::<i32>(rows * n));
+            rows_in_turns::<256, 4>(x.slice(), &mut y.slice(), rows, n, stride).grid(2).launch().unwrap();
+            rows_in_turns::<512, 1>(x.slice(), &mut z.slice(), rows, n, stride).grid(3).launch().unwrap();
+            let want = |at: usize, block: usize| {
+                let (row, column) = (at / n, at % n);
+                let sum: i32 = host[row * stride..row * stride + n.min(block)].iter().sum();
+                (column < block).then(|| host[row * stride + column] - sum)
+            };
+            let before = y.before().to_vec();
+            check_bits(&y.read(), |at| want(at, 256).unwrap_or(before[at]));
+            check_bits(&z.read(), |at| want(at, 512).unwrap());
+        }
+    }
+}
+
+/// Blocks of rows, and the same of a transposed matrix, whose neighbours lie along the other axis: they cross the threads behind their ring.
+#[kernel]
+fn across<const BM: usize, const BN: usize, const STAGES: usize>(x: Ptr<i32>, z: Ptr<i32>, y: PtrMut<i32>, rows: usize) {
+    let columns = arange(0, BN);
+    let mut acc = zeros::<i32>([BM, BN]);
+    for first in range(0, rows, BM, num_stages = STAGES) {
+        let row = first + arange(0, BM);
+        let mask = (row < rows)[(.., None)] & (columns < BN - 4)[(None, ..)];
+        let a = load(x + row[(.., None)] * BN + columns[(None, ..)], mask = mask);
+        acc += a * load(z + columns[(None, ..)] * 128 + row[(.., None)], mask = mask, other = 1);
+    }
+    store(y + columns, sum(acc, axis = 0));
+}
+
+fn tiles_of_two_axes(lab: &mut Lab) {
+    const N: usize = 64;
+    for rows in [0, 1, 16, 80, 96, 128] {
+        let (host_x, host_z) = (lab.numbers::<i32>(rows * N, -99.0, 99.0), lab.numbers::<i32>(128 * N, -99.0, 99.0));
+        for shift in [0, 1] {
+            let (x, z) = (lab.input_at(&host_x, shift), lab.input_at(&host_z, 0));
+            let (mut y, mut w) = (lab.output::<i32>(N), lab.output::<i32>(N));
+            across::<16, N, 3>(x.slice(), z.slice(), &mut y.slice(), rows).grid(1).launch().unwrap();
+            across::<32, N, 2>(x.slice(), z.slice(), &mut w.slice(), rows).grid(1).launch().unwrap();
+            let want = |column: usize| {
+                (0..rows).map(|row| if column < N - 4 { host_x[row * N + column] * host_z[column * 128 + row] } else { 0 }).sum()
+            };
+            check_bits(&y.read(), want);
+            check_bits(&w.read(), want);
+        }
     }
 }
 

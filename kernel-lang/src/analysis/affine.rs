@@ -119,12 +119,19 @@ pub fn place(b: &mut Builder<'_>, shape: &[ConstExpr], axis: usize) -> Value {
 #[derive(Debug, Default)]
 pub struct AffineFacts {
     known: SideTable<Value, Option<Option<Affine>>>,
+    /// Are products of scalars taken apart?
+    products: bool,
 }
 
 impl AffineFacts {
     /// Nothing is computed yet.
     pub fn new() -> AffineFacts {
         AffineFacts::default()
+    }
+
+    /// As [`AffineFacts::new`], and products of scalars are polynomials too: for who asks how they change with a loop's index.
+    pub fn through_products() -> AffineFacts {
+        AffineFacts { products: true, ..AffineFacts::default() }
     }
 
     /// The affine form of an `i64` scalar or tile; every scalar has one, its own value if nothing better.
@@ -225,7 +232,7 @@ impl AffineFacts {
                     (_, Some(factor)) => Some(lhs.scaled(factor)),
                     (Some(factor), _) => Some(rhs.scaled(factor)),
                     // A product of scalars is a scalar, which is computed once.
-                    _ if rank == 0 => None,
+                    _ if rank == 0 && !self.products => None,
                     _ if rhs.is_uniform() => lhs.times(&rhs.start),
                     _ if lhs.is_uniform() => rhs.times(&lhs.start),
                     _ => None,

@@ -69,6 +69,11 @@ impl Polynomial {
         !self.is(0) && coefficients.all(|coefficient| coefficient < 0)
     }
 
+    /// Is it divisible by a power of two, whatever the scalars are?
+    pub fn is_multiple_of(&self, divisor: i64) -> bool {
+        self.constant % divisor == 0 && self.terms.iter().all(|(_, coefficient)| coefficient % divisor == 0)
+    }
+
     /// The sum.
     #[must_use]
     pub fn plus(&self, other: &Polynomial) -> Polynomial {

@@ -1,7 +1,4 @@
 //! Elements that go where data says.
-//!
-//! The extents of the tiles are powers of two: a tile of 96 is one of 128 whose last 32 elements are masked off or hold what does not count,
-//! such as the infinity that sorts last.
 
 use super::{Value, only_in_a_kernel};
 
@@ -9,8 +6,7 @@ use super::{Value, only_in_a_kernel};
 /// axis 0, `x[i, index[i, j]]` for axis 1.
 ///
 /// `index` is a tile of integers with as many axes as `x`, alike along all but that one. Where it is negative or beyond the extent, the
-/// result is 0 (or `false`). All extents are powers of two. It goes through shared memory, which holds `x` meanwhile; elements of a tensor are
-/// picked by [`load`](super::load).
+/// result is 0 (or `false`). It goes through shared memory, which holds `x` meanwhile; elements of a tensor are picked by [`load`](super::load).
 ///
 /// ```ignore
 /// let reversed = gather(v, N - 1 - arange(0, N), 0);
@@ -21,8 +17,8 @@ pub fn gather<T>(x: Value<T>, index: Value<i64>, axis: usize) -> Value<T> {
 
 /// How many elements are 0, 1, .., `num_bins - 1`, as a tile of `i32` with that one axis.
 ///
-/// The elements are integers, of a tile with any number of axes, their extents powers of two; others than those are not counted, nor are those
-/// where `mask` is false. `num_bins` is a constant and a power of two. Counts of several programs are added up by [`atomic_add`](super::atomic_add).
+/// The elements are integers, of a tile with any number of axes; others than those are not counted, nor are those where `mask` is false.
+/// `num_bins` is a constant. Counts of several programs are added up by [`atomic_add`](super::atomic_add).
 ///
 /// ```ignore
 /// let counts = histogram((v * 15.0) as i32, 16, mask = mask);
@@ -34,8 +30,8 @@ pub fn histogram<T>(x: Value<T>, num_bins: usize, mask: Value<bool>) -> Value<i3
 
 /// The elements along an axis, the last one if it is left out, from the smallest to the largest; with `descending = true` from the largest.
 ///
-/// Elements of every type, in a tile whose extents are powers of two. Floats are in the order -NaN, -infinity, .., -0.0, 0.0, .., infinity, NaN. A tile of 1024 is sorted in 55 steps, in
-/// each of which every element is compared with another.
+/// Elements of every type. Floats are in the order -NaN, -infinity, .., -0.0, 0.0, .., infinity, NaN. A tile of 1024 is sorted in 55 steps, in
+/// each of which every element is compared with another; one of 1000 takes as many.
 ///
 /// ```ignore
 /// let median = sum(select(offsets == N / 2, sort(v), 0.0));
@@ -46,7 +42,8 @@ pub fn sort<T>(x: Value<T>, axis: usize, descending: bool) -> Value<T> {
 
 /// The `k` largest elements along an axis, the last one if it is left out, from the largest on.
 ///
-/// `k` is a constant and a power of two, at most the extent; the tile's extents are powers of two. The order is that of [`sort`].
+/// `k` is a constant, at most the extent. The order is that of [`sort`]. Where `k` is a power of two that divides the extent, what is taken stays in
+/// its threads; else it goes through shared memory.
 ///
 /// ```ignore
 /// let best = topk(select(mask, v, f32::NEG_INFINITY), 4);

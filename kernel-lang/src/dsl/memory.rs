@@ -42,7 +42,9 @@ pub fn store<T>(pointer: PtrMut<T>, value: Value<T>, mask: Value<bool>, cache: &
 /// A tensor of several axes behind a pointer: element `(i, j)` of `view(x, [m, n], [s, t])` is that at `x + i * s + j * t`. Extents and strides are
 /// `i64` scalars, computed at run time. It is read and written by blocks as a parameter [`View`](super::View) is.
 ///
-/// Elements that its strides lead outside of the pointer's tensor are 0 and are not stored, as everywhere.
+/// Elements that its strides lead outside of the pointer's tensor are 0 and are not stored, as everywhere. Write a stride of 1 as the number: along
+/// that axis threads then read neighbours, and where the other strides are multiples of 16 bytes, 16 bytes at a time. Any other stride may be an
+/// argument, 0 or negative.
 ///
 /// ```ignore
 /// let rows = view(x, [n / 8, 8], [8, 1]);

@@ -14,8 +14,8 @@
 //! * A **view** is a parameter [`View`] or [`ViewMut`], or what [`view`] makes: a tensor of several axes whose shape is known, read and written by
 //!   blocks, `x.load([i, j], [M, N])` and `y.store([i, j], tile)`.
 //! * A **constant** is a literal, a `const` generic, or arithmetic on them. It takes the type of what it meets. Where it meets
-//!   nothing, as in `let mut count = 0;`, an integer is `i64` and a float `f32`; `0i32` and `0.0f64` say otherwise. `f32::INFINITY`,
-//!   `i32::MAX` and `std::f32::consts::PI` are constants too.
+//!   nothing, as in `let mut count = 0;`, an integer is `i64` and a float `f32`; `0i32` and `0.0f64` say otherwise, and so does the type that the
+//!   value of an `if` is to have: `let step: u8 = if is_first { 1 } else { 2 };`. `f32::INFINITY`, `i32::MAX` and `std::f32::consts::PI` are constants too.
 //!
 //! # Types
 //!
@@ -32,7 +32,7 @@
 //!   even; what is too large, infinities too, becomes the largest number of its sign (no infinity), and a NaN becomes the NaN with the bits `0x7f`. These
 //!   are the bits that a GPU's own conversion gives (`cvt.rn.satfinite`, `sm_89`); older ones compute them. Casts from them are exact. They are
 //!   `Element`s, and no `Float`s. On the host they are `galatea::f8e4m3` and `galatea::f8e5m2`.
-//! * Integers wrap; `x / 0` is 0 and `x % 0` is `x`; shifting by the width or more gives 0, or the sign.
+//! * Integers wrap, constants that have a type among them; `x / 0` is 0 and `x % 0` is `x`; shifting by the width or more gives 0, or the sign.
 //!
 //! # Operators
 //!

@@ -105,11 +105,28 @@ pub fn swizzle2d<I>(i: Value<I>, j: Value<I>, rows: Value<I>, columns: Value<I>,
 
 /// The indices of a `for` loop: `start`, `start + step`, .. below `end`. `a..b` and `(a..b).step_by(s)` say the same.
 ///
-/// The bounds are integer scalars of one type, at run time or constant; `step` is positive, 1 if it is left out.
+/// The bounds are integer scalars of one type, at run time or constant; `step` is positive, 1 if it is left out. Nothing runs where `end` is not
+/// above `start`, or a step that is known at run time only is not positive.
+///
+/// * `num_stages = N`, a constant from 1 to 16: so many turns are under way at once. While one computes, the tiles that the next `N - 1` load are
+///   on their way, as with Triton's `tl.range`; what a loop computes does not change. A load runs ahead if its address and its mask follow from
+///   the index and from what stands before the loop, and if the loop does not write to that tensor. Where tiles are full and aligned they wait in
+///   `N` buffers in shared memory, copied there asynchronously; others take registers, `N - 1` times. More shared memory than a GPU has is an
+///   error; where another GPU has less, fewer turns run ahead.
+///   1 loads nothing ahead. Without it a loop that contains no other has as many as keep the buffers within 96 bytes a thread, with which a
+///   multiprocessor is still full of threads, and at most the `num_stages` of `#[kernel]`: three where it loads a tile of 1024 `f32` with 4
+///   warps, none where it loads two.
+/// * `unroll = K`, a constant from 1 to 64: `K` turns stand behind one another, so that their loads are under way together, in registers, and the
+///   loop's own instructions count once for all. The turns that are left over run one by one.
+///
+/// Neither is for a loop that `break` or `return` leaves. On the CPU they have no effect.
+///
+/// A loop over tiles needs no care: where masks and bounds grow with the index, the turns whose tiles are full run without masks, by accesses of
+/// 16 bytes, and those left over, a row's end say, as they stand.
 ///
 /// ```ignore
 /// let mut sum = zeros::<f32>([N]);
-/// for k in range(0, n, N) {
+/// for k in range(0, n, N, num_stages = 3) {
 ///     let offsets = k + arange(0, N);
 ///     sum += load(x + offsets, mask = offsets < n);
 /// }

@@ -63,7 +63,7 @@ pub fn squeeze<T>(x: Value<T>, axis: usize) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// The elements in the opposite order along `axis`, which a tile of one axis need not name. Its extent is a power of two.
+/// The elements in the opposite order along `axis`, which a tile of one axis need not name.
 ///
 /// ```ignore
 /// let backwards = flip(v);
@@ -106,7 +106,7 @@ pub fn interleave<T>(a: Value<T>, b: Value<T>) -> Value<T> {
 
 /// The one tile and behind it the other, along `axis`, or along the first if it is left out: `[M, N]` and `[M, N]` give `[2 * M, N]`.
 ///
-/// Both have the same shape, and the axis an extent that is a power of two.
+/// Both have the same shape. Where the axis has an extent that is no power of two they go through shared memory.
 ///
 /// ```ignore
 /// let both = cat(v, -v);

@@ -234,7 +234,7 @@ pub(crate) const WORDS: &[Row] = &[
     row("histogram", Word::Histogram, "histogram(x, num_bins, mask = ..)", 2, true),
     row("sort", Word::Sort, "sort(x, axis = 0, descending = true)", 1, true),
     row("topk", Word::Topk, "topk(x, k, axis = 0)", 2, true),
-    row("range", Word::Range, "for i in range(a, b, step)", 2, false),
+    row("range", Word::Range, "for i in range(a, b, step, num_stages = 3, unroll = 2)", 2, false),
     row("static_range", Word::Range, "for i in static_range(a, b, step)", 2, false),
 ];
 

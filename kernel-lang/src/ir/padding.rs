@@ -72,7 +72,6 @@ pub fn check(func: &Function, op: &Op, given: &[Type]) -> Result<(), String> {
             )),
             _ => Ok(()),
         },
-        Op::Flip { x, axis } if !func.ty(*x).shape().get(*axis as usize).is_some_and(is_odd) => Ok(()),
         Op::Unary { .. }
         | Op::Binary { .. }
         | Op::Compare { .. }
@@ -83,6 +82,10 @@ pub fn check(func: &Function, op: &Op, given: &[Type]) -> Result<(), String> {
         | Op::Permute { .. }
         | Op::Reduce { .. }
         | Op::Scan { .. }
+        | Op::Flip { .. }
+        | Op::Gather { .. }
+        | Op::Histogram { .. }
+        | Op::Sort { .. }
         | Op::Fma { .. }
         | Op::Select { .. }
         | Op::Cast { .. }

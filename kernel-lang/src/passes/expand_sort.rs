@@ -109,7 +109,7 @@ fn keys(b: &mut Builder<'_>, x: Value, dtype: Dtype) -> Value {
     match dtype {
         Dtype::Bool => b.cast(x, Dtype::U8),
         _ if dtype.is_float() => {
-            let bits = b.bitcast(x, integer(dtype));
+            let bits = b.bitcast(x, dtype.bits_dtype());
             turned(b, bits)
         }
         _ => x,
@@ -136,13 +136,4 @@ fn turned(b: &mut Builder<'_>, bits: Value) -> Value {
     let all_but_sign = b.int_like((1 << (width - 1)) - 1, bits);
     let inverted = b.binary(BinaryOp::Xor, bits, all_but_sign);
     b.select(is_negative, inverted, bits)
-}
-
-fn integer(float: Dtype) -> Dtype {
-    match float.bits() {
-        8 => Dtype::I8,
-        16 => Dtype::I16,
-        32 => Dtype::I32,
-        _ => Dtype::I64,
-    }
 }

@@ -37,7 +37,8 @@
 //!
 //! Elementwise ops compute on padding what they like. Accesses are masked. What is combined along a padded axis must not see the padding: an
 //! operator has a neutral element, which stands there; for any other region a truth travels with each run and says whether it has elements.
-//! A scan from the first element on never meets padding before an element. Which ops may have such extents: [`crate::ir::padding`].
+//! A scan from the first element on never meets padding before an element. What is sorted gets padding that comes last, a histogram does not
+//! count it, and a gather does not find it. Which ops may have such extents: [`crate::ir::padding`].
 
 use crate::dtype::Dtype;
 use crate::ir::padding::padded;
@@ -105,10 +106,68 @@ fn pad_op(func: &mut Function, region: Region, inst: Inst, before: &Before) -> C
             let (inputs, combine) = without_padding(b, inst, (inputs, combine), exists, true);
             Op::Scan { inputs, axis, reverse: true, combine }
         }
+        Op::Flip { x, axis } => {
+            let Some(extent) = odd_extent(before, x, axis) else { return is_padded };
+            Op::Gather { src: x, index: reversed(b, x, axis, extent), axis }
+        }
+        Op::Gather { src, index, axis } => {
+            let Some(extent) = odd_extent(before, src, axis) else { return is_padded };
+            // Beyond the extent there is nothing: an index that leads to the padding leads nowhere.
+            let [limit, nowhere] = [extent as i128, -1].map(|int| b.int_like(int, index));
+            let is_inside = b.compare(CompareOp::Lt, index, limit);
+            Op::Gather { src, index: b.select(is_inside, index, nowhere), axis }
+        }
+        Op::Histogram { x, mask, bins } if is_padded || before[x].is_some() => {
+            let mask = before[x].as_ref().map_or(mask, |extents| Some(masked(b, x, extents, mask)));
+            let bins = bins.as_int().map(|bins| ConstExpr::Int(padded(bins as usize) as i128)).unwrap_or(bins);
+            Op::Histogram { x, mask, bins }
+        }
+        Op::Sort { x, descending } => {
+            let axis = b.func.ty(x).shape().len() as u32 - 1;
+            let Some(exists) = exists_along(b, x, axis, before) else { return is_padded };
+            Op::Sort { x: behind_all(b, x, exists, descending), descending }
+        }
         _ => return is_padded,
     };
     func.inst_mut(inst).op = op;
     true
+}
+
+/// The extent that a tile had along an axis, if it has another one now.
+fn odd_extent(before: &Before, x: Value, axis: u32) -> Option<usize> {
+    before[x].as_ref().map(|extents| extents[axis as usize]).filter(|extent| padded(*extent) != *extent)
+}
+
+/// Of the shape of `x`: for each place along the axis the index of the element as far from the end as the place is from the start.
+fn reversed(b: &mut Builder<'_>, x: Value, axis: u32, extent: usize) -> Value {
+    let shape = b.func.ty(x).shape().to_vec();
+    let mut index = b.op(Op::Arange { start: ConstExpr::Int(0), end: shape[axis as usize].clone() }, &[]);
+    let last = b.int_like(extent as i128 - 1, index);
+    index = b.binary(BinaryOp::Sub, last, index);
+    for other in (0..shape.len() as u32).filter(|other| *other != axis) {
+        index = b.expand_dims(index, other);
+    }
+    b.broadcast(index, &shape)
+}
+
+/// The tile with what sorts behind every element, or beside its equals, where there is none. Floats are sorted by their bits, and so it is bits that
+/// stand there: those of the last NaN of `totalOrder`, or of the first.
+fn behind_all(b: &mut Builder<'_>, x: Value, exists: Value, descending: bool) -> Value {
+    let ty = b.func.ty(x).clone();
+    let dtype = ty.dtype();
+    if dtype.is_float() {
+        let bits = b.bitcast(x, dtype.bits_dtype());
+        let last = if descending { -1 } else { (1i128 << (dtype.bits() - 1)) - 1 };
+        let last = b.int_like(last, bits);
+        let bits = b.select(exists, bits, last);
+        return b.bitcast(bits, dtype);
+    }
+    let last = match dtype.int_range() {
+        Some((low, high)) if dtype != Dtype::Bool => ConstExpr::Int(if descending { low } else { high }),
+        _ => ConstExpr::Bool(!descending),
+    };
+    let last = b.constant(last, ty);
+    b.select(exists, x, last)
 }
 
 /// The mask of an access, which its padding has no part in.

@@ -89,7 +89,7 @@
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute};
-use crate::ir::{BinaryOp, Builder, Cache, CompareOp, ConstExpr, Def, Evict, Function, Inst, Op, Region, SideTable, Type, Value};
+use crate::ir::{BinaryOp, Builder, Cache, CompareOp, ConstExpr, Def, Function, Inst, Op, Region, SideTable, Type, Value};
 use crate::location::Loc;
 use crate::schedule::Schedule;
 use crate::target::Target;
@@ -137,22 +137,27 @@ fn plan(func: &Function, around: &Loop, target: &Target, schedule: Schedule) -> 
     let Op::For { num_stages, .. } = &data.op else { return Ok(None) };
     let wanted = num_stages.as_ref().and_then(ConstExpr::as_int).and_then(|wanted| u32::try_from(wanted).ok());
     let (rings, registers): (Vec<Inst>, Vec<Inst>) = early_loads(func, around).into_iter().partition(|load| fits_ring(func, *load));
-    let threads = schedule.threads() * schedule.num_ctas;
-    let bytes =
-        rings.iter().map(|load| func.ty(func.result(*load))).map(|ty| (ty.numel() as u32 / threads).max(1) * ty.dtype().bytes() as u32);
+    let threads = schedule.threads();
+    let bytes = rings
+        .iter()
+        .map(|load| func.ty(func.result(*load)))
+        .map(|ty| (ty.numel() as u32 / (threads * schedule.num_ctas)).max(1) * ty.dtype().bytes() as u32);
     let bytes: u32 = bytes.sum();
     let (stages, registers) = match wanted {
         Some(wanted) => (wanted, registers),
         None if holds_loops(func, around.body) => (1, Vec::new()),
         None => (schedule.num_stages.min(BYTES_PER_THREAD.checked_div(bytes).unwrap_or(1)), Vec::new()),
     };
+    let slot = bytes * threads;
+    let most = Target::ALL.into_iter().map(Target::shared_bytes).max().unwrap_or_default();
+    if let Some(needed) = slot.checked_mul(stages).filter(|needed| *needed > most) {
+        let message = format!("{stages} stages of this loop take {needed} bytes of shared memory, and a GPU has at most {most}");
+        return Err(Diagnostic::new(data.loc, message).help("say a smaller `num_stages`, or make the tiles smaller").into());
+    }
+    // What one GPU has room for, another may not.
+    let stages = stages.min(target.shared_bytes().checked_div(slot).unwrap_or(stages));
     if stages < 2 || (rings.is_empty() && registers.is_empty()) {
         return Ok(None);
-    }
-    let (needed, limit) = (u64::from(bytes) * u64::from(schedule.threads()) * u64::from(stages), target.shared_bytes());
-    if needed > u64::from(limit) {
-        let message = format!("{stages} stages of this loop take {needed} bytes of shared memory, and `{target}` has {limit}");
-        return Err(Diagnostic::new(data.loc, message).help("say a smaller `num_stages`, or make the tiles smaller").into());
     }
     Ok(Some(Plan { ahead: stages - 1, rings, registers }))
 }
@@ -199,7 +204,7 @@ fn early_loads(func: &Function, around: &Loop) -> Vec<Inst> {
 
 /// Can the hardware copy it to shared memory by itself?
 fn fits_ring(func: &Function, load: Inst) -> bool {
-    let Op::Load { mask, other, cache, evict, align, .. } = func.inst(load).op else { return false };
+    let Op::Load { mask, other, cache, align, .. } = func.inst(load).op else { return false };
     let is_zero = |value: Value| match func.def_op(value) {
         Some(Op::Const { value }) => matches!(value, ConstExpr::Int(0)) || matches!(value, ConstExpr::Float(zero) if zero.to_bits() == 0),
         _ => false,
@@ -207,7 +212,6 @@ fn fits_ring(func: &Function, load: Inst) -> bool {
     i64::from(align) == WIDEST
         && (mask.is_none() || other.is_none_or(is_zero))
         && matches!(cache, Cache::Default | Cache::All | Cache::Global)
-        && matches!(evict, Evict::Normal | Evict::NoAllocate)
 }
 
 /// Rewrites the loop; gives what stands in front of it.

@@ -27,10 +27,12 @@
 //! ```
 //!
 //! Such a tile costs an instruction or none wherever it stands, but a tile has one layout: shared between regions it would tie
-//! their layouts together, and the branch for full tiles wants another layout than the guarded one. Runs last before layouts are
-//! assigned, because [`super::cse`] and [`super::licm`] would undo it.
+//! their layouts together, and the branch for full tiles wants another layout than the guarded one. For the same reason each op that uses an
+//! index has one of its own: the rows and the columns of a matrix may both begin as `arange(0, 64)`, and are held by different threads. Runs
+//! last before layouts are assigned, because [`super::cse`] and [`super::licm`] would undo it.
 
 use crate::analysis::affine::AffineFacts;
+use crate::dtype::Dtype;
 use crate::ir::rewrite::Changed;
 use crate::ir::{Def, Function, Inst, Op, Region, SideTable, Value};
 
@@ -46,12 +48,17 @@ pub fn run(func: &mut Function) -> Changed {
     }
     let mut changed = false;
     for region in regions {
-        let mut cx = Cx { func, facts: &mut facts, home: &home, region, copies: SideTable::new(), out: Vec::new(), changed: false };
+        let (copies, owner) = (SideTable::new(), SideTable::new());
+        let mut cx = Cx { func, facts: &mut facts, home: &mut home, region, copies, owner, out: Vec::new(), changed: false };
         for inst in cx.func.region(region).insts.clone() {
             let mut op = cx.func.inst(inst).op.clone();
             // What a region hands on keeps its layout: it flows into the values around the region.
             if !op.is_terminator() {
-                op.map_operands(&mut |value| cx.here(value));
+                let is_index = cx.func.inst(inst).results.clone().into_iter().any(|result| cx.is_index(result));
+                let (user, mut own) = (op.clone(), SideTable::new());
+                op.map_operands(&mut |value| {
+                    if !is_index && cx.is_owned(&user, value) { cx.own(inst, value, &mut own) } else { cx.here(value) }
+                });
                 cx.func.inst_mut(inst).op = op;
             }
             cx.out.push(inst);
@@ -66,9 +73,12 @@ pub fn run(func: &mut Function) -> Changed {
 struct Cx<'a> {
     func: &'a mut Function,
     facts: &'a mut AffineFacts,
-    home: &'a SideTable<Value, Option<Region>>,
+    home: &'a mut SideTable<Value, Option<Region>>,
     region: Region,
+    /// Copies that serve the whole region.
     copies: SideTable<Value, Option<Value>>,
+    /// The op that alone uses an index, and what it is made of.
+    owner: SideTable<Value, Option<Inst>>,
     out: Vec<Inst>,
     changed: bool,
 }
@@ -83,16 +93,72 @@ impl Cx<'_> {
         if self.home[value] == Some(self.region) || !self.func.ty(value).is_tile() || !self.is_cheap(value) {
             return value;
         }
+        let copy = self.copy(inst, value, |cx, operand| cx.here(operand));
+        self.copies[value] = Some(copy);
+        copy
+    }
+
+    /// An index, or a copy of it if it is not `user`'s alone. `own` are the copies that `user` has.
+    fn own(&mut self, user: Inst, value: Value, own: &mut SideTable<Value, Option<Value>>) -> Value {
+        let mut parts = Vec::new();
+        self.parts(value, &mut parts);
+        let is_free = |part: &Value| self.home[*part] == Some(self.region) && self.owner[*part].is_none_or(|owner| owner == user);
+        if parts.iter().all(is_free) {
+            parts.into_iter().for_each(|part| self.owner[part] = Some(user));
+            return value;
+        }
+        self.owned(user, value, own)
+    }
+
+    fn owned(&mut self, user: Inst, value: Value, own: &mut SideTable<Value, Option<Value>>) -> Value {
+        if let Some(copy) = own[value] {
+            return copy;
+        }
+        let Def::Result(inst, _) = self.func.def(value) else { return value };
+        if !self.func.ty(value).is_tile() {
+            return value;
+        }
+        let copy = self.copy(inst, value, |cx, operand| cx.owned(user, operand, own));
+        self.home[copy] = Some(self.region);
+        self.owner[copy] = Some(user);
+        own[value] = Some(copy);
+        copy
+    }
+
+    fn copy(&mut self, inst: Inst, value: Value, mut operand: impl FnMut(&mut Self, Value) -> Value) -> Value {
         let data = self.func.inst(inst).clone();
         let mut op = data.op;
-        op.map_operands(&mut |operand| self.here(operand));
+        op.map_operands(&mut |value| operand(self, value));
         let ty = self.func.ty(value).clone();
         let copy = self.func.make_inst(op, [ty], data.loc);
         self.out.push(copy);
-        let result = self.func.result(copy);
-        self.copies[value] = Some(result);
         self.changed = true;
-        result
+        self.func.result(copy)
+    }
+
+    /// The tiles that a cheap tile is made of, itself among them.
+    fn parts(&self, value: Value, parts: &mut Vec<Value>) {
+        if self.func.ty(value).is_tile() && !parts.contains(&value) {
+            parts.push(value);
+            if let Some(op) = self.func.def_op(value) {
+                op.for_each_operand(&mut |operand| self.parts(operand, parts));
+            }
+        }
+    }
+
+    /// Is it a cheap tile of indices?
+    fn is_index(&mut self, value: Value) -> bool {
+        self.func.ty(value).is_tile()
+            && self.func.ty(value).dtype() == Dtype::I64
+            && self.is_cheap(value)
+            && self.facts.get(self.func, value).is_some()
+    }
+
+    /// Does an op need a copy of its own of that operand? What is the same for every lane ties nothing together but comparisons, of which there
+    /// are many with one number.
+    fn is_owned(&mut self, op: &Op, value: Value) -> bool {
+        let is_compare = matches!(op, Op::Compare { .. });
+        self.is_index(value) && (is_compare || self.facts.get(self.func, value).is_some_and(|index| !index.is_uniform()))
     }
 
     fn is_cheap(&mut self, value: Value) -> bool {

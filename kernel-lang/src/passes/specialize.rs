@@ -391,7 +391,6 @@ fn rule_help(op: &Op) -> String {
         }
         Op::Reshape { .. } => "a reshape keeps every element where it is: name extents with one product, powers of two best",
         Op::Arange { .. } => "the end is greater than the start",
-        Op::Flip { .. } | Op::Gather { .. } | Op::Histogram { .. } | Op::Sort { .. } => "name powers of two, and mask what is too much",
         Op::Bitcast { .. } => "name types of one width",
         _ => "name other values, or assert those that the kernel is for: `static_assert!(N >= 64, \"..\")`",
     }

@@ -99,7 +99,7 @@ const MAX_OPS: usize = 1000;
 
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
-    let mut facts = AffineFacts::new();
+    let mut facts = AffineFacts::through_products();
     let mut changed = false;
     for region in func.regions_under(func.body) {
         let mut out = Vec::new();
@@ -209,18 +209,21 @@ fn full_turns(func: &Function, around: &Loop, facts: &mut AffineFacts) -> Option
             Test::Uniform(_) => true,
         });
     // From one turn to the next an address keeps its alignment, or the access is narrow.
-    let step = around.constant_step(func);
-    let keeps = |affine: &Affine, bytes: i64| {
-        let Some(scale) = affine.start.coefficient(index) else { return false };
-        // Whatever an argument is, the distance is a multiple of it.
-        let scale = scale.as_constant().unwrap_or(1);
-        let distance = step.map_or(0, |step| step.wrapping_mul(bytes)).wrapping_mul(scale);
-        distance % WIDEST == 0 && (is_same(&affine.start) || step.is_some())
-    };
-    plan.aligned.retain(|(_, affine, bytes)| keeps(affine, *bytes));
+    let step = around.constant_step(func).unwrap_or(1);
+    let distance = |affine: &Affine, bytes: i64| affine.start.coefficient(index).map(|scale| scale.scaled(step.wrapping_mul(bytes)));
+    let keeps = |distance: &Polynomial| distance.as_constant().is_none_or(|distance| distance % WIDEST == 0);
+    let mut rows = Vec::new();
+    plan.aligned.retain(|(_, affine, bytes)| {
+        // Rows whose length is an argument begin where wide accesses do if it is a whole number of them.
+        let distance = distance(affine, *bytes).filter(keeps);
+        rows.extend(distance.clone().filter(|distance| !distance.is_multiple_of(WIDEST)).map(|distance| (distance, WIDEST)));
+        distance.is_some()
+    });
+    plan.divisible.extend(rows);
     for (inst, is_wide) in &mut plan.accesses {
         let Some(Access { base, offset, .. }) = func.inst(*inst).op.access() else { continue };
-        *is_wide &= facts.get(func, offset).is_some_and(|affine| keeps(&affine, func.ty(base).dtype().bytes() as i64));
+        let bytes = func.ty(base).dtype().bytes() as i64;
+        *is_wide &= facts.get(func, offset).and_then(|affine| distance(&affine, bytes)).is_some_and(|distance| keeps(&distance));
     }
     is_fine.then_some(plan)
 }

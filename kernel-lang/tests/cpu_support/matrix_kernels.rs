@@ -9,7 +9,8 @@ use super::{Buffer, Random, samples};
 
 /// A kernel on tiles of that shape. Its grid has two programs a row of tiles.
 pub(crate) fn text(random: &mut Random, [rows, columns]: [i64; 2]) -> String {
-    let mut of = |list: &[&str]| list[if random.below(8) > 0 { 0 } else { random.below(list.len()) }].to_string();
+    let is_loop = random.below(3) == 0;
+    let mut of = |list: &[&str]| list[if random.below(12) > 0 { 0 } else { random.below(list.len()) }].to_string();
     let dtype = of(&["f32", "bf16", "u8", "i64"]);
     let [tile, indices, bools] = [&*dtype, "i64", "bool"].map(|elem| format!("tile<{elem}, [{rows}, {columns}]>"));
     let [turned, turned_indices, turned_bools] = [&*dtype, "i64", "bool"].map(|elem| format!("tile<{elem}, [{columns}, {rows}]>"));
@@ -20,6 +21,11 @@ pub(crate) fn text(random: &mut Random, [rows, columns]: [i64; 2]) -> String {
         of(&["", " unchecked"])
     );
     let mut line = |op: String| writeln!(text, "{op}").expect("a string takes everything");
+    if is_loop {
+        let step = of(&[&rows.to_string(), "3"]);
+        line(format!("%from = const {{value = {}}} : i64\n%to = const {{value = 21}} : i64", of(&["0", "-4", "2"])));
+        line(format!("%by = const {{value = {step}}} : i64\nfor %from, %to, %by (%i: i64) {{"));
+    }
     for (k, extent, new_axis) in [("r", rows, " {axis = 1}"), ("c", columns, "")] {
         let is_row = k == "r";
         let shape = if is_row { format!("[{extent}, 1]") } else { format!("[1, {extent}]") };
@@ -27,7 +33,11 @@ pub(crate) fn text(random: &mut Random, [rows, columns]: [i64; 2]) -> String {
         // Where they begin, and by how much they grow.
         line(format!("%{k}_by = const {{value = {}}} : i64", of(&[&extent.to_string(), "3", "0", "-5", "4611686018427387904"])));
         line(format!("%{k}_k = const {{value = {}}} : i64", of(&["0", "1", "-2", "16"])));
-        line(format!("%{k}_p = mul %{k}_program, %{k}_by : i64\n%{k}_s = add %{k}_p, %{} : i64", of(&[&format!("{k}_k"), "o"])));
+        match is_row && is_loop {
+            true => line("%r_p = add %r_program, %i : i64".to_string()),
+            false => line(format!("%{k}_p = mul %{k}_program, %{k}_by : i64")),
+        }
+        line(format!("%{k}_s = add %{k}_p, %{} : i64", of(&[&format!("{k}_k"), "o"])));
         line(format!("%{k}_l = arange {{start = 0, end = {extent}}} : tile<i64, [{extent}]>"));
         line(format!("%{k}_w = broadcast %{k}_s : tile<i64, [{extent}]>\n%{k}_i = add %{k}_w, %{k}_l : tile<i64, [{extent}]>"));
         line(format!("%{k} = expand_dims %{k}_i{new_axis} : {line_indices}"));
@@ -57,7 +67,7 @@ pub(crate) fn text(random: &mut Random, [rows, columns]: [i64; 2]) -> String {
         line(format!("%turned_mask = permute %both {{order = [1, 0]}} : {turned_bools}"));
         line(format!("store %y, %turned_at, %turned {}", of(&["", "{mask = %turned_mask}"])));
     }
-    line("return\n}".to_string());
+    line(format!("{}return\n}}", if is_loop { "yield\n}\n" } else { "" }));
     text
 }
 

@@ -46,11 +46,11 @@ pub(crate) fn header(text: &str) -> Result<Header, String> {
                 }
             }
             "num_warps" => header.options.schedule.num_warps = rest.parse().map_err(|_| "`num_warps` is a number")?,
+            "num_stages" => header.options.schedule.num_stages = rest.parse().map_err(|_| "`num_stages` is a number")?,
             "num_ctas" => {
                 header.options.schedule.num_ctas = rest.parse().map_err(|_| "`num_ctas` is a number")?;
                 header.options.target = Target::SM_90A;
             }
-            "num_stages" => header.options.schedule.num_stages = rest.parse().map_err(|_| "`num_stages` is a number")?,
             "target" => header.options.target = rest.parse().map_err(|_| "an unknown target")?,
             "checked" => header.options.checked = true,
             // Everything else is a remark for the reader.

@@ -11,7 +11,7 @@ mod rows;
 use std::collections::{BTreeMap, BTreeSet};
 
 use kernel_lang::frontend::{self, WordInfo};
-use rows::{File, Row};
+use rows::{File, Row, Section};
 
 /// What every row sees. `v`, `w` and the like are tiles, `s`, `k`, `n` and `on` are scalars.
 const KERNEL: &str = "
@@ -135,21 +135,21 @@ fn generalized(statement: &str, word: &str, code: &str, (start, end): (usize, us
 #[test]
 fn rows_say_what_users_are_told() {
     let bless = std::env::var_os("BLESS").is_some_and(|value| value == "1");
-    let (mut cases, mut failed) = (0, Vec::new());
-    for mut file in files() {
+    let mut files = files();
+    let cases: Vec<(Row, String)> = files.iter().flat_map(cases).collect();
+    let mut outcomes = outcomes(&cases).into_iter();
+    let mut failed = Vec::new();
+    for file in &mut files {
         let name = file.name();
         for section in file.sections_mut() {
-            // Mistakes that are made with no word are made once.
-            let words = if section.words.is_empty() { vec![String::new()] } else { section.words.clone() };
-            let unknown = words.iter().find(|word| !word.is_empty() && frontend::words().all(|known| known.name != **word));
-            assert!(unknown.is_none(), "{name}: there is no word `{}`", unknown.map_or("", |word| word));
+            // Mistakes with words are of certain kinds; others have names of their own.
+            let is_known = |kind: &str| section.words.is_empty() || KINDS.iter().any(|(known, _)| *known == kind);
+            let unknown = section.rows.iter().find(|row| !is_known(&row.kind));
+            assert!(unknown.is_none(), "{name}: there is no kind of mistake as in\n{}", unknown.expect("it was just found"));
+            let words = words(section);
             for row in &mut section.rows {
-                // Mistakes with words are of certain kinds; others have names of their own.
-                let is_known = section.words.is_empty() || KINDS.iter().any(|(kind, _)| *kind == row.kind);
-                assert!(is_known, "{name}: there is no kind of mistake `{}`", row.kind);
                 for (index, word) in words.iter().enumerate() {
-                    cases += 1;
-                    let found = outcome(row, word);
+                    let found = outcomes.next().expect("each case has an outcome");
                     if found.expected.len() != 1 {
                         failed.push(format!("{name}: {word}: {} messages for one mistake\n{found}", found.expected.len()));
                     } else if found != *row && bless && index == 0 {
@@ -165,8 +165,35 @@ fn rows_say_what_users_are_told() {
         }
     }
     let bless = "if this is right: BLESS=1 cargo test -p kernel-lang --test mistakes";
-    assert!(failed.is_empty(), "{} of {cases} cases fail\n\n{}\n\n{bless}", failed.len(), failed.join("\n"));
-    println!("{cases} cases");
+    assert!(failed.is_empty(), "{} of {} cases fail\n\n{}\n\n{bless}", failed.len(), cases.len(), failed.join("\n"));
+    println!("{} cases", cases.len());
+}
+
+/// The words that the rows of a section are of; mistakes that are made with no word are made once.
+fn words(section: &Section) -> Vec<String> {
+    let unknown = section.words.iter().find(|word| frontend::words().all(|known| known.name != **word));
+    assert!(unknown.is_none(), "there is no word `{}`", unknown.map_or("", |word| word));
+    if section.words.is_empty() { vec![String::new()] } else { section.words.clone() }
+}
+
+/// Each row with each of its words, in the order of the file.
+fn cases(file: &File) -> Vec<(Row, String)> {
+    let of = |section: &Section| {
+        let words = words(section);
+        section.rows.iter().flat_map(|row| words.iter().map(|word| (row.clone(), word.clone())).collect::<Vec<_>>()).collect::<Vec<_>>()
+    };
+    file.sections().flat_map(of).collect()
+}
+
+/// What each case gives, found out by all cores.
+fn outcomes(cases: &[(Row, String)]) -> Vec<Row> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = cases.len().div_ceil(threads).max(1);
+    std::thread::scope(|scope| {
+        let work = |chunk: &[(Row, String)]| chunk.iter().map(|(row, word)| outcome(row, word)).collect::<Vec<_>>();
+        let chunks: Vec<_> = cases.chunks(share).map(|chunk| scope.spawn(move || work(chunk))).collect();
+        chunks.into_iter().flat_map(|chunk| chunk.join().expect("a case does not crash")).collect()
+    })
 }
 
 /// Without its mistake, a row would be accepted as far as the kernel around it goes.

@@ -150,10 +150,18 @@ where
         (self.grid)(config).into_grid().check(self.args.kernel().name())
     }
 
-    /// Runs the first configuration.
+    /// Runs the first configuration that the device can run at all.
     fn run_first(&self, gpu: impl Gpu) -> Result<()> {
         let first = self.first(gpu.device())?;
-        self.run(first, self.grid_of(first)?, gpu)
+        let mut outcome = self.run(first, self.grid_of(first)?, gpu);
+        for config in self.kept().skip(1) {
+            // What the kernel does, and to what, is no other configuration's business.
+            if !matches!(outcome, Err(Error::Compile { .. } | Error::SharedMemory { .. })) {
+                break;
+            }
+            outcome = self.run(config, self.grid_of(config)?, gpu);
+        }
+        outcome
     }
 
     fn run(&self, config: C, grid: [u32; 3], gpu: impl Gpu) -> Result<()> {

@@ -3,7 +3,7 @@
 //! A *key* is the device, the key arguments' values, the types, and which configurations `prune` leaves. While a key is tuned the kernel runs many times on the
 //! launch's own arguments, so what it leaves in memory is right if it does not read what it writes (a kernel that adds
 //! to its output adds many times). A configuration that `prune` names for the launch's arguments never runs with them. One that does not compile, load or launch is a record with its reason.
-//! On the CPU and on a simulated GPU the first configuration that is left runs, untimed; so does one that has no rivals.
+//! On the CPU the first configuration that is left runs, on a simulated GPU the first that compiles for it, untimed; so does one that has no rivals.
 
 mod launch;
 mod race;

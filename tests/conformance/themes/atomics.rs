@@ -71,16 +71,31 @@ fn meet(lab: &mut Lab, source: &Source, word: &str, dtype: Dtype, mode: &str) ->
     lab.launch(source, [PROGRAMS, 1, 1], &mut [Arg::In(&x), Arg::Out(&mut z), Arg::Out(&mut old)])?;
     let last = x.numbers().fold(first.get(0), |a, b| joined(word, a, b).to(dtype));
     z.check(Tolerance::Exact, |_| last)?;
-    // Some program came first, and what it left another found, or it is what stayed.
-    let follows = |index: usize| joined(word, old.get(index), x.get(index)).to(dtype);
-    let found = |number: Number| old.numbers().any(|old| old == number);
-    if !found(first.get(0)) {
-        return Err(format!("no program found {first:?}: {old:?}"));
+    take_turns(first.get(0), &old, |at, found| joined(word, found, x.get(at)).to(dtype))
+}
+
+/// Can what programs found be what each left for the next, from the first value on?
+fn take_turns(first: Number, found: &Array, leaves: impl Fn(usize, Number) -> Number) -> Check {
+    let mut left: Vec<usize> = (0..found.len()).collect();
+    match goes_on(first, &mut left, found, &leaves) {
+        true => Ok(()),
+        false => Err(format!("no order of programs leads from {first:?} by {:?}", found.numbers().collect::<Vec<_>>())),
     }
-    match (0..PROGRAMS).find(|index| follows(*index) != last && !found(follows(*index))) {
-        Some(index) => Err(format!("nobody found what program {index} left: {old:?}")),
-        None => Ok(()),
+}
+
+/// Is there an order of those that are left, the first of which finds `current`?
+fn goes_on(current: Number, left: &mut Vec<usize>, found: &Array, leaves: &impl Fn(usize, Number) -> Number) -> bool {
+    let next = |program: usize| (found.get(program) == current).then(|| leaves(program, current));
+    // Who leaves what it found may as well come now.
+    if let Some(at) = left.iter().position(|program| next(*program) == Some(current)) {
+        left.swap_remove(at);
+        return goes_on(current, left, found, leaves);
     }
+    left.is_empty()
+        || left.clone().into_iter().any(|program| {
+            let mut others: Vec<usize> = left.iter().copied().filter(|other| *other != program).collect();
+            next(program).is_some_and(|value| goes_on(value, &mut others, found, leaves))
+        })
 }
 
 /// The bits of integers, and values that take each other's place.
@@ -124,10 +139,10 @@ pub(crate) fn atomic_rmw_predicate() -> Vec<Case> {
         let (mut z, mut old) = (Array::ints(Dtype::I32, [0]), lab.any(Dtype::I32, 100));
         lab.launch(&source, [100, 1, 1], &mut [Arg::In(&x), Arg::Out(&mut z), Arg::Out(&mut old)])?;
         z.check(Tolerance::Exact, |_| Number::Int(x.numbers().map(Number::int).filter(|x| *x < 64).max().unwrap_or(0)))?;
-        match (0..100).find(|i| x.get(*i).int() >= 64 && old.get(*i).int() != 0) {
-            Some(index) => Err(format!("program {index} was masked off and found {:?}", old.get(index))),
-            None => Ok(()),
-        }
+        let (on, off): (Vec<usize>, Vec<usize>) = (0..100).partition(|i| x.get(*i).int() < 64);
+        off.iter().try_for_each(|i| old.check_at(*i, Tolerance::Exact, Number::Int(0)))?;
+        let found = Array { dtype: Dtype::I32, bits: on.iter().map(|i| old.bits[*i]).collect() };
+        take_turns(Number::Int(0), &found, |at, found| joined("max", found, x.get(on[at])))
     })]
 }
 
@@ -393,10 +408,48 @@ pub(crate) fn atomic_poll() -> Vec<Case> {
                     let (mut data, mut y) = (Draw::Any.array(lab, Dtype::I32, 64), lab.any(Dtype::I32, 64));
                     let mut args = [Arg::Out(&mut next), Arg::Out(&mut flag), Arg::Out(&mut data), Arg::Out(&mut y)];
                     lab.launch(&source, [2, 1, 1], &mut args)?;
+                    next.check(Tolerance::Exact, |_| Number::Int(2))?;
                     flag.check(Tolerance::Exact, |_| Number::Int(1))?;
+                    data.check(Tolerance::Exact, |_| Number::Int(7))?;
                     y.check(Tolerance::Exact, |_| Number::Int(7))
                 }));
             }
+        }
+    }
+    cases
+}
+
+/// A program that is a cluster adds once, however many CTAs share it. Where there are no clusters, the launch says so.
+pub(crate) fn multicta() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for num_ctas in [2, 4] {
+        for (name, body) in [
+            ("scalar", "atomic_add(z, 1);"),
+            ("tile", "atomic_add(z + arange(0, 512), 1);"),
+            ("sum", "atomic_add(z + 1, sum(load(x + arange(0, 512))));"),
+        ] {
+            let source = Source::new(format!("fn kernel(x: Ptr<i32>, z: PtrMut<i32>) {{ {body} }}")).ctas(num_ctas);
+            cases.push(Case::new(format!("{name}-ctas{num_ctas}"), move |lab| {
+                let (x, first) = (lab.any(Dtype::I32, 512), lab.any(Dtype::I32, 512));
+                let mut z = first.clone();
+                let launched = lab.launch(&source, [3, 1, 1], &mut [Arg::In(&x), Arg::Out(&mut z)]);
+                if !lab.has_clusters() {
+                    return match launched {
+                        Err(error) if error.contains("clusters") => Ok(()),
+                        other => Err(format!("a device without clusters ran one: {other:?}")),
+                    };
+                }
+                launched?;
+                let sum: i128 = x.numbers().map(Number::int).sum();
+                z.check(Tolerance::Exact, |i| {
+                    let added = match (name, i) {
+                        ("tile", _) | ("scalar", 0) => 3,
+                        ("sum", 1) => 3 * sum,
+                        _ => 0,
+                    };
+                    Number::Int(first.get(i).int() + added)
+                })
+            }));
         }
     }
     cases

@@ -1,6 +1,8 @@
 //! Control flow on scalars, functions, and constants.
 
 use galatea::Dtype;
+use kernel_lang::target::Target;
+use kernel_lang::{Bindings, Options, Schedule};
 
 use crate::array::Tolerance;
 use crate::case::{Case, refused};
@@ -55,7 +57,8 @@ pub(crate) fn for_iv() -> Vec<Case> {
 
 /// An `if` whose condition is a number of any type compared, a `bool`, a constant, or a comparison of loads.
 pub(crate) fn if_() -> Vec<Case> {
-    let rows: [(&str, &str, fn(&[i128]) -> bool); 8] = [
+    type Holds = fn(&[i128]) -> bool;
+    let rows: [(&str, &str, Holds); 8] = [
         ("comparison", "load(x) > 0", |x| x[0] > 0),
         ("bool", "load(x) as bool", |x| x[0] != 0),
         ("not", "!(load(x) == load(x + 1))", |x| x[0] != x[1]),
@@ -335,6 +338,39 @@ pub(crate) fn loops() -> Vec<Case> {
     ]
 }
 
+/// Loops that load ahead, or do several turns at once, give what the loop as it stands gives.
+pub(crate) fn stages_and_unrolling() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for dtype in [Dtype::F16, Dtype::F32, Dtype::I32] {
+        for stages in [1, 2, 3, 5] {
+            for unroll in [1, 3] {
+                let source = Source::new(format!(
+                    "fn kernel(x: Ptr<{dtype}>, w: Ptr<{dtype}>, y: PtrMut<i64>, n: usize) {{
+                        let mut total = zeros::<i64>([256]);
+                        for start in range(0, n, 256, num_stages = {stages}, unroll = {unroll}) {{
+                            let at = start + arange(0, 256);
+                            total += load(x + at, mask = at < n) as i64 * load(w + at, mask = at < n) as i64;
+                        }}
+                        store(y, sum(total));
+                    }}"
+                ));
+                cases.push(Case::new(format!("{dtype}-stages{stages}-unroll{unroll}"), move |lab| {
+                    for n in [0, 1 + lab.below(255), 256 * lab.below(6), 1 + lab.below(2000)] {
+                        let (x, w) = (lab.ints(dtype, n, -9, 10), lab.ints(dtype, n, -9, 10));
+                        let mut y = lab.any(Dtype::I64, 1);
+                        let count = Arg::Scalar(Dtype::I64, Number::Int(n as i128));
+                        lab.launch(&source, [1; 3], &mut [Arg::In(&x), Arg::In(&w), Arg::Out(&mut y), count])?;
+                        let total = x.numbers().zip(w.numbers()).map(|(x, w)| x.float() as i128 * w.float() as i128).sum();
+                        y.check(Tolerance::Exact, |_| Number::Int(total))?;
+                    }
+                    Ok(())
+                }));
+            }
+        }
+    }
+    cases
+}
+
 /// What is known when the kernel is compiled.
 pub(crate) fn constants() -> Vec<Case> {
     let mut cases = vec![
@@ -448,10 +484,8 @@ pub(crate) fn num_warps() -> Vec<Case> {
     cases.push(Case::new("3", |_| {
         let func = kernel_lang::ir::parse(&Source::new("fn kernel(y: PtrMut<i32>) { store(y, 1); }").lower()?)
             .map_err(|error| error.to_string())?;
-        let options = kernel_lang::Options {
-            schedule: kernel_lang::Schedule { num_warps: 3, ..kernel_lang::Schedule::DEFAULT },
-            ..kernel_lang::Options::new(kernel_lang::Bindings::new(), kernel_lang::target::Target::SM_80)
-        };
+        let schedule = Schedule { num_warps: 3, ..Schedule::DEFAULT };
+        let options = Options { schedule, ..Options::new(Bindings::new(), Target::SM_80) };
         let errors = match kernel_lang::compile(&func, &options) {
             Ok(_) => return Err("three warps are accepted".into()),
             Err(errors) => errors.render(&func.files),
@@ -459,4 +493,16 @@ pub(crate) fn num_warps() -> Vec<Case> {
         if errors.contains("power of two") { Ok(()) } else { Err(errors) }
     }));
     cases
+}
+
+/// The most registers of a thread are told to the assembler.
+pub(crate) fn maxnreg() -> Vec<Case> {
+    vec![Case::new("64", |_| {
+        let func = kernel_lang::ir::parse(&Source::new("fn kernel(y: PtrMut<i32>) { store(y, 1); }").lower()?)
+            .map_err(|error| error.to_string())?;
+        let schedule = Schedule { maxnreg: Some(64), ..Schedule::DEFAULT };
+        let options = Options { schedule, ..Options::new(Bindings::new(), Target::SM_90A) };
+        let compiled = kernel_lang::compile(&func, &options).map_err(|errors| errors.render(&func.files))?;
+        if compiled.ptx.contains(".maxnreg 64") { Ok(()) } else { Err(compiled.ptx) }
+    })]
 }

@@ -3,7 +3,7 @@
 use galatea::Dtype;
 
 use crate::array::{Array, Tolerance};
-use crate::case::Case;
+use crate::case::{Case, refused};
 use crate::lab::{Arg, Source};
 use crate::number::Number;
 
@@ -26,7 +26,7 @@ fn words(seed: u64, offset: u64) -> [u32; 4] {
 /// A word as a number from 0 to before 1, rounded as `f32` computes it.
 fn uniform(word: u32) -> f32 {
     let signed = word as i32;
-    (if signed < 0 { !signed } else { signed }) as f32 * 4.656_612_734_2e-10f32
+    (if signed < 0 { !signed } else { signed }) as f32 * (4.656_612_734_2e-10f64 as f32)
 }
 
 /// A kernel that stores what `expression` says of `seed` and `at`; the seed an argument, or a constant.
@@ -48,7 +48,7 @@ fn seed_word(seed: u64) -> Arg<'static> {
 /// The first word of each offset, whatever the width of the offsets, of a seed that is an argument or a constant.
 pub(crate) fn randint() -> Vec<Case> {
     let mut cases = Vec::new();
-    for size in [10, 4, 53] {
+    for size in [10, 4 * 53, 400] {
         for seed in SEEDS {
             for offset in [Dtype::I32, Dtype::I64] {
                 for constant in [false, true] {
@@ -56,7 +56,7 @@ pub(crate) fn randint() -> Vec<Case> {
                     let name = format!("{size}-{seed:#x}-{offset}{}", if constant { "-constant" } else { "" });
                     cases.push(Case::new(name, move |lab| {
                         let mut y = lab.any(Dtype::U32, size);
-                        lab.launch(&source, [1; 3], &mut [Arg::Out(&mut y), seed_word(seed)])?;
+                        lab.launch(&source, [size.div_ceil(64), 1, 1], &mut [Arg::Out(&mut y), seed_word(seed)])?;
                         y.check(Tolerance::Exact, |i| Number::Int(words(seed, i as u64)[0].into()))
                     }));
                 }
@@ -100,19 +100,24 @@ fn spread(y: &Array, mean: f64, variance: f64) -> Result<(), String> {
 pub(crate) fn randn() -> Vec<Case> {
     let mut cases = Vec::new();
     for seed in SEEDS {
-        let source = source(Dtype::F32, Dtype::I64, "randn(seed, offset)", None);
-        cases.push(Case::new(format!("{seed:#x}"), move |lab| {
-            const LEN: usize = 4096;
-            let mut y = lab.any(Dtype::F32, LEN);
-            lab.launch(&source, [LEN / 64, 1, 1], &mut [Arg::Out(&mut y), seed_word(seed)])?;
-            // The angle and the radius are `f32`: what is near zero has an absolute error.
-            y.check(Tolerance::Relative(1e-5, 2e-6), |i| {
-                let [first, second, ..] = words(seed, i as u64);
-                let radius = (-2.0 * f64::from(uniform(first)).max(1e-7).ln()).sqrt();
-                Number::Float(radius * (std::f64::consts::TAU * f64::from(uniform(second))).cos())
-            })?;
-            spread(&y, 0.0, 1.0)
-        }));
+        for offset in [Dtype::I32, Dtype::I64] {
+            for constant in [false, true] {
+                let source = source(Dtype::F32, offset, "randn(seed, offset)", constant.then_some(seed));
+                let name = format!("{seed:#x}-{offset}{}", if constant { "-constant" } else { "" });
+                cases.push(Case::new(name, move |lab| {
+                    const LEN: usize = 4096;
+                    let mut y = lab.any(Dtype::F32, LEN);
+                    lab.launch(&source, [LEN / 64, 1, 1], &mut [Arg::Out(&mut y), seed_word(seed)])?;
+                    // The angle and the radius are `f32`: what is near zero has an absolute error.
+                    y.check(Tolerance::Relative(1e-5, 2e-6), |i| {
+                        let [first, second, ..] = words(seed, i as u64);
+                        let radius = (-2.0 * f64::from(uniform(first)).max(1e-7).ln()).sqrt();
+                        Number::Float(radius * (std::f64::consts::TAU * f64::from(uniform(second))).cos())
+                    })?;
+                    spread(&y, 0.0, 1.0)
+                }));
+            }
+        }
     }
     cases
 }
@@ -136,6 +141,16 @@ pub(crate) fn four_at_once() -> Vec<Case> {
         }
     }
     cases
+}
+
+/// A seed is an integer.
+pub(crate) fn seed_is_int() -> Vec<Case> {
+    [("float", "2.3"), ("tile-of-floats", "zeros::<f32>([64])")]
+        .map(|(name, seed)| {
+            let text = format!("fn kernel(y: PtrMut<f32>) {{ let at = arange(0, 64); store(y + at, rand({seed}, at)); }}");
+            refused(name, Source::new(text), "`rand`")
+        })
+        .into()
 }
 
 /// The words that give the smallest and the largest number: both ends of the integers.

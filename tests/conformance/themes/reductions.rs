@@ -192,6 +192,20 @@ pub(crate) fn reduce() -> Vec<Case> {
     cases
 }
 
+/// Extents that are no powers of two, along each axis and along all, by one warp and by eight: what pads a tile counts for nothing.
+pub(crate) fn reduce_odd() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for what in [Sum, Min, Max, ArgMin, ArgMax] {
+        for extents in [&[3, 5][..], &[7, 96], &[33, 10], &[1, 100], &[5, 3, 6], &[3, 1, 48]] {
+            let axes = (0..extents.len()).map(Some).chain([None]);
+            for (axis, (dtype, num_warps)) in axes.flat_map(|axis| [(Dtype::I16, 1), (Dtype::F32, 8)].map(|how| (axis, how))) {
+                cases.push(Reduction { what, dtype, shape: Shape::new(extents), axis, keep_dims: axis == Some(1), num_warps }.case());
+            }
+        }
+    }
+    cases
+}
+
 /// The largest of numbers below zero is not zero, also where a tile is padded.
 pub(crate) fn max_returns_zero() -> Vec<Case> {
     let source = Source::new("fn kernel(x: Ptr<f32>, y: PtrMut<f32>) { store(y, max(load(x + arange(0, 100)))); }");

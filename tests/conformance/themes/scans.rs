@@ -157,6 +157,21 @@ pub(crate) fn scan2d() -> Vec<Case> {
     cases
 }
 
+/// Extents that are no powers of two.
+pub(crate) fn scan_odd() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for what in [Cumsum, Cumprod, First, Recurrence, Cummax, Roll] {
+        for (dtype, num_warps) in [(Dtype::I64, 1), (Dtype::F16, 4), (Dtype::F64, 8)] {
+            for extents in [[3, 5], [7, 96], [33, 10], [1, 100]] {
+                for (axis, reverse) in [(0, false), (0, true), (1, false), (1, true)] {
+                    cases.push(Scan { what, dtype, shape: Shape::new(&extents), axis, reverse, num_warps }.case());
+                }
+            }
+        }
+    }
+    cases
+}
+
 /// Vectors of every length and type that a scan of one axis takes.
 pub(crate) fn scan_1d() -> Vec<Case> {
     let extents = [1, 2, 32, 64, 128, 100, 1024];

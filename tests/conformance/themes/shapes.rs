@@ -90,12 +90,11 @@ pub(crate) fn slice() -> Vec<Case> {
         moved("matrix", Dtype::I32, (&[4, 8], &[4, 1, 8]), "v[(.., None, ..)]", |i| i),
         moved("scalar", Dtype::I32, (&[8], &[1, 1]), "sum(v)[(None, None)] * 0 + sum(select(arange(0, 8) == 3, v, 0))", |_| 3),
     ];
-    let rows = [
-        ("element", "v[3]", "`..`, for an axis of the tile, or `None`"),
+    for (name, index, message) in [
+        ("element", "v[3]", "not indexed with `[]`"),
         ("range", "v[0..4]", "`..`, for an axis of the tile, or `None`"),
-        ("stepped", "v[(0..8).step_by(2)]", "`..`, for an axis of the tile, or `None`"),
-    ];
-    for (name, index, message) in rows {
+        ("stepped", "v[(0..8).step_by(2)]", "not indexed with `[]`"),
+    ] {
         let text = format!("fn kernel(x: Ptr<f32>, y: PtrMut<f32>) {{ let v = load(x + arange(0, 8)); store(y, {index}); }}");
         cases.push(refused(format!("invalid-{name}"), Source::new(text), message));
     }
@@ -194,6 +193,29 @@ pub(crate) fn transpose() -> Vec<Case> {
 /// Every order of three axes.
 pub(crate) fn permute() -> Vec<Case> {
     orders(3).iter().map(|order| permutation(Dtype::F16, &[4, 8, 16], order, None)).collect()
+}
+
+/// Every order of three axes whose extents are no powers of two; and what else moves such tiles.
+pub(crate) fn odd_extents() -> Vec<Case> {
+    let mut cases: Vec<Case> = Vec::new();
+    for extents in [[3, 5, 6], [7, 1, 33], [2, 48, 5]] {
+        for dtype in [Dtype::U8, Dtype::F32, Dtype::I64] {
+            cases.extend(orders(3).iter().map(|order| permutation(dtype, &extents, order, None)));
+        }
+    }
+    for (rows, columns) in [(3usize, 5usize), (12, 33), (5, 96), (1, 7)] {
+        let name = |what: &str| format!("{what}-{rows}x{columns}");
+        let (shape, wide) = ([rows, columns], [rows, columns, 2]);
+        cases.push(moved(name("broadcast-row"), Dtype::I16, (&[1, columns], &shape), &format!("broadcast_to(v, {shape:?})"), move |i| {
+            i % columns
+        }));
+        cases.push(moved(name("broadcast-column"), Dtype::I16, (&[rows, 1], &shape), &format!("broadcast_to(v, {shape:?})"), move |i| {
+            i / columns
+        }));
+        cases.push(moved_pair(name("join"), Dtype::F16, (&shape, &wide), "join(a, b)", |i| (i % 2 == 1, i / 2)));
+        cases.push(moved(name("split"), Dtype::F64, (&wide, &shape), "{ let (_, odd) = split(v); odd }", |i| 2 * i + 1));
+    }
+    cases
 }
 
 /// Equal elements of every type, in no axis, one of extent 1, and a long one; named and like another tile.
@@ -355,6 +377,22 @@ pub(crate) fn flip() -> Vec<Case> {
     cases
 }
 
+/// Pairs turned round in place, infinity among them, which no sum of bits may touch.
+pub(crate) fn flip_inf() -> Vec<Case> {
+    let source = Source::new(
+        "fn kernel(x: Ptr<f32>, y: PtrMut<f32>) {
+            let at = arange(0, 16);
+            store(y + at, reshape(flip(reshape(load(x + at), [8, 2]), axis = 1), [16]));
+        }",
+    );
+    vec![Case::new("pairs", move |lab| {
+        let x = Array::new(Dtype::F32, (0..16).map(|i| Number::Float(if i == 15 { f64::INFINITY } else { f64::from(i) })));
+        let mut y = lab.any(Dtype::F32, 16);
+        lab.launch(&source, [1; 3], &mut [Arg::In(&x), Arg::Out(&mut y)])?;
+        y.check_bits(|i| x.bits[i ^ 1])
+    })]
+}
+
 /// A tile picked from by indices along an axis.
 pub(crate) fn gather() -> Vec<Case> {
     let rows: [(&[usize], &[usize], usize); 6] = [
@@ -413,7 +451,7 @@ fn counted(extent: usize, bins: usize, masked: bool, low: i128, high: i128) -> C
         let x: Array = lab.ints(Dtype::I32, extent, low, high);
         let mut y = lab.any(Dtype::I32, bins);
         lab.launch(&source, [1; 3], &mut [Arg::In(&x), Arg::Out(&mut y)])?;
-        let counts = |at: &usize| !masked || at % 3 != 0;
+        let counts = |at: &usize| !masked || !at.is_multiple_of(3);
         y.check(
             Tolerance::Exact,
             |bin| Number::Int((0..extent).filter(counts).filter(|at| x.get(*at).int() == bin as i128).count() as i128),

@@ -20,8 +20,10 @@ impl Emitter<'_> {
     /// A region in a scope of its own: addresses computed inside are not known outside.
     pub(super) fn scoped(&mut self, region: Region) {
         self.addresses.push(HashMap::new());
+        self.rooms.push(HashMap::new());
         self.region(region);
         self.addresses.pop();
+        self.rooms.pop();
     }
 
     /// Registers that a value is assigned to at several places.
@@ -121,6 +123,7 @@ impl Emitter<'_> {
         let fork = self.shared_fork();
         self.shared_loop();
         self.addresses.push(HashMap::new());
+        self.rooms.push(HashMap::new());
         self.region(test);
         let after_test = self.shared_fork();
         let Op::Condition { cond, values } = &self.func.inst(self.func.terminator(test)).op else {
@@ -134,6 +137,7 @@ impl Emitter<'_> {
         asm!(self, "@!{cond} bra.uni {end}");
         self.scoped(body);
         self.addresses.pop();
+        self.rooms.pop();
         self.shared_loop_end();
         self.shared_join(fork);
         self.shared_join(after_test);

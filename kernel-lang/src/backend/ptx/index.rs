@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::polynomial::Polynomial;
+use crate::dtype::Dtype;
 use crate::ir::{CompareOp, Function, Op, Value};
 use crate::layout::{Layout, Level};
 
@@ -18,6 +19,14 @@ pub(super) struct AddressKey {
     lanes: Vec<Polynomial>,
     layout: Option<Layout>,
     bytes: i64,
+}
+
+/// What names how far a thread's place is from a number: the number, how places count, and the layout that spreads them over threads.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct RoomKey {
+    limit: Polynomial,
+    steps: Vec<Polynomial>,
+    layout: Option<Layout>,
 }
 
 /// The thread's own part of an index along an axis, by layout; and who stores elements that several threads hold.
@@ -69,22 +78,53 @@ impl PositionTest {
     }
 }
 
-/// Comparisons of a thread's numbers with each register's part of a position, all of which must hold.
+/// Is a tile of indices inside a tensor? Of the indices and the length.
+pub(super) fn bounds_test(func: &Function, facts: &mut AffineFacts, op: &Op) -> Option<(Value, Affine, Value)> {
+    let &Op::Compare { op: CompareOp::Lt, lhs, rhs } = op else { return None };
+    let (Some(&Op::Bitcast { x: index }), Some(&Op::Broadcast { x: length })) = (func.def_op(lhs), func.def_op(rhs)) else { return None };
+    let is_test = func.ty(index).is_tile() && func.ty(lhs).dtype() == Dtype::U64 && func.ty(length).is_scalar();
+    Some((index, facts.get(func, index).filter(|_| is_test)?, length))
+}
+
+/// Comparisons, all of which must hold.
 #[derive(Clone, Debug)]
 pub(super) struct Tests {
-    all: Vec<(CompareOp, Reg, Vec<i64>)>,
+    all: Vec<Test>,
+}
+
+/// A comparison for each register of a thread.
+#[derive(Clone, Debug)]
+enum Test {
+    /// A number of the thread with the register's part of a position.
+    Place { op: CompareOp, room: Reg, parts: Vec<i64> },
+    /// `base + part`, unsigned, with a length.
+    Index { bases: Vec<Reg>, parts: Vec<i64>, length: Reg },
+}
+
+impl Test {
+    fn moved(self, sources: &[u32]) -> Test {
+        let parts = |parts: Vec<i64>| sources.iter().map(|at| parts[*at as usize]).collect();
+        match self {
+            Test::Place { op, room, parts: of } => Test::Place { op, room, parts: parts(of) },
+            Test::Index { bases, parts: of, length } => {
+                let bases = sources.iter().map(|at| bases[(*at as usize).min(bases.len() - 1)]).collect();
+                Test::Index { bases, parts: parts(of), length }
+            }
+        }
+    }
 }
 
 impl Tests {
     /// The same where runs of so many registers are alike: each is tested as its first.
     pub(super) fn of_runs(self, run: usize) -> Tests {
-        let sources: Vec<u32> = (0..self.all[0].2.len()).map(|register| (register & !(run - 1)) as u32).collect();
+        let (Test::Place { parts, .. } | Test::Index { parts, .. }) = &self.all[0];
+        let sources: Vec<u32> = (0..parts.len()).map(|register| (register & !(run - 1)) as u32).collect();
         self.moved(&sources)
     }
 
     /// The tests of a tile whose elements are those of other registers.
     pub(super) fn moved(self, sources: &[u32]) -> Tests {
-        Tests { all: self.all.into_iter().map(|(op, room, of)| (op, room, sources.iter().map(|at| of[*at as usize]).collect())).collect() }
+        Tests { all: self.all.into_iter().map(|test| test.moved(sources)).collect() }
     }
 
     /// Both.
@@ -285,36 +325,45 @@ impl Emitter<'_> {
         let (base, base_value) = base.unzip();
         let address = self.address(base, base_value, affine, layout, bytes);
         let constant = |register| affine.start.constant.wrapping_add(Self::register_part(layout, affine, register)).wrapping_mul(bytes);
-        let mut addresses = vec![address];
-        // By place along the axes whose steps are arguments.
-        let mut known: HashMap<Vec<u32>, Reg> = HashMap::new();
-        if let Some(layout) = layout.filter(|_| affine.lanes.iter().any(|lane| lane.as_constant().is_none())) {
-            let unknown: Vec<usize> = (0..affine.lanes.len()).filter(|axis| affine.lanes[*axis].as_constant().is_none()).collect();
-            for register in 1..count {
-                // From the element that differs in the highest bit only.
-                let near = register ^ 1 << register.ilog2();
-                let place = |register| -> Vec<u32> {
-                    let place = layout.apply(register as u32, 0, 0, 0);
-                    unknown.iter().map(|axis| place[*axis]).collect()
-                };
-                let (at, from) = (place(register), place(near));
-                let mut address = addresses[near];
-                if let Some(same) = known.get(&at) {
-                    address = *same;
-                } else if at != from {
-                    for (axis, (at, from)) in unknown.iter().zip(at.iter().zip(from)) {
-                        let distance = i64::from(*at) - i64::from(from);
+        let is_known = affine.lanes.iter().all(|lane| lane.as_constant().is_some());
+        let addresses = match layout.filter(|_| !is_known) {
+            Some(layout) => self.stepping(address, affine, layout, count, bytes),
+            None => vec![address],
+        };
+        (addresses, (0..count).map(constant).collect())
+    }
+
+    /// The addresses of a thread's elements, as far as they differ by steps that are arguments: each from one that is known, and of elements at the
+    /// same place along those axes only one.
+    fn stepping(&mut self, first: Reg, affine: &Affine, layout: &Layout, count: usize, bytes: i64) -> Vec<Reg> {
+        let axes: Vec<usize> = (0..affine.lanes.len()).filter(|axis| affine.lanes[*axis].as_constant().is_none()).collect();
+        let places: Vec<Vec<u32>> = (0..count)
+            .map(|register| {
+                let place = layout.apply(register as u32, 0, 0, 0);
+                axes.iter().map(|axis| place[*axis]).collect()
+            })
+            .collect();
+        let mut addresses = vec![first];
+        for register in 1..count {
+            let address = match places[..register].iter().position(|place| *place == places[register]) {
+                Some(same) => addresses[same],
+                None => {
+                    // From the element that differs in the highest bit only.
+                    let near = register ^ 1 << register.ilog2();
+                    let mut address = addresses[near];
+                    for (index, axis) in axes.iter().enumerate() {
+                        let distance = i64::from(places[register][index]) - i64::from(places[near][index]);
                         if distance != 0 {
                             let step = self.step(&affine.lanes[*axis], distance.wrapping_mul(bytes));
                             address = self.sum(Some(address), step);
                         }
                     }
-                    known.insert(at, address);
+                    address
                 }
-                addresses.push(address);
-            }
+            };
+            addresses.push(address);
         }
-        (addresses, (0..count).map(constant).collect())
+        addresses
     }
 
     /// `factor * lane`, computed once in a region.
@@ -363,13 +412,29 @@ impl Emitter<'_> {
     /// Compares in 32 bits: the thread part is taken off the limit once, and each register's part is a constant.
     pub(super) fn test_positions(&mut self, test: &PositionTest, result: Value) {
         let layout = self.layout(result).cloned();
-        let [at_least, at_most] = [0; 2].map(|_| self.reg(Class::B64));
-        let mut limit = self.address(None, None, &test.limit, None, 1);
-        if test.limit.start.constant != 0 {
-            let sum = self.reg(Class::B64);
-            asm!(self, "add.s64 {sum}, {limit}, {}", test.limit.start.constant);
-            limit = sum;
+        let room = self.room(test, layout.as_ref());
+        let constants = (0..self.lane_count(result))
+            .map(|register| test.position.start.constant + Self::register_part(layout.as_ref(), &test.position, register));
+        let test = Test::Place { op: test.op.swapped(), room, parts: constants.collect() };
+        self.sources[result] = Some(Source::Tests(Tests { all: vec![test] }));
+    }
+
+    /// Compares at each use, so that the indices of a whole tile are never held at once.
+    pub(super) fn test_bounds(&mut self, (index, affine, length): (Value, Affine, Value), result: Value) {
+        let layout = self.layout(index).cloned();
+        let (bases, parts) = self.addresses(None, &affine, layout.as_ref(), self.lane_count(index), 1);
+        let test = Test::Index { bases, parts, length: self.scalar(length) };
+        self.sources[result] = Some(Source::Tests(Tests { all: vec![test] }));
+    }
+
+    /// The limit less the thread part, computed once in a region.
+    fn room(&mut self, test: &PositionTest, layout: Option<&Layout>) -> Reg {
+        let key = RoomKey { limit: test.limit.start.clone(), steps: test.position.lanes.clone(), layout: layout.cloned() };
+        if let Some(known) = self.rooms.iter().rev().find_map(|scope| scope.get(&key)) {
+            return *known;
         }
+        let [at_least, at_most] = [0; 2].map(|_| self.reg(Class::B64));
+        let limit = self.step(&test.limit.start, 1);
         // Beyond the positions on either side, every number is as good as the next.
         asm!(self, "max.s64 {at_least}, {limit}, -1");
         asm!(self, "min.s64 {at_most}, {at_least}, {}", i32::MAX);
@@ -377,7 +442,7 @@ impl Emitter<'_> {
         asm!(self, "cvt.u32.u64 {room}, {at_most}");
         let lanes = test.position.lanes.iter().map(|lane| lane.as_constant().expect("the steps of positions are known"));
         for (axis, lane) in lanes.enumerate().filter(|(_, lane)| *lane != 0) {
-            let part = layout.as_ref().and_then(|layout| self.threads.parts.get(&(layout.clone(), axis)).copied().flatten());
+            let part = layout.and_then(|layout| self.threads.parts.get(&(layout.clone(), axis)).copied().flatten());
             let Some(mut part) = part else { continue };
             if lane != 1 {
                 let scaled = self.reg(Class::B32);
@@ -388,21 +453,32 @@ impl Emitter<'_> {
             asm!(self, "sub.s32 {rest}, {room}, {part}");
             room = rest;
         }
-        let constants = (0..self.lane_count(result))
-            .map(|register| test.position.start.constant + Self::register_part(layout.as_ref(), &test.position, register));
-        let tests = Tests { all: vec![(test.op.swapped(), room, constants.collect())] };
-        self.sources[result] = Some(Source::Tests(tests));
+        if let Some(scope) = self.rooms.last_mut() {
+            scope.insert(key, room);
+        }
+        room
     }
 
     /// Do all the tests hold for that element?
     pub(super) fn test(&mut self, tests: &Tests, register: usize) -> Reg {
         let mut before: Option<Reg> = None;
-        for (op, room, constants) in &tests.all {
-            let constant = constants[register];
+        for test in &tests.all {
+            let (compare, left, right) = match test {
+                Test::Place { op, room, parts } => (format!("{}.s32", op.name()), *room, parts[register].to_string()),
+                Test::Index { bases, parts, length } => {
+                    let mut index = bases[register.min(bases.len() - 1)];
+                    if parts[register] != 0 {
+                        let base = index;
+                        index = self.reg(Class::B64);
+                        asm!(self, "add.s64 {index}, {base}, {}", parts[register]);
+                    }
+                    ("lt.u64".to_string(), index, length.to_string())
+                }
+            };
             let holds = self.reg(Class::Pred);
-            match before {
-                Some(before) => asm!(self, "setp.{}.and.s32 {holds}, {room}, {constant}, {before}", op.name()),
-                None => asm!(self, "setp.{}.s32 {holds}, {room}, {constant}", op.name()),
+            match (before, compare.split_once('.')) {
+                (Some(before), Some((op, ty))) => asm!(self, "setp.{op}.and.{ty} {holds}, {left}, {right}, {before}"),
+                _ => asm!(self, "setp.{compare} {holds}, {left}, {right}"),
             }
             before = Some(holds);
         }

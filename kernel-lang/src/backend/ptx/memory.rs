@@ -251,6 +251,17 @@ impl Emitter<'_> {
         format!(".L1::{}{hint}", evict.text())
     }
 
+    /// What tells the L2 of a copy to shared memory: a part of the instruction, and its last operand.
+    pub(super) fn copy_policy(&mut self, cache: Cache, evict: Evict) -> (&'static str, String) {
+        match self.policies.iter().find(|(known, _)| *known == evict) {
+            Some((_, policy)) if cache == Cache::Default => {
+                self.ptx_version = self.ptx_version.max((7, 4));
+                (HINT, format!(", {policy}"))
+            }
+            _ => ("", String::new()),
+        }
+    }
+
     /// The last operand of an access: the policy that its instruction asks for.
     fn policy_operand(&self, instruction: &str) -> String {
         let Some(instruction) = instruction.strip_suffix(HINT) else { return String::new() };
@@ -263,7 +274,7 @@ impl Emitter<'_> {
         for evict in [Evict::First, Evict::Last] {
             let names_it = |op: &Op| match *op {
                 Op::Load { cache, evict: own, volatile, .. } => own == evict && cache == Cache::Default && !volatile,
-                Op::Store { cache, evict: own, .. } => own == evict && cache == Cache::Default,
+                Op::Store { cache, evict: own, .. } | Op::Fetch { cache, evict: own, .. } => own == evict && cache == Cache::Default,
                 _ => false,
             };
             if self.func.all_insts().into_iter().any(|inst| names_it(&self.func.inst(inst).op)) {

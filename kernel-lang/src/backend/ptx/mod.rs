@@ -85,6 +85,8 @@ struct Emitter<'a> {
     threads: index::ThreadParts,
     /// Byte offsets of the thread's part, by the region where they are valid.
     addresses: Vec<HashMap<index::AddressKey, Reg>>,
+    /// How far a thread's places are from numbers, by the region where they are valid.
+    rooms: Vec<HashMap<index::RoomKey, Reg>>,
     /// How many neighbouring registers a mask has alike, in this region: of masks of wide accesses.
     runs: HashMap<Value, usize>,
     /// Addresses and lengths of pointer parameters.
@@ -130,6 +132,7 @@ pub fn emit(func: Verified<'_>, target: &Target, schedule: Schedule) -> Module {
         facts: AffineFacts::new(),
         threads: index::ThreadParts::default(),
         addresses: vec![HashMap::new()],
+        rooms: vec![HashMap::new()],
         runs: HashMap::new(),
         pointers: SideTable::new(),
         report_buffer: None,
@@ -263,6 +266,10 @@ fn needed(func: &Function) -> Vec<bool> {
                 }
                 op if let Some(test) = data.results.first().and_then(|result| PositionTest::of(func, &mut facts, op, *result)) => {
                     test.operands().for_each(need);
+                }
+                op if let Some((_, index, length)) = index::bounds_test(func, &mut facts, op) => {
+                    index.scalars().for_each(&mut need);
+                    need(length);
                 }
                 op => match data.results.first().filter(|result| func.ty(**result).is_tile()).and_then(|result| facts.get(func, *result)) {
                     // A needed tile of indices is computed from its affine form, whatever op made it.
@@ -417,6 +424,11 @@ impl Emitter<'_> {
             && let Some(test) = PositionTest::of(func, &mut self.facts, &data.op, result)
         {
             return self.test_positions(&test, result);
+        }
+        if let [result] = data.results[..]
+            && let Some(test) = index::bounds_test(func, &mut self.facts, &data.op)
+        {
+            return self.test_bounds(test, result);
         }
         if let Op::Binary { op: BinaryOp::And, lhs, rhs } = &data.op
             && let (Source::Tests(left), Source::Tests(right)) = (self.source(*lhs), self.source(*rhs))

@@ -118,7 +118,8 @@ impl Emitter<'_> {
                 asm!(self, "selp.b32 {size}, {bytes}, 0, {own}");
                 format!(", {size}")
             });
-            asm!(self, "@{on} cp.async.{level}.shared.global {to}, {from}, {bytes}{size}");
+            let (hint, policy) = self.copy_policy(cache, evict);
+            asm!(self, "@{on} cp.async.{level}.shared.global{hint} {to}, {from}, {bytes}{size}{policy}");
         }
     }
 

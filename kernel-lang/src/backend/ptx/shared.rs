@@ -9,10 +9,10 @@
 //! write A, barrier, read A        and so on, one barrier an op
 //! ```
 //!
+//! A ring is the exception: it is held for as long as its loop runs, but each thread has places of its own there, and nobody waits.
+//!
 //! Where several CTAs share a program, what the others read is free only after a barrier of the cluster, which the last reads of a kernel are followed by,
 //! too: the memory of a CTA is gone when it ends.
-//!
-//! A ring is the exception: it is held for as long as its loop runs, but each thread has places of its own there, and nobody waits.
 //!
 //! A loop comes back to its first op: if that writes, before any barrier of the loop, what the end of the loop may still be reading, the loop
 //! ends in a barrier.
@@ -70,7 +70,7 @@ fn overlap(a: &Range<u32>, b: &Range<u32>) -> bool {
 impl Shared {
     /// The first place of so many bytes that nobody holds, and with `quiet` nobody may be reading.
     fn place(&self, bytes: u32, quiet: bool) -> Option<u32> {
-        let taken: Vec<&Range<u32>> = self.held.iter().chain(self.pending.iter().map(|pending| &pending.range).filter(|_| quiet)).collect();
+        let taken: Vec<&Range<u32>> = self.held.iter().chain(self.pending.iter().filter(|_| quiet).map(|pending| &pending.range)).collect();
         let mut starts: Vec<u32> = [0].into_iter().chain(taken.iter().map(|range| range.end)).collect();
         starts.sort_unstable();
         starts.into_iter().find(|start| taken.iter().all(|range| !overlap(range, &(*start..start + bytes))))
@@ -81,7 +81,8 @@ impl Emitter<'_> {
     /// Bytes that this op may write at once.
     pub(super) fn scratch(&mut self, bytes: u32) -> Range<u32> {
         let bytes = bytes.next_multiple_of(ALIGN);
-        let start = self.shared.place(bytes, true).filter(|start| start + bytes <= self.shared.bytes.max(SPARE_BYTES));
+        let held = self.shared.held.iter().map(|range| range.end).max().unwrap_or_default();
+        let start = self.shared.place(bytes, true).filter(|start| start + bytes <= self.shared.bytes.max(held + SPARE_BYTES));
         let start = start.unwrap_or_else(|| {
             self.end_reads();
             self.shared.place(bytes, false).unwrap_or_default()

@@ -1,6 +1,6 @@
 //! `gather`, `histogram`, `sort` and `topk`: elements that go where data says.
 
-use super::meaning::Meaning;
+use super::meaning::{Meaning, shown};
 use super::{Elaborator, Value};
 use crate::dtype::Dtype;
 use crate::frontend::ast::Call;
@@ -23,9 +23,6 @@ impl Elaborator<'_> {
         }
         if !self.check_domain(index_value, Domain::Int) {
             self.wrong_domain("gather", Domain::Int, &index_meaning, index);
-            return Meaning::Poison;
-        }
-        if self.needs_powers_of_two("gather", &meaning, src.place) || self.needs_powers_of_two("gather", &index_meaning, index.place) {
             return Meaning::Poison;
         }
         match self.with_elem(&index_meaning, &Elem::Dtype(Dtype::I64), index.place) {
@@ -59,8 +56,7 @@ impl Elaborator<'_> {
                 None => return Meaning::Poison,
             },
         };
-        let is_odd = self.needs_powers_of_two("histogram", &meaning, x.place) || self.is_odd_count("a histogram", &count, bins.place);
-        if is_odd || !self.check_extent(&count, "the histogram", bins.place) {
+        if !self.check_extent(&count, "the histogram", bins.place) {
             return Meaning::Poison;
         }
         self.emit(Op::Histogram { x: value, bins: count, mask }, &[], place).into()
@@ -70,9 +66,6 @@ impl Elaborator<'_> {
         let x = &call.args[0];
         let Some((meaning, value)) = self.tile("sort", "orders the elements of", x) else { return Meaning::Poison };
         let descending = self.flag(call, "descending");
-        if self.needs_powers_of_two("sort", &meaning, x.place) {
-            return Meaning::Poison;
-        }
         let Some(axis) = self.last_axis(call, &meaning) else { return Meaning::Poison };
         let value = self.axes_exchanged(value, axis, place);
         let sorted = value.and_then(|value| self.emit(Op::Sort { x: value, descending }, &[], place));
@@ -95,23 +88,72 @@ impl Elaborator<'_> {
             self.errors.push_help(count.place, format!("{found} has no {k} elements along axis {axis}"), format!("write at most {extent}"));
             return Meaning::Poison;
         }
-        let is_odd = self.needs_powers_of_two("topk", &meaning, x.place) || self.is_odd_count("what `topk` gives", &k, count.place);
-        if is_odd || !self.check_extent(&k, "what `topk` gives", count.place) {
+        if !self.check_extent(&k, "what `topk` gives", count.place) {
             return Meaning::Poison;
         }
-        let Some(value) = self.axes_exchanged(value, axis, place) else { return Meaning::Poison };
-        let Some(sorted) = self.emit(Op::Sort { x: value, descending: true }, &[], place) else { return Meaning::Poison };
-        let ty = self.func.ty(sorted).clone();
+        let enough = ConstExpr::binary(ConstBinary::Le, k.clone(), extent.clone());
+        if enough != ConstExpr::Bool(true) {
+            let message = format!("`topk` is asked for `{}` of `{}` elements", shown(&k), shown(&extent));
+            self.append(Op::StaticAssert { cond: enough, message }, count.place);
+        }
+        let value = self.axes_exchanged(value, axis, place);
+        let sorted = value.and_then(|value| self.emit(Op::Sort { x: value, descending: true }, &[], place));
+        let first = sorted.and_then(|sorted| self.first_of(sorted, k, place));
+        first.and_then(|first| self.axes_exchanged(first, axis, place)).into()
+    }
+
+    /// The first `k` elements along the last axis. Runs of a power of two are taken apart where they are; others are looked up.
+    fn first_of(&mut self, x: Value, k: ConstExpr, place: Place) -> Option<Value> {
+        let extent = self.func.ty(x).shape().last().expect("a tile has an axis").clone();
+        let divides = ConstExpr::binary(ConstBinary::Eq, ConstExpr::binary(ConstBinary::Rem, extent, k.clone()), ConstExpr::Int(0));
+        let is_run = both(is_power_of_two(&k), divides);
+        let run = |cx: &mut Self| cx.first_run(x, k.clone(), place);
+        let looked_up = |cx: &mut Self| cx.first_looked_up(x, &k, place);
+        self.either(is_run, place, run, looked_up)
+    }
+
+    /// One of two ways to the same value, as a condition on constants says: at once, or when the kernel is specialised.
+    pub(super) fn either(
+        &mut self,
+        cond: ConstExpr,
+        place: Place,
+        first: impl FnOnce(&mut Self) -> Option<Value>,
+        second: impl FnOnce(&mut Self) -> Option<Value>,
+    ) -> Option<Value> {
+        match cond {
+            ConstExpr::Bool(true) => return first(self),
+            ConstExpr::Bool(false) => return second(self),
+            _ => {}
+        }
+        let [then_region, else_region] = [self.func.add_region(), self.func.add_region()];
+        let value = self.in_region(then_region, first)?;
+        self.finish_region(then_region, Op::Yield { values: vec![value] }, place);
+        let other = self.in_region(else_region, second)?;
+        self.finish_region(else_region, Op::Yield { values: vec![other] }, place);
+        let (ty, loc) = (self.func.ty(value).clone(), self.loc(place));
+        let inst = self.func.append(self.region, Op::StaticIf { cond, then_region, else_region }, [ty], loc);
+        Some(self.func.result(inst))
+    }
+
+    /// Of runs of `k` elements along the last axis the first one.
+    fn first_run(&mut self, x: Value, k: ConstExpr, place: Place) -> Option<Value> {
+        let ty = self.func.ty(x).clone();
         let mut shape = ty.shape().to_vec();
         let extent = shape.pop().expect("a tile has an axis");
         shape.extend([ConstExpr::binary(ConstBinary::Div, extent, k.clone()), k]);
         let along = shape.len() as u32 - 2;
-        let Some(runs) = self.emit(Op::Reshape { x: sorted }, &[Type::tile(ty.elem().clone(), shape)], place) else {
-            return Meaning::Poison;
-        };
+        let runs = self.emit(Op::Reshape { x }, &[Type::tile(ty.elem().clone(), shape)], place)?;
         let loc = self.loc(place);
-        let first = Builder::new(&mut self.func, self.region, loc).reduce(vec![runs], along, |_, earlier, _| earlier.to_vec());
-        self.axes_exchanged(first[0], axis, place).into()
+        Some(Builder::new(&mut self.func, self.region, loc).reduce(vec![runs], along, |_, earlier, _| earlier.to_vec())[0])
+    }
+
+    /// The elements 0, 1, .., `k - 1` along the last axis.
+    fn first_looked_up(&mut self, x: Value, k: &ConstExpr, place: Place) -> Option<Value> {
+        let mut shape = self.func.ty(x).shape().to_vec();
+        let axis = shape.len() as u32 - 1;
+        shape[axis as usize] = k.clone();
+        let index = self.positions(&Type::tile(Dtype::I64, shape), Some(axis), place);
+        self.emit(Op::Gather { src: x, index, axis }, &[], place)
     }
 
     /// `axis = k`, the last one if it is left out.
@@ -129,5 +171,20 @@ impl Elaborator<'_> {
         let mut order: Vec<u32> = (0..rank).collect();
         order.swap(axis as usize, rank as usize - 1);
         self.emit(Op::Permute { x: value, order }, &[], place)
+    }
+}
+
+/// Is the extent a power of two? As a constant, which is known now or when the kernel is specialised.
+pub(super) fn is_power_of_two(extent: &ConstExpr) -> ConstExpr {
+    let below = ConstExpr::binary(ConstBinary::Sub, extent.clone(), ConstExpr::Int(1));
+    ConstExpr::binary(ConstBinary::Eq, ConstExpr::binary(ConstBinary::And, extent.clone(), below), ConstExpr::Int(0))
+}
+
+/// `a & b`, without what is known.
+fn both(a: ConstExpr, b: ConstExpr) -> ConstExpr {
+    match (a, b) {
+        (ConstExpr::Bool(true), cond) | (cond, ConstExpr::Bool(true)) => cond,
+        (never @ ConstExpr::Bool(false), _) | (_, never @ ConstExpr::Bool(false)) => never,
+        (a, b) => ConstExpr::binary(ConstBinary::And, a, b),
     }
 }

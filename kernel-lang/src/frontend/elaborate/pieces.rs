@@ -1,11 +1,12 @@
 //! Words that put tiles together and take them apart.
 
+use super::lookup::is_power_of_two;
 use super::meaning::{Constant, Meaning};
 use super::{Elaborator, Value};
 use crate::dtype::Dtype;
 use crate::frontend::ast::{Call, Expr};
 use crate::frontend::place::Place;
-use crate::ir::{Builder, CompareOp, ConstBinary, ConstExpr, Op, Type, padding};
+use crate::ir::{BinaryOp, Builder, CompareOp, ConstBinary, ConstExpr, Op, Type};
 
 impl Elaborator<'_> {
     /// `join(a, b)`: a new last axis with both.
@@ -55,18 +56,40 @@ impl Elaborator<'_> {
                 None => return Meaning::Poison,
             },
         };
-        // [.., N, .., 2] with the pair in front of the axis is [.., 2, N, ..], whose row-major order is both in turn.
-        let mut order: Vec<u32> = (0..left.len() as u32).collect();
-        order.insert(axis as usize, left.len() as u32);
-        let mut shape = left;
+        let is_run = is_power_of_two(&left[axis as usize]);
+        let [first, second] = [values[0], values[1]];
+        let stacked = |cx: &mut Self| cx.cat_stacked(first, second, axis, place);
+        let looked_up = |cx: &mut Self| cx.cat_looked_up(first, second, axis, place);
+        self.either(is_run, place, stacked, looked_up).into()
+    }
+
+    /// Both along a new axis, which then lies in front of that one: [.., N, .., 2] as [.., 2, N, ..], whose row-major order is both in turn. No element
+    /// moves to another thread.
+    fn cat_stacked(&mut self, first: Value, second: Value, axis: u32, place: Place) -> Option<Value> {
+        let mut shape = self.func.ty(first).shape().to_vec();
+        let mut order: Vec<u32> = (0..shape.len() as u32).collect();
+        order.insert(axis as usize, shape.len() as u32);
         shape[axis as usize] = ConstExpr::binary(ConstBinary::Mul, shape[axis as usize].clone(), ConstExpr::Int(2));
-        let joined = self.stack(values[0], values[1], place);
-        let Some(apart) = self.emit(Op::Permute { x: joined, order }, &[], place) else { return Meaning::Poison };
-        if self.needs_power_of_two("cat", &meanings[0].0, axis, place) {
-            return Meaning::Poison;
-        }
+        let joined = self.stack(first, second, place);
+        let apart = self.emit(Op::Permute { x: joined, order }, &[], place)?;
         let loc = self.loc(place);
-        Builder::new(&mut self.func, self.region, loc).reshape(apart, &shape).into()
+        Some(Builder::new(&mut self.func, self.region, loc).reshape(apart, &shape))
+    }
+
+    /// Both by a lookup, which gives nothing beyond the extent: with padding behind the first, the second does not begin where it ends.
+    fn cat_looked_up(&mut self, first: Value, second: Value, axis: u32, place: Place) -> Option<Value> {
+        let mut shape = self.func.ty(first).shape().to_vec();
+        let extent = shape[axis as usize].clone();
+        shape[axis as usize] = ConstExpr::binary(ConstBinary::Mul, extent.clone(), ConstExpr::Int(2));
+        let ty = Type::tile(Dtype::I64, shape);
+        let index = self.positions(&ty, Some(axis), place);
+        let loc = self.loc(place);
+        let mut b = Builder::new(&mut self.func, self.region, loc);
+        let extent = b.constant(extent, ty);
+        let (is_first, behind) = (b.compare(CompareOp::Lt, index, extent), b.binary(BinaryOp::Sub, index, extent));
+        let first = self.emit(Op::Gather { src: first, index, axis }, &[], place)?;
+        let second = self.emit(Op::Gather { src: second, index: behind, axis }, &[], place)?;
+        self.emit(Op::Select { cond: is_first, on_true: first, on_false: second }, &[], place)
     }
 
     /// `split(x)`: what the two positions of the last axis hold.
@@ -106,46 +129,7 @@ impl Elaborator<'_> {
             self.errors.push_help(call.word.place, format!("`flip` needs an axis: {found} has several"), "write `flip(x, axis = 0)`");
             return Meaning::Poison;
         }
-        let axis = axis.unwrap_or(0);
-        if self.needs_power_of_two("flip", &meaning, axis, place) {
-            return Meaning::Poison;
-        }
-        self.emit(Op::Flip { x: value, axis }, &[], place).into()
-    }
-
-    /// Reports a tile one of whose extents is known to be no power of two: of all its axes, whichever the word goes along.
-    pub(super) fn needs_powers_of_two(&mut self, name: &str, meaning: &Meaning, place: Place) -> bool {
-        let shape = self.shape_of(meaning);
-        let mut extents = shape.iter().filter_map(ConstExpr::as_int);
-        let Some(odd) = extents.find(|extent| *extent > 0 && extent.count_ones() != 1) else { return false };
-        let found = self.describe(meaning);
-        self.errors.push_help(
-            place,
-            format!("`{name}` takes a tile whose extents are powers of two, not {found}"),
-            format!("use {} for {odd} and mask the rest", padding::padded(odd as usize)),
-        );
-        true
-    }
-
-    /// Reports a number of elements that is known to be no power of two.
-    pub(super) fn is_odd_count(&mut self, what: &str, count: &ConstExpr, place: Place) -> bool {
-        let Some(count) = count.as_int().filter(|count| *count > 0 && count.count_ones() != 1) else { return false };
-        let help = format!("use {} and leave the rest", padding::padded(count as usize));
-        self.errors.push_help(place, format!("{what} has a power of two of elements, not {count}"), help);
-        true
-    }
-
-    /// Reports an axis whose extent is known to be no power of two.
-    fn needs_power_of_two(&mut self, name: &str, meaning: &Meaning, axis: u32, place: Place) -> bool {
-        let extent = self.shape_of(meaning).get(axis as usize).and_then(ConstExpr::as_int);
-        let Some(extent) = extent.filter(|extent| extent.count_ones() != 1) else { return false };
-        let found = self.describe(meaning);
-        self.errors.push_help(
-            place,
-            format!("`{name}` takes an axis whose extent is a power of two, not axis {axis} of {found}"),
-            format!("use {} and mask the rest", padding::padded(extent as usize)),
-        );
-        true
+        self.emit(Op::Flip { x: value, axis: axis.unwrap_or(0) }, &[], place).into()
     }
 
     /// `squeeze(x, axis)`

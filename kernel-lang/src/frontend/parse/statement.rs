@@ -7,6 +7,7 @@ use syn::{Expr as Rust, Pat};
 use super::Parser;
 use super::expression::update_operator;
 use super::macros::{self, MACROS};
+use crate::diagnostic::did_you_mean;
 use crate::frontend::ast::{Block, Expr, ExprKind, For, LoopOptions, Name, Pattern, Stmt, StmtKind, While};
 use crate::frontend::place::Place;
 
@@ -275,10 +276,10 @@ impl Parser<'_> {
             Some(Some(_)) => self.errors.push_help(place, format!("`{name}` is given twice"), "keep one of them"),
             Some(option) => *option = Some(value),
             None => {
-                let help = match name.as_str() {
+                let help = match (name.as_str(), did_you_mean(&name, ["num_stages", "unroll"])) {
                     _ if word == "static_range" => "its body stands in the kernel once for each index; options are for `range`",
-                    "loop_unroll_factor" | "unroll_factor" => "write `unroll = K`",
-                    "num_stage" | "stages" => "write `num_stages = N`",
+                    ("loop_unroll_factor" | "unroll_factor", _) | (_, Some("unroll")) => "write `unroll = K`",
+                    ("stages", _) | (_, Some("num_stages")) => "write `num_stages = N`",
                     _ => "a loop has the options `num_stages = N`, how many turns are under way at once, and `unroll = K`",
                 };
                 self.errors.push_help(place, format!("`{word}` has no option `{name}`"), help);

@@ -81,7 +81,7 @@ fn accesses(func: &Function) -> Vec<Access> {
 pub(super) fn separate(func: &mut Function) {
     let mut components = Components::of(func);
     let wishes = wishes(func, &mut components);
-    let crossing: Vec<Inst> = accesses(func)
+    let mut crossing: Vec<Inst> = accesses(func)
         .into_iter()
         .filter(|access| access.axis.is_some() && access.axis != wishes[components.find(access.offset)].axis)
         .map(|access| access.inst)
@@ -89,6 +89,9 @@ pub(super) fn separate(func: &mut Function) {
     if crossing.is_empty() {
         return;
     }
+    // A ring lies as its fetches do; what is fetched crosses the threads where it is taken out.
+    let rings: Vec<Value> = crossing.iter().filter_map(|inst| ring_of(&func.inst(*inst).op)).collect();
+    crossing.extend(func.all_insts().into_iter().filter(|inst| ring_of(&func.inst(*inst).op).is_some_and(|ring| rings.contains(&ring))));
     for region in func.regions_under(func.body) {
         let mut out = Vec::new();
         for inst in func.region(region).insts.clone() {
@@ -98,7 +101,7 @@ pub(super) fn separate(func: &mut Function) {
             }
             let (mut op, loc) = (func.inst(inst).op.clone(), func.inst(inst).loc);
             op.map_operands(&mut |value| {
-                if !func.ty(value).is_tile() {
+                if !func.ty(value).is_tile() || rings.contains(&value) {
                     return value;
                 }
                 let ty = func.ty(value).clone();
@@ -117,5 +120,12 @@ pub(super) fn separate(func: &mut Function) {
             out.push(inst);
         }
         *func.insts_mut(region) = out;
+    }
+}
+
+fn ring_of(op: &Op) -> Option<Value> {
+    match op {
+        Op::Fetch { ring, .. } | Op::Fetched { ring, .. } => Some(*ring),
+        _ => None,
     }
 }

@@ -140,7 +140,9 @@ impl Corners {
                 }
                 parts.into_iter().reduce(|all, part| r.binary(BinaryOp::And, all, part))
             } else {
-                Some(super::inside(r, access))
+                // Made here, so that the other copy need not compute it.
+                let mask = access.mask.map(|mask| again(r, mask));
+                Some(super::inside(r, Access { mask, ..access }))
             };
             let (mut op, results) = (r.func.inst(inst).op.clone(), r.func.inst(inst).results.clone());
             op.set_lanes(mask, true);
@@ -155,6 +157,20 @@ impl Corners {
         });
         b.func.inst_mut(inst).op = Op::If { cond, then_region: inside, else_region: guarded };
     }
+}
+
+/// A mask computed anew from what it compares.
+fn again(b: &mut Builder<'_>, mask: Value) -> Value {
+    let ty = b.func.ty(mask).clone();
+    let op = match b.func.def_op(mask).cloned() {
+        Some(Op::Binary { op, lhs, rhs }) => Op::Binary { op, lhs: again(b, lhs), rhs: again(b, rhs) },
+        Some(Op::Broadcast { x }) if b.func.ty(x).is_tile() => Op::Broadcast { x: again(b, x) },
+        Some(Op::ExpandDims { x, axis }) => Op::ExpandDims { x: again(b, x), axis },
+        Some(Op::Permute { x, order }) => Op::Permute { x: again(b, x), order },
+        Some(op @ Op::Compare { .. }) => op,
+        _ => return mask,
+    };
+    b.op(op, &[ty])
 }
 
 impl Side {

@@ -47,9 +47,9 @@ pub(super) fn find(func: &Function, facts: &mut AffineFacts, access: Access) -> 
 
 /// The mask, or a part of it, that bounds the position or the index.
 fn upper(func: &Function, facts: &mut AffineFacts, mask: Value, index: &Affine) -> Option<(Value, Upper)> {
-    match func.def_op(mask)? {
-        &Op::Binary { op: BinaryOp::And, lhs, rhs } => upper(func, facts, lhs, index).or_else(|| upper(func, facts, rhs, index)),
-        &Op::Compare { op: CompareOp::Lt, lhs, rhs } => {
+    match *func.def_op(mask)? {
+        Op::Binary { op: BinaryOp::And, lhs, rhs } => upper(func, facts, lhs, index).or_else(|| upper(func, facts, rhs, index)),
+        Op::Compare { op: CompareOp::Lt, lhs, rhs } => {
             let left = facts.get(func, lhs)?;
             let Op::Broadcast { x: end } = func.def_op(rhs)? else { return None };
             if !func.ty(*end).is_scalar() || left.lanes != index.lanes {
