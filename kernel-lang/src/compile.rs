@@ -74,7 +74,7 @@ pub fn compile(func: &Function, options: &Options) -> Result<Compiled, Diagnosti
 /// As [`compile`].
 pub fn compile_with(func: &Function, options: &Options, after: &mut dyn FnMut(&str, &Function, bool)) -> Result<Compiled, Diagnostics> {
     check_schedule(options)?;
-    let mut func = simplified(func, &options.bindings, options.checked, after)?;
+    let mut func = simplified(func, &Bindings { target: Some(options.target), ..options.bindings.clone() }, options.checked, after)?;
     // A launch that looks for violations survives them, also in a kernel that is trusted otherwise.
     func.reports = options.checked;
     func.unchecked &= !options.checked;

@@ -47,6 +47,11 @@ impl Target {
         Target::ALL.into_iter().filter(|target| target.runs_on(major, minor)).max()
     }
 
+    /// Its compute capability as a number: 80 for `sm_80`, 90 for `sm_90a`.
+    pub const fn number(self) -> u32 {
+        10 * self.major as u32 + self.minor as u32
+    }
+
     /// Is there an atomic sum of `bf16`?
     pub const fn has_bf16_atomics(self) -> bool {
         self.major >= 9

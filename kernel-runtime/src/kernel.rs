@@ -243,7 +243,7 @@ impl Kernel {
         let options = Options { schedule, checked, ..Options::new(bindings(func, key), target) };
         let compiled =
             kernel_lang::compile(func, &options).map_err(|diagnostics| self.compile_error(key, diagnostics.render(&func.files)))?;
-        self.tell_notes(func, key);
+        self.tell_notes(func, &options.bindings, Some(target), key);
         let image = Image { kernel: self.name, entry: &compiled.entry, ptx: &compiled.ptx, schedule, shared_bytes: compiled.shared_bytes };
         Ok((gpu.load(&image)?, compiled.sites))
     }
@@ -265,18 +265,18 @@ impl Kernel {
         let func = self.parsed()?;
         let program = kernel_lang::compile_cpu(func, &bindings(func, key))
             .map_err(|diagnostics| self.compile_error(key, diagnostics.render(&func.files)))?;
-        self.tell_notes(func, key);
+        self.tell_notes(func, &bindings(func, key), None, key);
         let program = Arc::new(program);
         self.programs.write().unwrap_or_else(PoisonError::into_inner).insert(key.into(), program.clone());
         Ok(program)
     }
 
     /// What `static_print!` says for values that no build has said it for.
-    fn tell_notes(&self, func: &ir::Function, key: &[u64]) {
+    fn tell_notes(&self, func: &ir::Function, bindings: &Bindings, target: Option<Target>, key: &[u64]) {
         if self.variants.iter().any(|variant| variant.key == key) {
             return;
         }
-        for (loc, text) in kernel_lang::notes(func, &bindings(func, key)) {
+        for (loc, text) in kernel_lang::notes(func, &Bindings { target, ..bindings.clone() }) {
             let file = func.files.get(usize::from(loc.file)).map_or("kernel", |file| file);
             prints::show(format!("{file}:{}: {text}", loc.line));
         }

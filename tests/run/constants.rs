@@ -16,6 +16,7 @@ tests![
     extents_are_positive,
     tuples_carry_values,
     bounds_of_aranges,
+    targets,
 ];
 
 #[kernel(B = 64, BIAS = [true, false], POWER = [1, 3])]
@@ -214,4 +215,36 @@ fn bounds_of_aranges(lab: &mut Lab) {
     one::<-500, 1024>(lab);
     one::<1000, 64>(lab);
     one::<4_000_000_000, 128>(lab);
+}
+
+/// A branch that another target takes need not be possible here: no tile has -1 elements.
+#[kernel(N = 8)]
+fn of_target<const N: usize>(y: PtrMut<i64>) {
+    let extra = if target() >= 90 { 3 } else { 0 };
+    if target() == 0 {
+        store(y + arange(0, N - target()), full([N - target()], 7i64));
+    } else {
+        store(y + arange(0, target() / 10), arange(0, target() / 10) + extra);
+    }
+    store(y + 20, target());
+}
+
+fn targets(lab: &mut Lab) {
+    let mut y = lab.output::<i64>(21);
+    let before = y.before().to_vec();
+    of_target::<8>(&mut y.slice()).grid(1).launch().unwrap();
+    let want = lab.device.compute_capability().map_or(0, |(major, minor)| if (major, minor) == (9, 0) { 90 } else { 80 });
+    let written = if want == 0 { 8 } else { want / 10 };
+    let extra = if want >= 90 { 3 } else { 0 };
+    check_bits(&y.read(), |i| match i as i64 {
+        20 => want,
+        i if i < written => {
+            if want == 0 {
+                7
+            } else {
+                i + extra
+            }
+        }
+        _ => before[i],
+    });
 }

@@ -5,6 +5,7 @@
 //! prints its seed, and `GALATEA_SEED` sets it.
 
 mod addressing;
+mod assumptions;
 mod atomics;
 mod casts;
 mod checked;
@@ -70,6 +71,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
     }
     modules![
         addressing,
+        assumptions,
         atomics,
         casts,
         checked,

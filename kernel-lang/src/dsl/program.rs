@@ -53,6 +53,43 @@ pub fn cdiv<T>(a: Value<T>, b: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
+/// The compute capability that this copy of the kernel is compiled for, times ten: 80 for `sm_80`, 90 for `sm_90a`; 0 on the CPU. A constant.
+///
+/// An `if` on it keeps one branch, so that the other may use what only another device is good at. The same PTX runs on newer devices: on one of
+/// compute capability 12.0 this is 80, the newest that it can run.
+///
+/// ```ignore
+/// let rows = if target() >= 90 { 8 } else { 4 };
+/// ```
+pub fn target() -> i64 {
+    only_in_a_kernel()
+}
+
+/// Says that a condition holds, of a tile for every element: `bool`. It is computed nowhere, but the compiler may count on it in what follows.
+///
+/// Behind `assume(n >= 64)`, `n == 0` is false and `n > 32` true; behind `assume(n % 16 == 0)`, `n % 4` is 0; an `if` on what is known keeps one
+/// branch. Only what is said of scalars is used so far. A `.checked()` launch computes the condition instead, and one that does not hold is an
+/// error that names the line, as of `device_assert!`. Where it does not hold in another launch, results are unspecified, but no access leaves its tensor,
+/// unless the kernel is `unchecked`.
+///
+/// ```ignore
+/// assume(n > 0);
+/// assume((n % 8 == 0) & (program_id(0) < 1024));
+/// ```
+pub fn assume(cond: Value<bool>) {
+    only_in_a_kernel()
+}
+
+/// `x`, of which the caller says that it is a multiple of `factor`: `assume(x % factor == 0)`, and all that holds of [`assume`]. Of integers,
+/// scalars or tiles.
+///
+/// ```ignore
+/// let n = multiple_of(n, 16);
+/// ```
+pub fn multiple_of<I>(x: Value<I>, factor: Value<I>) -> Value<I> {
+    only_in_a_kernel()
+}
+
 /// The tile that a program computes, in an order in which programs that run together share rows and columns of their inputs.
 ///
 /// Programs are numbered `i * columns + j` over a matrix of `rows` by `columns` tiles. The result is the tile `(row, column)` for this

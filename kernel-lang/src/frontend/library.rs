@@ -10,6 +10,7 @@ use crate::frontend::place::Errors;
 
 /// The families: the name of a file, and its text.
 const FILES: &[(&str, &str)] = &[
+    ("assumptions", include_str!("../library/assumptions.rs")),
     ("bessel", include_str!("../library/bessel.rs")),
     ("error", include_str!("../library/error.rs")),
     ("exponential", include_str!("../library/exponential.rs")),

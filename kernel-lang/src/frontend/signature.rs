@@ -7,7 +7,7 @@ use crate::dtype::Dtype;
 use crate::frontend::ast::Name;
 use crate::frontend::parse::plain;
 use crate::frontend::place::{Errors, Place};
-use crate::ir::{Elem, Type};
+use crate::ir::{Elem, TARGET, Type};
 
 /// What a bound such as `Float` stands for.
 pub(crate) const BOUNDS: &[(&str, &[Dtype])] =
@@ -396,13 +396,18 @@ fn element(ty: &syn::Type, signature: &Signature, errors: &mut Errors) -> Option
     None
 }
 
+/// Does the name stand for something in constants?
+pub(crate) fn has_meaning(name: &str) -> bool {
+    dtype_of(name).is_some() || matches!(name, "inf" | "nan" | "min" | "max" | "cdiv" | TARGET)
+}
+
 /// Names that the IR's text or the launcher could not hold apart.
 pub(crate) fn unique(signature: &Signature, errors: &mut Errors) {
     let types = signature.types.iter().map(|generic| &generic.name);
     let consts = signature.consts.iter().map(|generic| &generic.name);
     let generics: Vec<&Name> = types.chain(consts).collect();
     for (index, name) in generics.iter().enumerate() {
-        if dtype_of(&name.text).is_some() || matches!(name.text.as_str(), "inf" | "nan" | "min" | "max" | "cdiv") {
+        if has_meaning(&name.text) {
             errors.push_help(name.place, format!("`{}` has a meaning of its own in a kernel", name.text), "choose another name");
         }
         if generics[..index].iter().any(|earlier| earlier.text == name.text) {

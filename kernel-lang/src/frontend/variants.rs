@@ -155,8 +155,10 @@ pub(crate) fn compile(func: &Function, instances: &[Instance], places: &Places, 
 pub(crate) fn notes(func: &Function, instances: &[Instance], places: &Places, fallback: Place) -> Vec<(Place, String)> {
     let mut notes: Vec<((crate::location::Loc, String), Vec<usize>)> = Vec::new();
     for (index, instance) in instances.iter().enumerate() {
-        for note in crate::notes(func, &instance.bindings()) {
+        for note in Target::ALL.into_iter().flat_map(|target| crate::notes(func, &Bindings { target: Some(target), ..instance.bindings() }))
+        {
             match notes.iter_mut().find(|(known, _)| *known == note) {
+                Some((_, by)) if by.contains(&index) => {}
                 Some((_, by)) => by.push(index),
                 None => notes.push((note, vec![index])),
             }

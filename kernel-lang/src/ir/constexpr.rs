@@ -95,6 +95,9 @@ const_binary! {
     Cdiv = "cdiv",
 }
 
+/// What stands for the target's number in constants, as a parameter that every kernel has; it is 0 on the CPU.
+pub const TARGET: &str = "target";
+
 impl ConstExpr {
     /// `op(a, b)`, evaluated at once where both are literals and the operation is defined.
     pub fn binary(op: ConstBinary, lhs: ConstExpr, rhs: ConstExpr) -> ConstExpr {

@@ -55,7 +55,7 @@ pub use access::{Access, AccessKind};
 pub use arena::{Arena, Handle, Inst, Region, SideTable, Value};
 pub use atomic::{AtomicOp, Scope, Semantics};
 pub use build::Builder;
-pub use constexpr::{ConstBinary, ConstExpr, ConstUnary};
+pub use constexpr::{ConstBinary, ConstExpr, ConstUnary, TARGET};
 pub use fields::{AttributeValue, Field, Parts};
 pub use function::{ConstParam, Def, Function, InstData, Param, RegionData, TypeParam};
 pub use lexer::ParseError;

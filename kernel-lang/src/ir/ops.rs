@@ -490,8 +490,8 @@ define_ops! {
     While = "while" { init: Vec<Value>, test: Region, body: Region },
     /// As `if`, decided when the kernel is specialised; the other region is dropped unseen.
     StaticIf = "static_if" { cond: ConstExpr, then_region: Region, else_region: Region },
-    /// In a checked launch: a mistake, with this message, where the scalar `cond` is false.
-    Assert = "assert" { cond: Value, message: String },
+    /// In a checked launch: a mistake, with this message, where the scalar `cond` is false. If it is `assumed`, other launches may take it to be true.
+    Assert = "assert" { cond: Value, message: String, assumed: bool },
     /// Repeats `body` for each constant from `start` up to but not including `end`, which it knows by the name `index`, when the kernel is
     /// specialised. The body's parameters are the carried values; it yields the next; the results are the last ones.
     StaticFor = "static_for" { index: String, start: ConstExpr, end: ConstExpr, step: ConstExpr, init: Vec<Value>, body: Region },

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::dtype::Dtype;
 use crate::ir::arena::{Region, Value};
-use crate::ir::constexpr::{ConstBinary, ConstExpr, ConstUnary};
+use crate::ir::constexpr::{ConstBinary, ConstExpr, ConstUnary, TARGET};
 use crate::ir::fields::{AttributeValue, Parts};
 use crate::ir::function::{ConstParam, Function, TypeParam};
 use crate::ir::lexer::{self, ParseError, Token};
@@ -218,7 +218,8 @@ impl Parser {
             Token::Word(word) => match self.func.consts.iter().find(|param| *param.name == *word) {
                 Some(param) => Ok(ConstExpr::Param(param.name.clone())),
                 // `(T == f32)` compares types.
-                None if word.parse::<Dtype>().is_ok()
+                None if word == TARGET
+                    || word.parse::<Dtype>().is_ok()
                     || self.indices.contains(&word)
                     || self.func.types.iter().any(|param| *param.name == *word) =>
                 {

@@ -4,6 +4,7 @@
 //! `frontend/words.rs` and its documentation in `dsl`. The others serve it. Functions of a file see each other and every word.
 //! `frontend/library.rs` embeds the files; a test there holds the words to the functions.
 
+mod assumptions;
 mod bessel;
 mod error;
 mod exponential;

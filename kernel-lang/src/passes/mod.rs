@@ -20,6 +20,7 @@ pub mod split_carried_indices;
 pub mod split_full_tiles;
 pub mod split_loops;
 pub mod unroll_loops;
+pub mod use_assumptions;
 pub mod widen_loops;
 pub mod widen_sums;
 
@@ -52,6 +53,7 @@ pub const SIMPLIFY: &[Pass] = pipeline![
 /// What comes before [`SIMPLIFY`] unless a launch is checked; the CPU finds out when it runs.
 pub const UNCHECKED: &[Pass] = pipeline![
     pad_tiles,       // before all, here as in SIMPLIFY, which then finds nothing to pad
+    use_assumptions, // before drop_assertions: they are gone behind it
     drop_assertions, // before SIMPLIFY: its dce then drops what only they looked at
 ];
 

@@ -25,8 +25,9 @@ mod prints;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::dtype::Dtype;
-use crate::ir::{ConstExpr, Elem, Function, Op, Region, SideTable, Type, Value, result_types, template};
+use crate::ir::{ConstExpr, Elem, Function, Op, Region, SideTable, TARGET, Type, Value, result_types, template};
 use crate::location::{Loc, Name};
+use crate::target::Target;
 
 /// What a specialisation fixes.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -35,6 +36,8 @@ pub struct Bindings {
     pub types: Vec<(Name, Dtype)>,
     /// A number for each constant parameter; 0 or 1 for a `bool`.
     pub consts: Vec<(Name, i128)>,
+    /// What `target()` is; of none, the CPU's 0.
+    pub target: Option<Target>,
 }
 
 impl Bindings {
@@ -164,6 +167,9 @@ impl Specializer<'_> {
         expr.evaluate(&|name| {
             if let Some((_, index)) = self.indices.iter().rev().find(|(known, _)| known == name) {
                 return Some(ConstExpr::Int(*index));
+            }
+            if name == TARGET {
+                return Some(ConstExpr::Int(self.bindings.target.map_or(0, Target::number).into()));
             }
             // `T == f32`: types are compared by their numbers.
             let elem = name.parse().map_or_else(|_| self.elem(&Elem::Param(name.into())), Elem::Dtype);

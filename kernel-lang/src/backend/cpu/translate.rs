@@ -180,7 +180,7 @@ impl Translator<'_> {
             Op::Return {} => self.instrs.push(Instr::Return),
             // The op around a region takes what it yields.
             Op::Yield { .. } | Op::Condition { .. } => {}
-            Op::Assert { cond, message } => {
+            Op::Assert { cond, message, .. } => {
                 let cond = self.place(*cond).slot;
                 self.instrs.push(Instr::Assert { cond, message: message.as_str().into(), loc: data.loc });
             }

@@ -471,7 +471,7 @@ impl Emitter<'_> {
             Op::ReducePio2 { x } => self.reduce_pio2(*x, data.results[0], data.results[1]),
             Op::Load { .. } => self.load(&data.op, data.results[0]),
             Op::Store { .. } => self.store(&data.op),
-            Op::Assert { cond, message } => self.assertion(*cond, message, data.loc),
+            Op::Assert { cond, message, .. } => self.assertion(*cond, message, data.loc),
             Op::Atomic { .. } => self.atomic(&data.op, data.results.first().copied()),
             Op::Barrier {} => self.program_barrier(),
             Op::Ring { slots } => self.ring(*slots, data.results[0]),

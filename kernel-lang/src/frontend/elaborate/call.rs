@@ -7,7 +7,7 @@ use crate::dtype::Dtype;
 use crate::frontend::ast::{Call, Expr, ExprKind, Operator};
 use crate::frontend::place::Place;
 use crate::frontend::words::{self, Row, Word};
-use crate::ir::{BinaryOp, CompareOp, ConstBinary, ConstExpr, Domain, Elem, Op, Type, UnaryOp, padding};
+use crate::ir::{BinaryOp, CompareOp, ConstBinary, ConstExpr, Domain, Elem, Op, TARGET, Type, UnaryOp, padding};
 
 impl Elaborator<'_> {
     pub(super) fn call(&mut self, call: &Call, place: Place) -> Meaning {
@@ -69,6 +69,8 @@ impl Elaborator<'_> {
                 self.append(Op::Barrier {}, place);
                 Meaning::UNIT
             }
+            Word::Target => Meaning::constant(ConstExpr::Param(TARGET.into()), Kind::Int, None),
+            Word::Assume => self.assume(&call.args[0], place),
             Word::Gather => self.gather(call, place),
             Word::Histogram => self.histogram(call, place),
             Word::Sort => self.sort(call, place),

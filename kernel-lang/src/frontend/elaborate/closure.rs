@@ -181,6 +181,7 @@ impl Elaborator<'_> {
                 Op::Load { .. } | Op::Store { .. } | Op::Atomic { .. } => {
                     ("a closure neither reads nor writes memory", "load before, and give the tile as another input")
                 }
+                Op::Assert { assumed: true, .. } => ("`assume` cannot stand in a closure", "assume it before: `assume(n > 0)`"),
                 Op::Assert { .. } => ("`device_assert!` cannot stand in a closure", "check the tile before: `device_assert!(x >= 0)`"),
                 Op::Print { .. } => ("`device_print!` cannot stand in a closure", "print the tile before: `device_print!(\"x is {}\", x)`"),
                 Op::Barrier {} => ("a closure does not wait", "wait before or after the reduction"),

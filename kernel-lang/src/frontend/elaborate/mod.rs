@@ -228,26 +228,35 @@ impl Elaborator<'_> {
         self.places.add(self.errors.seen(place))
     }
 
-    /// Of a tile, every element must hold.
     fn device_assert(&mut self, cond: &crate::frontend::ast::Expr, message: &str) {
+        if let Some(cond_value) = self.condition("device_assert!", "compare: `device_assert!(x >= 0, \"..\")`", cond) {
+            self.append(Op::Assert { cond: cond_value, message: message.to_string(), assumed: false }, cond.place);
+        }
+    }
+
+    fn assume(&mut self, cond: &crate::frontend::ast::Expr, place: Place) -> Meaning {
+        match self.condition("assume", "compare: `assume(n > 0)`", cond) {
+            Some(cond) => {
+                self.append(Op::Assert { cond, message: "assumption failed".to_string(), assumed: true }, place);
+                Meaning::UNIT
+            }
+            None => Meaning::Poison,
+        }
+    }
+
+    /// A condition as a scalar: of a tile, every element must hold.
+    fn condition(&mut self, word: &str, help: &str, cond: &crate::frontend::ast::Expr) -> Option<Value> {
         let meaning = self.expr(cond);
         if meaning.is_poison() {
-            return;
+            return None;
         }
         if self.elem_of(&meaning) != Some(Elem::Dtype(Dtype::Bool)) {
             let found = self.describe(&meaning);
-            self.errors.push_help(
-                cond.place,
-                format!("`device_assert!` takes `bool`, not {found}"),
-                "compare: `device_assert!(x >= 0, \"..\")`",
-            );
-            return;
+            self.errors.push_help(cond.place, format!("`{word}` takes `bool`, not {found}"), help);
+            return None;
         }
-        let Some(mut holds) = self.value(&meaning, cond.place) else { return };
-        if self.func.ty(holds).is_tile() {
-            holds = self.all_hold(holds, cond.place);
-        }
-        self.append(Op::Assert { cond: holds, message: message.to_string() }, cond.place);
+        let holds = self.value(&meaning, cond.place)?;
+        Some(if self.func.ty(holds).is_tile() { self.all_hold(holds, cond.place) } else { holds })
     }
 
     /// Appends an op with one result; reports a broken type rule.

@@ -80,9 +80,7 @@ impl Elaborator<'_> {
         let is_taken = |cx: &Self, name: &str| {
             let is_generic =
                 cx.func.consts.iter().any(|param| *param.name == *name) || cx.func.types.iter().any(|param| *param.name == *name);
-            let has_meaning =
-                crate::frontend::signature::dtype_of(name).is_some() || matches!(name, "inf" | "nan" | "min" | "max" | "cdiv");
-            is_generic || has_meaning || cx.indices.iter().any(|known| known == name)
+            is_generic || crate::frontend::signature::has_meaning(name) || cx.indices.iter().any(|known| known == name)
         };
         let mut found = name.to_string();
         let mut count = 1;
