@@ -186,6 +186,7 @@ pub(crate) fn all() -> Vec<Theme> {
         ;
         Standard:
             "sort" 120 standard::sort(),
+            "sort_odd" 0 standard::sort_odd(),
             "flip" 80 shapes::flip(),
             "maximum_minimum" 24 standard::maximum_minimum(),
             "ravel" 9 shapes::ravel(),

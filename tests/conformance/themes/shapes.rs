@@ -360,7 +360,7 @@ pub(crate) fn ravel() -> Vec<Case> {
 /// Elements back to front along each axis, or along the last where none is named.
 pub(crate) fn flip() -> Vec<Case> {
     let mut cases = Vec::new();
-    for extents in [[8, 16, 4], [16, 8, 2], [1, 32, 8], [4, 4, 16]] {
+    for extents in [[8, 16, 4], [16, 8, 2], [1, 32, 8], [4, 4, 16], [3, 5, 6]] {
         for axis in [0i32, 1, 2, -1] {
             for dtype in [Dtype::I8, Dtype::F16, Dtype::I32, Dtype::F32, Dtype::F64] {
                 let shape = Shape::new(&extents);
@@ -395,7 +395,9 @@ pub(crate) fn flip_inf() -> Vec<Case> {
 
 /// A tile picked from by indices along an axis.
 pub(crate) fn gather() -> Vec<Case> {
-    let rows: [(&[usize], &[usize], usize); 6] = [
+    let rows: [(&[usize], &[usize], usize); 8] = [
+        (&[5, 12], &[7, 12], 0),
+        (&[3, 100], &[3, 37], 1),
         (&[4, 4], &[8, 4], 0),
         (&[128, 64], &[256, 64], 0),
         (&[128, 64], &[128, 128], 1),
@@ -432,7 +434,7 @@ pub(crate) fn gather() -> Vec<Case> {
 /// Counts of each number, of all elements, of some, and with some that have no bin.
 pub(crate) fn histogram() -> Vec<Case> {
     let mut cases = Vec::new();
-    for (extent, bins) in [(8, 8), (16, 16), (128, 32), (512, 2), (1024, 8), (64, 256), (2048, 64)] {
+    for (extent, bins) in [(100, 10), (7, 3), (8, 8), (16, 16), (128, 32), (512, 2), (1024, 8), (64, 256), (2048, 64)] {
         for masked in [false, true] {
             cases.push(counted(extent, bins, masked, 0, bins as i128));
         }

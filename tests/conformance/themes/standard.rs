@@ -11,12 +11,24 @@ use crate::tiles::Shape;
 
 /// Rows in order, and the first of them, from either end.
 pub(crate) fn sort() -> Vec<Case> {
+    sorts(&[[1, 512], [8, 64], [256, 16], [512, 8]])
+}
+
+/// Rows whose length is no power of two: what pads them comes last, from either end.
+pub(crate) fn sort_odd() -> Vec<Case> {
+    sorts(&[[1, 500], [7, 60], [33, 10]])
+}
+
+fn sorts(shapes: &[[usize; 2]]) -> Vec<Case> {
     let mut cases = Vec::new();
-    for extents in [[1, 512], [8, 64], [256, 16], [512, 8]] {
-        for first in [None, Some(8), Some(4)] {
+    for extents in shapes {
+        let mut firsts = [1, 4, 10, 100, 512].map(|k| Some(k.min(extents[1]))).to_vec();
+        firsts.dedup();
+        firsts.push(None);
+        for first in firsts {
             for descending in [false, true] {
                 for dtype in [Dtype::I32, Dtype::F16, Dtype::F32, Dtype::Bf16, Dtype::U8] {
-                    cases.push(sorted(Shape::new(&extents), first, descending, dtype));
+                    cases.push(sorted(Shape::new(extents), first, descending, dtype));
                 }
             }
         }
