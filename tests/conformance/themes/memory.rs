@@ -287,3 +287,25 @@ pub(crate) fn zero_strided_tensors() -> Vec<Case> {
         y.check_bits(|i| x.bits[i % 32])
     })]
 }
+
+/// What is promised of a number changes nothing where it holds.
+pub(crate) fn assumptions() -> Vec<Case> {
+    [("assume", "assume(n > 0); assume(n % 16 == 0); let m = n;"), ("multiple_of", "let m = multiple_of(n, 16);"), ("none", "let m = n;")]
+        .map(|(name, promise)| {
+            let source = Source::new(format!(
+                "fn kernel(x: Ptr<f32>, y: PtrMut<f32>, n: usize) {{
+                    {promise}
+                    let at = arange(0, 64);
+                    let row = program_id(0) * m;
+                    store(y + row + at, load(x + row + at, mask = at < m), mask = at < m);
+                }}"
+            ));
+            Case::new(name, move |lab| {
+                let n = 16 * (1 + lab.below(4));
+                let (x, mut y) = (lab.any(Dtype::F32, 5 * n), lab.any(Dtype::F32, 5 * n));
+                lab.launch(&source, [5, 1, 1], &mut [Arg::In(&x), Arg::Out(&mut y), count(n)])?;
+                y.check_bits(|i| x.bits[i])
+            })
+        })
+        .into()
+}
