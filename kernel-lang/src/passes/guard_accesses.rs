@@ -8,11 +8,11 @@
 //! }
 //! ; after
 //! kernel @k(%x: ptr<f32>, %at: tile<i64, [64]>, %m: tile<bool, [64]>) {
-//!     %0 = bitcast %at : tile<u64, [64]>
-//!     %1 = length %x : i64
-//!     %2 = bitcast %1 : u64
+//!     %0 = length %x : i64
+//!     %1 = bitcast %at : tile<u64, [64]>
+//!     %2 = bitcast %0 : u64
 //!     %3 = broadcast %2 : tile<u64, [64]>
-//!     %4 = lt %0, %3 : tile<bool, [64]>
+//!     %4 = lt %1, %3 : tile<bool, [64]>
 //!     %5 = and %m, %4 : tile<bool, [64]>
 //!     %6 = load %x, %at {mask = %5, in_bounds = true} : tile<f32, [64]>
 //!     return
@@ -24,7 +24,7 @@
 //! The tile above may hold any indices: a negative one is huge when its bits are taken as `u64`, so one comparison does. Where more is known of
 //! an index, less is computed for each element:
 //!
-//! - `interval`: all steps are known, so that the lanes in bounds are an interval of small numbers.
+//! - `interval`: all steps are known, so that the lanes in bounds are an interval of small numbers. (Of a tile of few elements the indices are compared.)
 //! - `corners`: the mask leaves a box of the tile. One test says whether the box is in bounds; then only the mask is left to ask.
 
 mod corners;
@@ -64,7 +64,7 @@ fn guard(func: &mut Function, facts: &mut AffineFacts, inst: Inst, access: Acces
     let interval = interval::find(func, facts, access);
     let b = &mut Builder::new(func, scratch, loc);
     if let Some(interval) = interval {
-        let inside = interval.inside(b, access.base);
+        let inside = interval.inside(b, access);
         let mask = access.mask.filter(|mask| interval.absorbed != Some(*mask));
         let inside = mask.map_or(inside, |mask| b.binary(BinaryOp::And, mask, inside));
         b.func.inst_mut(inst).op.set_lanes(Some(inside), true);
@@ -79,11 +79,16 @@ fn guard(func: &mut Function, facts: &mut AffineFacts, inst: Inst, access: Acces
 
 /// The lanes whose mask holds and whose offset is in bounds.
 fn inside(b: &mut Builder<'_>, access: Access) -> Value {
-    let index = b.bitcast(access.offset, Dtype::U64);
     let length = b.op(Op::Length { base: access.base }, &[]);
-    let length = b.bitcast(length, Dtype::U64);
-    let shape = b.func.ty(access.offset).shape().to_vec();
-    let length = b.broadcast(length, &shape);
-    let inside = b.compare(CompareOp::Lt, index, length);
+    let inside = below(b, access.offset, length);
     access.mask.map_or(inside, |mask| b.binary(BinaryOp::And, mask, inside))
+}
+
+/// The lanes whose offset is from 0 to `end`, which is not negative.
+fn below(b: &mut Builder<'_>, offset: Value, end: Value) -> Value {
+    let index = b.bitcast(offset, Dtype::U64);
+    let end = b.bitcast(end, Dtype::U64);
+    let shape = b.func.ty(offset).shape().to_vec();
+    let end = b.broadcast(end, &shape);
+    b.compare(CompareOp::Lt, index, end)
 }

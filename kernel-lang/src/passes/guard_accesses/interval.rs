@@ -63,16 +63,34 @@ fn upper(func: &Function, facts: &mut AffineFacts, mask: Value, index: &Affine) 
     }
 }
 
+/// Tiles of so few elements are compared as they are: slices of a guarded tile, of which a thread has one element or a few.
+const FEW: usize = 512;
+
 impl Interval {
+    /// Is one comparison of the indices themselves, in 64 bits, less than numbers for one in 32?
+    fn is_few(&self) -> bool {
+        let extents = self.shape.iter().map(|extent| extent.as_int().and_then(|extent| usize::try_from(extent).ok()));
+        let is_small = extents.product::<Option<usize>>().is_some_and(|elements| elements <= FEW);
+        is_small && self.index.start.as_constant().is_none() && !matches!(self.upper, Some(Upper::Position(_)))
+    }
+
+    /// The length of the tensor, or the end of the mask if that is less.
+    fn end(&self, b: &mut Builder<'_>, base: Value) -> Value {
+        let length = b.op(Op::Length { base }, &[]);
+        let Some(Upper::Index(end)) = self.upper else { return length };
+        let zero = b.index(0);
+        let end = b.binary(BinaryOp::Max, end, zero);
+        b.binary(BinaryOp::Min, end, length)
+    }
+
     /// The lanes, as truths. Where a difference overflows, `start` is so far outside that no lane is inside, and the other comparison says so.
-    pub(super) fn inside(&self, b: &mut Builder<'_>, base: Value) -> Value {
-        let (known, start) = (self.index.start.as_constant(), self.index.start.value(b));
-        let mut length = b.op(Op::Length { base }, &[]);
-        if let Some(Upper::Index(end)) = self.upper {
-            let zero = b.index(0);
-            let end = b.binary(BinaryOp::Max, end, zero);
-            length = b.binary(BinaryOp::Min, end, length);
+    pub(super) fn inside(&self, b: &mut Builder<'_>, Access { base, offset, .. }: Access) -> Value {
+        if self.is_few() {
+            let end = self.end(b, base);
+            return super::below(b, offset, end);
         }
+        let (known, start) = (self.index.start.as_constant(), self.index.start.value(b));
+        let length = self.end(b, base);
         let mut end = b.binary(BinaryOp::Sub, length, start);
         if let Some(Upper::Position(own)) = self.upper {
             end = b.binary(BinaryOp::Min, own, end);
