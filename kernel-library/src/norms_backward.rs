@@ -14,8 +14,8 @@ use galatea::prelude::*;
 /// the gradients of `weight` and of `bias` of them.
 ///
 /// `dy`, `x` and `dx` are `[rows, columns]`, `weight` is `[columns]`, `mean` and `rstd` are `[rows]`, as the forward pass kept them,
-/// `parts` is `[groups, 2, columns]`; the grid is `groups`, at least 1. Computed in `f32`; `dx` is rounded once. Rows of up to
-/// 16,384 columns are held in registers; longer ones are [`Error::NoConfig`].
+/// `parts` is `[groups, 2, columns]`; the grid is `groups`, at least 1. Computed in `f32`; `dx` is rounded once. Rows are held
+/// in registers: by one CTA up to 8,192 columns, by a cluster up to 65,536 on GPUs that have clusters; longer ones are [`Error::NoConfig`].
 ///
 /// ```
 /// # use galatea::prelude::*;
@@ -45,7 +45,6 @@ use galatea::prelude::*;
         Config { BLOCK_SIZE: 1024, STAGES: 2, num_warps: 2 },
         Config { BLOCK_SIZE: 1024, STAGES: 2, num_warps: 4 },
         Config { BLOCK_SIZE: 2048, STAGES: 2, num_warps: 4 },
-        Config { BLOCK_SIZE: 2048, STAGES: 2, num_warps: 8 },
         Config { BLOCK_SIZE: 4096, STAGES: 1, num_warps: 8 },
         Config { BLOCK_SIZE: 4096, STAGES: 2, num_warps: 8 },
         Config { BLOCK_SIZE: 4096, STAGES: 2, num_warps: 16 },
@@ -53,7 +52,9 @@ use galatea::prelude::*;
         Config { BLOCK_SIZE: 8192, STAGES: 2, num_warps: 16 },
         Config { BLOCK_SIZE: 8192, STAGES: 2, num_warps: 32 },
         Config { BLOCK_SIZE: 8192, STAGES: 3, num_warps: 16 },
-        Config { BLOCK_SIZE: 16384, STAGES: 1, num_warps: 32 },
+        Config { BLOCK_SIZE: 16384, STAGES: 1, num_warps: 8, num_ctas: 4 },
+        Config { BLOCK_SIZE: 32768, STAGES: 1, num_warps: 8, num_ctas: 8 },
+        Config { BLOCK_SIZE: 65536, STAGES: 1, num_warps: 8, num_ctas: 16 },
     ],
     key = [columns],
     prune = |config| config.BLOCK_SIZE < columns || config.BLOCK_SIZE >= 2 * columns.max(129),
@@ -99,8 +100,8 @@ pub fn layer_norm_backward<T: Float, const BLOCK_SIZE: usize, const STAGES: usiz
 /// the sum of `dy * normal` over the rows of a program: [`column_sum`](crate::column_sum()) makes the gradient of `weight` of them.
 ///
 /// `dy`, `x` and `dx` are `[rows, columns]`, `weight` is `[columns]`, `rstd` is `[rows]`, as the forward pass kept it, `weight_parts` is
-/// `[groups, columns]`; the grid is `groups`, at least 1. Computed in `f32`; `dx` is rounded once. Rows of up to 16,384 columns are held in
-/// registers; longer ones are [`Error::NoConfig`].
+/// `[groups, columns]`; the grid is `groups`, at least 1. Computed in `f32`; `dx` is rounded once. Rows are held in
+/// registers: by one CTA up to 8,192 columns, by a cluster up to 65,536 on GPUs that have clusters; longer ones are [`Error::NoConfig`].
 #[autotune(
     configs = [
         Config { BLOCK_SIZE: 256, STAGES: 2, num_warps: 1 },
@@ -109,7 +110,6 @@ pub fn layer_norm_backward<T: Float, const BLOCK_SIZE: usize, const STAGES: usiz
         Config { BLOCK_SIZE: 1024, STAGES: 2, num_warps: 2 },
         Config { BLOCK_SIZE: 1024, STAGES: 2, num_warps: 4 },
         Config { BLOCK_SIZE: 2048, STAGES: 2, num_warps: 4 },
-        Config { BLOCK_SIZE: 2048, STAGES: 2, num_warps: 8 },
         Config { BLOCK_SIZE: 4096, STAGES: 1, num_warps: 8 },
         Config { BLOCK_SIZE: 4096, STAGES: 2, num_warps: 8 },
         Config { BLOCK_SIZE: 4096, STAGES: 2, num_warps: 16 },
@@ -117,7 +117,9 @@ pub fn layer_norm_backward<T: Float, const BLOCK_SIZE: usize, const STAGES: usiz
         Config { BLOCK_SIZE: 8192, STAGES: 2, num_warps: 16 },
         Config { BLOCK_SIZE: 8192, STAGES: 2, num_warps: 32 },
         Config { BLOCK_SIZE: 8192, STAGES: 3, num_warps: 16 },
-        Config { BLOCK_SIZE: 16384, STAGES: 1, num_warps: 32 },
+        Config { BLOCK_SIZE: 16384, STAGES: 1, num_warps: 8, num_ctas: 4 },
+        Config { BLOCK_SIZE: 32768, STAGES: 1, num_warps: 8, num_ctas: 8 },
+        Config { BLOCK_SIZE: 65536, STAGES: 1, num_warps: 8, num_ctas: 16 },
     ],
     key = [columns],
     prune = |config| config.BLOCK_SIZE < columns || config.BLOCK_SIZE >= 2 * columns.max(129),

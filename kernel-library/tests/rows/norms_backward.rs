@@ -54,9 +54,13 @@ fn summed<T: Real>(device: Device, parts: &Tensor<f32>, groups: usize, columns: 
 }
 
 fn norms<T: Real>(is_centred: bool) {
+    norms_of::<T>(is_centred, &COLUMNS, &GROUPED);
+}
+
+fn norms_of<T: Real>(is_centred: bool, lengths: &[usize], grouped: &[(usize, usize)]) {
     for device in devices() {
-        for columns in COLUMNS {
-            for (rows, groups) in GROUPED {
+        for &columns in lengths {
+            for &(rows, groups) in grouped {
                 let w = numbers::<T>(columns, 1.0, 1);
                 let [x, dy] = [2, 3].map(|seed| numbers::<T>(rows * columns, 2.0, seed));
                 let (mean, rstd) = stats(&x, columns, is_centred);
@@ -104,8 +108,14 @@ fn rms_norms() {
 }
 
 #[test]
+fn rows_of_a_cluster() {
+    norms_of::<f16>(true, &[9001], &[(3, 2)]);
+    norms_of::<f32>(false, &[9001], &[(3, 2)]);
+}
+
+#[test]
 fn a_row_that_is_too_long_is_an_error() {
-    let (device, columns) = (Device::cpu(), 16_385);
+    let (device, columns) = (Device::cpu(), 65_537);
     let x = device.zeros::<f32>(columns).unwrap();
     let [mut dx, mut parts] = [0; 2].map(|_| device.zeros::<f32>(columns).unwrap());
     let rstd = device.zeros::<f32>(1).unwrap();
