@@ -73,6 +73,9 @@ pub struct Variant {
 /// Found by a borrowed key, so that looking allocates nothing.
 type ByKey<T> = HashMap<Box<[u64]>, T>;
 
+/// What was compiled in process, for the kernel's own schedule or a configuration's.
+type BySchedule<T> = RwLock<HashMap<Option<Schedule>, ByKey<T>>>;
+
 /// One table for each GPU of a kind.
 pub(crate) type Tables<L> = OnceLock<Box<[OnceLock<Table<L>>]>>;
 
@@ -80,8 +83,8 @@ pub(crate) type Tables<L> = OnceLock<Box<[OnceLock<Table<L>>]>>;
 pub(crate) struct Table<L> {
     /// The variants for this GPU, the best target first.
     embedded: Box<[(&'static Variant, OnceLock<L>)]>,
-    compiled: RwLock<HashMap<Option<Schedule>, ByKey<L>>>,
-    checked: RwLock<ByKey<Arc<Checked<L>>>>,
+    compiled: BySchedule<L>,
+    checked: BySchedule<Arc<Checked<L>>>,
 }
 
 /// A function that reports accesses outside tensors: it takes one parameter more.
@@ -170,7 +173,7 @@ impl Kernel {
                 Some(loaded) => Ok(loaded.clone()),
                 None => self.load(gpu, variant, cell),
             },
-            None => match table.compiled(key, schedule) {
+            None => match found(&table.compiled, key, schedule) {
                 Some(loaded) => Ok(loaded),
                 None => self.compile(gpu, table, key, schedule),
             },
@@ -178,16 +181,14 @@ impl Kernel {
     }
 
     /// The function that reports accesses outside tensors, compiled at the first checked launch.
-    pub(crate) fn checked_on_gpu<G: Gpu>(&self, gpu: G, key: &[u64]) -> Result<Arc<Checked<G::Loaded>>> {
+    pub(crate) fn checked_on_gpu<G: Gpu>(&self, gpu: G, key: &[u64], schedule: Option<Schedule>) -> Result<Arc<Checked<G::Loaded>>> {
         let table = self.table(gpu);
         let _guard = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(checked) = read(&table.checked).get(key) {
-            return Ok(checked.clone());
+        if let Some(checked) = found(&table.checked, key, schedule) {
+            return Ok(checked);
         }
-        let (loaded, sites) = self.build(gpu, key, None, true)?;
-        let checked = Arc::new(Checked { loaded, sites });
-        table.checked.write().unwrap_or_else(PoisonError::into_inner).insert(key.into(), checked.clone());
-        Ok(checked)
+        let (loaded, sites) = self.build(gpu, key, schedule, true)?;
+        Ok(keep(&table.checked, key, schedule, Arc::new(Checked { loaded, sites })))
     }
 
     fn table<G: Gpu>(&self, gpu: G) -> &Table<G::Loaded> {
@@ -224,13 +225,11 @@ impl Kernel {
     #[cold]
     fn compile<G: Gpu>(&self, gpu: G, table: &Table<G::Loaded>, key: &[u64], schedule: Option<Schedule>) -> Result<G::Loaded> {
         let _guard = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(loaded) = table.compiled(key, schedule) {
+        if let Some(loaded) = found(&table.compiled, key, schedule) {
             return Ok(loaded);
         }
         let (loaded, _) = self.build(gpu, key, schedule, false)?;
-        let mut map = table.compiled.write().unwrap_or_else(PoisonError::into_inner);
-        map.entry(schedule).or_default().insert(key.into(), loaded.clone());
-        Ok(loaded)
+        Ok(keep(&table.compiled, key, schedule, loaded))
     }
 
     /// Compiles and loads.
@@ -301,11 +300,16 @@ impl Kernel {
     }
 }
 
-impl<L: Clone> Table<L> {
-    /// What was compiled for this key; the lock is free again when this returns.
-    fn compiled(&self, key: &[u64], schedule: Option<Schedule>) -> Option<L> {
-        read(&self.compiled).get(&schedule)?.get(key).cloned()
-    }
+/// What was compiled for this key; the lock is free again when this returns.
+fn found<T: Clone>(compiled: &BySchedule<T>, key: &[u64], schedule: Option<Schedule>) -> Option<T> {
+    read(compiled).get(&schedule)?.get(key).cloned()
+}
+
+/// Keeps what was compiled for this key.
+fn keep<T: Clone>(compiled: &BySchedule<T>, key: &[u64], schedule: Option<Schedule>, made: T) -> T {
+    let mut map = compiled.write().unwrap_or_else(PoisonError::into_inner);
+    map.entry(schedule).or_default().insert(key.into(), made.clone());
+    made
 }
 
 /// `T = f32, BLOCK_SIZE = 1024`, or `these arguments` for a kernel without parameters.

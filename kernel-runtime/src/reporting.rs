@@ -24,7 +24,7 @@ pub(crate) fn run<G: Gpu, const N: usize>(
     is_checked: bool,
 ) -> Result<()> {
     let kernel = args.kernel();
-    let checked = if is_checked { Some(kernel.checked_on_gpu(gpu, key)?) } else { None };
+    let checked = if is_checked { Some(kernel.checked_on_gpu(gpu, key, schedule)?) } else { None };
     let loaded = match &checked {
         Some(checked) => checked.loaded.clone(),
         None => kernel.on_gpu(gpu, key, schedule)?,

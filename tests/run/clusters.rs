@@ -17,6 +17,7 @@ tests![
     one_element_is_written_once,
     early_returns,
     devices_without_clusters_say_so,
+    checked_launches_have_the_schedule_of_their_configuration,
     moves_between_ctas_are_refused,
 ];
 
@@ -268,6 +269,24 @@ fn devices_without_clusters_say_so(lab: &mut Lab) {
     }
     let error = result.unwrap_err().to_string();
     assert!(error.contains("`num_ctas = 2` makes clusters, and sm_80 has none"), "{error}");
+}
+
+#[autotune(configs = [Config { B: 64, num_ctas: 2 }], key = [])]
+#[kernel]
+fn tuned<const B: usize>(x: Ptr<f32>, y: PtrMut<f32>) {
+    store(y, sum(load(x + arange(0, B))));
+}
+
+/// A checked launch runs what an unchecked one would.
+fn checked_launches_have_the_schedule_of_their_configuration(lab: &mut Lab) {
+    let (x, mut y) = (lab.input(&[1.0f32; 64]), lab.output::<f32>(1));
+    let result = tuned(x.slice(), &mut y.slice()).grid(|_| 1).checked().launch();
+    if has_clusters(lab) {
+        result.unwrap();
+        return check_bits(&y.read(), |_| 64.0);
+    }
+    let error = result.unwrap_err().to_string();
+    assert!(error.contains("sm_80 has none"), "{error}");
 }
 
 #[kernel(num_ctas = 2)]
