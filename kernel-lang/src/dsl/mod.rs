@@ -13,7 +13,7 @@
 //! * A **pointer** is a parameter [`Ptr`] or [`PtrMut`] plus offsets in elements: `x + offsets`, `x + row * stride + columns`.
 //! * A **view** is a parameter [`View`] or [`ViewMut`], or what [`view`] makes: a tensor of several axes whose shape is known, read and written by
 //!   blocks, `x.load([i, j], [M, N])` and `y.store([i, j], tile)`.
-//! * A **constant** is a literal, a `const` generic, or arithmetic on them. It takes the type of what it meets. Where it meets
+//! * A **constant** is a literal, a `const` generic, a `const WIDTH: usize = 64;` of the body, or arithmetic on them: those of the module are not seen. It takes the type of what it meets. Where it meets
 //!   nothing, as in `let mut count = 0;`, an integer is `i64` and a float `f32`; `0i32` and `0.0f64` say otherwise, and so does the type that the
 //!   value of an `if` is to have: `let step: u8 = if is_first { 1 } else { 2 };`. `f32::INFINITY`, `i32::MAX` and `std::f32::consts::PI` are constants too.
 //!
@@ -41,6 +41,14 @@
 //! axes; along each, the extents are equal or one of them is 1 and repeats: `rows[(.., None)] * stride + columns[(None, ..)]`. So do masks,
 //! `other` and stored values with offsets.
 //!
+//! # Calls
+//!
+//! What a word needs is given in its order, `gather(x, index, 0)`. What stands as an `Option` in its signature may be left out, and is given by its
+//! name: `sum(x, axis = 1)`, `load(x + i, mask = m)`. Most functions of one value are methods as well, `x.exp()`, and take their options there, too.
+//!
+//! A closure is named, `let at = |i| load(x + i, mask = i < n);`, or given to a function. It sees the variables that stood before it, as they are when
+//! it is called, takes scalars and tiles of any type, and is checked where it is called.
+//!
 //! # Functions
 //!
 //! A function that is marked `#[device]` is called by its name or path, from kernels and from other device functions, in any module or crate. It is
@@ -51,8 +59,9 @@
 //! # Control flow
 //!
 //! `if`/`else` on a scalar `bool`; on a constant only the branch that is taken exists. `for i in a..b`, `(a..b).step_by(s)`,
-//! [`range`], `while`, `break`, `continue`, early `return`. A variable keeps its type: what a loop adds up to must be a tile from
-//! the start, `let mut sum = zeros::<f32>([N]);`.
+//! [`range`] and [`static_range`], and each with `.rev()`, which begins with the last index; `while`, `loop`, `break`, `continue`, early `return`. A
+//! variable keeps its type: what a loop adds up to must be a tile from the start, `let mut sum = zeros::<f32>([N]);`. A tuple is assigned to as a whole or
+//! by its parts, `state.0 += v`. `match`, labels, arrays and `a..=b` are not part of the language.
 //!
 //! `static_assert!(N >= 64, "N is too small")` checks constants when the kernel is compiled. `device_assert!(index < n, "index too large")` checks
 //! values, of a tile every element, in launches that are `.checked()`: these then fail with the message, the line and the program. Other
@@ -125,7 +134,8 @@ pub struct PtrMut<T>(PhantomData<T>);
 ///
 /// It is read by blocks. `x.load([i, j], [M, N])` is the tile of the shape `[M, N]` whose first element is element `(i, j)`: elements that lie
 /// outside of the tensor, on any side, are 0, or `other = ..`; `cache` and `evict` are those of [`load`]. The indices count elements, not
-/// blocks, and are computed at run time; the shape is constant. `extent(x, 1)` is how many elements the tensor has along an axis, an `i64`
+/// blocks, and are computed at run time; the shape is constant. Elements that are picked by data, such as the rows that a tile of indices names, are
+/// read through a [`Ptr`]: `load(table + ids[(.., None)] * width + columns[(None, ..)])`. `extent(x, 1)` is how many elements the tensor has along an axis, an `i64`
 /// scalar. [`view`] makes one of a pointer.
 ///
 /// ```ignore

@@ -11,6 +11,10 @@ use crate::ir::Elem;
 impl Elaborator<'_> {
     /// `let pattern: ty = value;`
     pub(super) fn bind(&mut self, pattern: &Pattern, ty: Option<&TypeName>, value: &Expr) {
+        if let (Pattern::Name { .. }, None, ExprKind::Closure(params, body)) = (pattern, ty, &value.kind) {
+            let closure = self.function_value(params.clone(), (**body).clone(), None);
+            return self.bind_meaning(pattern, closure);
+        }
         let elem = ty.and_then(|ty| Some((self.elem(ty)?, ty.place)));
         let mut meaning = self.expr_as(value, elem.as_ref().map(|(elem, _)| elem));
         if let Some((elem, place)) = elem {
@@ -28,7 +32,7 @@ impl Elaborator<'_> {
                 let parts = self.take_apart(meaning, list.len(), *place);
                 list.iter().zip(parts).for_each(|(pattern, part)| self.bind_meaning(pattern, part));
             }
-            Pattern::Wild | Pattern::Error => {}
+            Pattern::Part(..) | Pattern::Wild | Pattern::Error => {}
         }
     }
 
@@ -90,8 +94,26 @@ impl Elaborator<'_> {
                 let parts = self.take_apart(meaning, list.len(), *pattern_place);
                 list.iter().zip(parts).for_each(|(pattern, part)| self.assign(pattern, part, place));
             }
+            Pattern::Part(name, path, part_place) => self.assign_part(name, path, *part_place, meaning, place),
             Pattern::Wild | Pattern::Error => {}
         }
+    }
+
+    /// `t.0 = value;`
+    fn assign_part(&mut self, name: &Name, path: &[usize], part_place: Place, meaning: Meaning, place: Place) {
+        let Some(index) = self.assignable(name) else { return };
+        let mut whole = self.variables[index].meaning.clone();
+        let (mut part, mut written) = (&mut whole, name.text.clone());
+        for number in path {
+            written = format!("{written}.{number}");
+            if !matches!(&*part, Meaning::Tuple(list) if *number < list.len()) {
+                return self.no_field(part, &number.to_string(), part_place);
+            }
+            let Meaning::Tuple(list) = part else { return };
+            part = &mut list[*number];
+        }
+        *part = self.keep_type(&written, &part.clone(), meaning, place);
+        self.variables[index].meaning = whole;
     }
 
     /// The type of elements that an assignment keeps.
@@ -112,6 +134,14 @@ impl Elaborator<'_> {
     }
 
     fn assign_name(&mut self, name: &Name, meaning: Meaning, place: Place) {
+        let Some(index) = self.assignable(name) else { return };
+        let old = self.variables[index].meaning.clone();
+        let new = self.keep_type(&name.text, &old, meaning, place);
+        self.variables[index].meaning = new;
+    }
+
+    /// The variable that is assigned to.
+    fn assignable(&mut self, name: &Name) -> Option<usize> {
         let Some(index) = self.find(&name.text) else {
             // Reports it: a constant parameter, or nothing at all.
             if !self.name(&name.text, name.place).is_poison() {
@@ -121,7 +151,7 @@ impl Elaborator<'_> {
                     "assign to a variable: `let mut x = ..;`",
                 );
             }
-            return;
+            return None;
         };
         if !self.variables[index].mutable {
             let help = match self.variables[index].origin {
@@ -131,9 +161,7 @@ impl Elaborator<'_> {
             };
             self.errors.push_help(name.place, format!("`{}` is not mutable", name.text), help);
         }
-        let old = self.variables[index].meaning.clone();
-        let new = self.keep_type(&name.text, &old, meaning, place);
-        self.variables[index].meaning = new;
+        Some(index)
     }
 
     /// `new` as a value of the type of `old`; on a mistake `old`, so that the walk goes on with the right type.

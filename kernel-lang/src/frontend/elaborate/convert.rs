@@ -5,7 +5,7 @@ use super::meaning::{Constant, Kind, Meaning, shown};
 use super::{Elaborator, Value};
 use crate::dtype::Dtype;
 use crate::frontend::place::Place;
-use crate::ir::{ConstExpr, Elem, Op, Type};
+use crate::ir::{ConstBinary, ConstExpr, Elem, Op, Type};
 
 impl Elaborator<'_> {
     /// Puts a constant into the IR: a scalar, or a tile of equal elements.
@@ -176,8 +176,33 @@ pub(super) fn shapes_help(a: &[ConstExpr], b: &[ConstExpr], same: &str) -> Strin
         (x, y) if x != y && x > 0 && y > 0 => {
             "tiles that meet have as many axes: `x[(None, ..)]` makes a tile a row, `x[(.., None)]` a column".to_string()
         }
+        _ if let Some((axis, extents)) = equal_for_some(a, b) => {
+            let mut shape = extents.to_vec();
+            shape[axis] = if divides(&a[axis]) { b[axis].clone() } else { a[axis].clone() };
+            format!("where `{}` and `{}` are one number, say so: `reshape(x, {})`", shown(&a[axis]), shown(&b[axis]), written_shape(&shape))
+        }
         (1, _) | (_, 1) => same.to_string(),
         _ => "along each axis the extents are equal, or one of them is 1".to_string(),
+    }
+}
+
+/// The first axis along which two shapes differ, and the shape to change there, if constant parameters decide whether they do.
+fn equal_for_some<'a>(a: &'a [ConstExpr], b: &'a [ConstExpr]) -> Option<(usize, &'a [ConstExpr])> {
+    let axis =
+        (0..a.len().min(b.len())).find(|axis| a[*axis] != b[*axis] && [a, b].iter().all(|shape| shape[*axis].as_int() != Some(1)))?;
+    match (divides(&a[axis]), divides(&b[axis])) {
+        (true, _) => Some((axis, a)),
+        (_, true) => Some((axis, b)),
+        _ => None,
+    }
+}
+
+/// Is there a quotient in it, which is exact for some numbers only?
+fn divides(extent: &ConstExpr) -> bool {
+    match extent {
+        ConstExpr::Binary(ConstBinary::Div | ConstBinary::Cdiv, ..) => true,
+        ConstExpr::Binary(_, lhs, rhs) => divides(lhs) || divides(rhs),
+        _ => false,
     }
 }
 

@@ -60,7 +60,7 @@ impl Elaborator<'_> {
                 self.errors.push_help(
                     place,
                     "a closure has no meaning here",
-                    "it is the last argument of `reduce(x, axis, |a, b| ..)` and `associative_scan(x, axis, |a, b| ..)`",
+                    "give it a name, `let f = |a, b| ..;`, or to a function: `reduce(x, axis, |a, b| ..)`",
                 );
                 Meaning::Poison
             }
@@ -213,26 +213,27 @@ impl Elaborator<'_> {
     }
 
     fn field(&mut self, x: &Expr, index: &str, place: Place) -> Meaning {
-        match self.expr(x) {
-            Meaning::Poison => Meaning::Poison,
-            Meaning::Tuple(list) => {
-                if let Some(part) = index.parse().ok().and_then(|index: usize| list.get(index)) {
-                    return part.clone();
-                }
-                self.errors.push_help(
-                    place,
-                    format!("there is no field `{index}` in a tuple of {}", list.len()),
-                    "the first field is `.0`",
-                );
-                Meaning::Poison
-            }
-            other => {
-                let (message, help) = words::of_a_tensor(index)
-                    .unwrap_or_else(|| (format!("{} has no fields", self.describe(&other)), "only tuples have fields: `t.0`".to_string()));
-                self.errors.push_help(place, message, help);
-                Meaning::Poison
-            }
+        let meaning = self.expr(x);
+        if let Meaning::Tuple(list) = &meaning
+            && let Some(part) = index.parse().ok().and_then(|index: usize| list.get(index))
+        {
+            return part.clone();
         }
+        self.no_field(&meaning, index, place);
+        Meaning::Poison
+    }
+
+    /// Reports `x.index` of what has no such field.
+    pub(super) fn no_field(&mut self, x: &Meaning, index: &str, place: Place) {
+        let (message, help) = match x {
+            Meaning::Poison => return,
+            Meaning::Tuple(list) => {
+                (format!("there is no field `{index}` in a tuple of {}", list.len()), "the first field is `.0`".to_string())
+            }
+            other => words::of_a_tensor(index)
+                .unwrap_or_else(|| (format!("{} has no fields", self.describe(other)), "only tuples have fields: `t.0`".to_string())),
+        };
+        self.errors.push_help(place, message, help);
     }
 
     /// `&&` and `||`: on scalars the right side runs only if it is needed; on tiles both do.

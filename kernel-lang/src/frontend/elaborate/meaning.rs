@@ -23,7 +23,7 @@ pub(super) enum Meaning {
     View(View),
     /// Several; `()` is the empty tuple.
     Tuple(Vec<Meaning>),
-    /// A closure that was given to a function.
+    /// A closure that was given to a function, or that a variable holds.
     Function(Rc<FunctionValue>),
 }
 
@@ -32,12 +32,17 @@ pub(super) enum Meaning {
 pub(super) struct FunctionValue {
     pub(super) params: Vec<Pattern>,
     pub(super) body: Expr,
-    /// What the parameter that it was given for says it takes and gives.
-    pub(super) takes: Vec<ParamType>,
-    pub(super) gives: ParamType,
-    /// How many functions and scopes there were where it stands, all of which are there still.
+    /// What the parameter that it was given for says it takes and gives. A variable says nothing: it takes what each call gives it.
+    pub(super) signature: Option<(Vec<ParamType>, ParamType)>,
+    pub(super) seen: Seen,
+}
+
+/// How many functions and scopes there were where a closure stands, all of which are there still, and how many variables the last scope had.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
     pub(super) frames: usize,
     pub(super) scopes: usize,
+    pub(super) variables: usize,
 }
 
 /// Each is its own.

@@ -123,7 +123,9 @@ impl Elaborator<'_> {
             return (message, format!("it was declared in a block that has ended; declare it before: `let mut {name} = ..;`"));
         }
         if name.chars().all(|c| c.is_uppercase() || c == '_' || c.is_ascii_digit()) {
-            let help = format!("a kernel does not see constants outside; make it a constant parameter: `const {name}: usize`");
+            let help = format!(
+                "a kernel does not see constants outside; declare it inside, `const {name}: f32 = ..;`, or as a constant parameter, `const {name}: usize`"
+            );
             return (message, help);
         }
         (message, "a kernel sees its parameters, its generics and its own variables".to_string())
@@ -238,6 +240,7 @@ impl Assigned {
 pub(super) fn for_each_name(pattern: &Pattern, visit: &mut dyn FnMut(&Name)) {
     match pattern {
         Pattern::Name { name, .. } => visit(name),
+        Pattern::Part(name, ..) => visit(name),
         Pattern::Tuple(list, _) => list.iter().for_each(|elem| for_each_name(elem, visit)),
         Pattern::Wild | Pattern::Error => {}
     }

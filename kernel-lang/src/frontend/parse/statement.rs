@@ -36,15 +36,23 @@ impl Parser<'_> {
                 self.attributes(&mac.attrs);
                 self.macro_stmt(&mac.mac, place)?
             }
+            // A constant is a variable that never changes; its type is written.
+            syn::Stmt::Item(syn::Item::Const(item)) => {
+                self.attributes(&item.attrs);
+                self.bound.push(super::plain(&item.ident));
+                let pattern = Pattern::Name { name: self.name(&item.ident), mutable: false };
+                let ty = self.ty(&item.ty);
+                StmtKind::Let(pattern, Some(ty), self.expr(&item.expr))
+            }
             syn::Stmt::Item(item) => {
                 let (what, help) = match item {
                     syn::Item::Fn(_) => ("functions", "declare it outside, as a `#[device] fn`"),
-                    syn::Item::Const(syn::ItemConst { ident, .. }) | syn::Item::Static(syn::ItemStatic { ident, .. }) => {
+                    syn::Item::Static(syn::ItemStatic { ident, .. }) => {
                         let pattern = Pattern::Name { name: self.name(ident), mutable: false };
                         self.errors.push_help(
                             Place::of(item),
-                            "constants cannot be declared inside a kernel",
-                            "use `let name = ..;`, which is constant where its value is",
+                            "statics cannot be declared inside a kernel",
+                            "a kernel has constants, `const N: usize = 64;`, and keeps nothing from one launch to the next",
                         );
                         // Known from here on, so that its uses are not reported too.
                         return Some(Stmt { kind: StmtKind::Let(pattern, None, Expr { kind: ExprKind::Error, place }), place });
@@ -66,7 +74,9 @@ impl Parser<'_> {
             Pat::Type(typed) => (self.pattern(&typed.pat), Some(&*typed.ty)),
             other => (self.pattern(other), None),
         };
-        let ty = ty.filter(|ty| !matches!(ty, syn::Type::Infer(_))).and_then(|ty| match ty {
+        let says_nothing = |ty: &syn::Type| matches!(ty, syn::Type::Infer(_));
+        let ty = ty.filter(|ty| !says_nothing(ty)).and_then(|ty| match ty {
+            syn::Type::Tuple(tuple) if tuple.elems.iter().all(says_nothing) => None,
             syn::Type::Tuple(_) => {
                 self.errors.push_help(Place::of(ty), "a tuple's type is not written in a kernel", "leave it out");
                 None
@@ -101,6 +111,10 @@ impl Parser<'_> {
                 match target {
                     Pattern::Name { name, .. } => StmtKind::Update(name, operator, value),
                     Pattern::Error => return None,
+                    target @ Pattern::Part(..) => {
+                        let part = Box::new(self.expr(&binary.left));
+                        StmtKind::Assign(target, Expr { kind: ExprKind::Binary(operator, part, Box::new(value)), place })
+                    }
                     Pattern::Wild | Pattern::Tuple(..) => {
                         let sign = operator.sign();
                         self.errors.push_help(
@@ -120,10 +134,10 @@ impl Parser<'_> {
                 StmtKind::While(While { cond, body: self.loop_body(&inner.body), going: None })
             }
             Rust::Loop(inner) => {
+                self.attributes(&inner.attrs);
                 self.label(inner.label.as_ref());
-                self.loop_body(&inner.body);
-                self.errors.push_help(Place::at(inner.loop_token.span), "`loop` is not available in kernels", "use `while cond { .. }`");
-                return None;
+                let cond = Expr { kind: ExprKind::Bool(true), place: Place::at(inner.loop_token.span) };
+                StmtKind::While(While { cond, body: self.loop_body(&inner.body), going: None })
             }
             Rust::Return(inner) if self.gives_value => StmtKind::Return(inner.expr.as_ref().map(|value| self.expr(value))),
             Rust::Return(inner) => {
@@ -189,9 +203,9 @@ impl Parser<'_> {
         }
         let bounds = self.range(&inner.expr);
         let body = self.loop_body(&inner.body);
-        let Bounds { lower, upper, step, options } = bounds?;
+        let Bounds { lower, upper, step, options, is_reversed } = bounds?;
         let (word, is_static) = range_word(&inner.expr).map_or((None, false), |(word, is_static)| (Some(word), is_static));
-        Some(StmtKind::For(Box::new(For { index, lower, upper, step, options, word, is_static, body, going: None })))
+        Some(StmtKind::For(Box::new(For { index, lower, upper, step, options, word, is_static, is_reversed, body, going: None })))
     }
 
     /// `a..b`, `(a..b).step_by(s)`, `range(a, b)`, `range(a, b, s, num_stages = 3, unroll = 2)`
@@ -208,23 +222,28 @@ impl Parser<'_> {
                 if matches!(range.limits, syn::RangeLimits::Closed(_)) {
                     self.errors.push_help(place, "inclusive ranges are not available in kernels", "write `a..b + 1`");
                 }
-                Some(Bounds { lower: self.expr(lower), upper: self.expr(upper), step: None, options: LoopOptions::default() })
+                Some(Bounds {
+                    lower: self.expr(lower),
+                    upper: self.expr(upper),
+                    step: None,
+                    options: LoopOptions::default(),
+                    is_reversed: false,
+                })
             }
             Rust::MethodCall(call) if call.method == "step_by" && call.args.len() == 1 => {
                 let bounds = self.range(&call.receiver)?;
                 if bounds.step.is_some() {
                     self.errors.push_help(place, "a loop has one step", FORMS);
                 }
+                if bounds.is_reversed {
+                    let help = "write `(a..b).step_by(s).rev()`, which has the indices of `(a..b).step_by(s)`, the last one first";
+                    self.errors.push_help(Place::from(&call.method), "`rev` stands behind `step_by`", help);
+                }
                 Some(Bounds { step: Some(self.expr(&call.args[0])), ..bounds })
             }
             Rust::MethodCall(call) if call.method == "rev" => {
-                self.range(&call.receiver);
-                self.errors.push_help(
-                    Place::from(&call.method),
-                    "loops count upwards only",
-                    "compute the index in the body: `let j = n - 1 - i;`",
-                );
-                None
+                let bounds = self.range(&call.receiver)?;
+                Some(Bounds { is_reversed: !bounds.is_reversed, ..bounds })
             }
             Rust::Call(call)
                 if let Rust::Path(path) = &*call.func
@@ -259,7 +278,7 @@ impl Parser<'_> {
             return None;
         }
         let mut bounds = bounds.into_iter();
-        Some(Bounds { lower: bounds.next()?, upper: bounds.next()?, step: bounds.next(), options })
+        Some(Bounds { lower: bounds.next()?, upper: bounds.next()?, step: bounds.next(), options, is_reversed: false })
     }
 
     fn loop_option(&mut self, assign: &syn::ExprAssign, word: &str, options: &mut LoopOptions) {
@@ -324,14 +343,14 @@ impl Parser<'_> {
                 );
                 Pattern::Error
             }
-            Rust::Field(_) => {
-                self.errors.push_help(
-                    Place::of(expr),
-                    "a part of a tuple is not assigned to",
-                    "take the tuple apart: `let (mut a, mut b) = t;`",
-                );
-                Pattern::Error
-            }
+            Rust::Field(syn::ExprField { base, member: syn::Member::Unnamed(index), .. }) => match self.target(base) {
+                Pattern::Name { name, .. } => Pattern::Part(name, vec![index.index as usize], Place::of(expr)),
+                Pattern::Part(name, mut path, _) => {
+                    path.push(index.index as usize);
+                    Pattern::Part(name, path, Place::of(expr))
+                }
+                _ => Pattern::Error,
+            },
             other => {
                 self.errors.push_help(Place::of(other), "only variables are assigned to", "write `x = ..` or `(a, b) = ..`");
                 Pattern::Error
@@ -346,6 +365,7 @@ struct Bounds {
     upper: Expr,
     step: Option<Expr>,
     options: LoopOptions,
+    is_reversed: bool,
 }
 
 /// The word in `for i in range(a, b)`, and whether it is `static_range`.
@@ -356,6 +376,7 @@ fn range_word(expr: &Rust) -> Option<(Place, bool)> {
             let is_static = matches!(&*call.func, Rust::Path(path) if path.path.is_ident("static_range"));
             Some((Place::of(&call.func), is_static))
         }
+        Rust::MethodCall(call) => range_word(&call.receiver),
         _ => None,
     }
 }

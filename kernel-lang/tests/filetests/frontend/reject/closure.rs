@@ -1,5 +1,5 @@
 #[kernel]
 fn k(y: PtrMut<f32>) {
-    let f = |a| a + 1.0;
-    store(y, f(1.0));
+    let (f, g) = (|a| a + 1.0, 2.0);
+    store(y, g);
 }

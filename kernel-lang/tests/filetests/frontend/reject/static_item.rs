@@ -1,5 +1,5 @@
 #[kernel]
 fn k(y: PtrMut<f32>) {
-    const SCALE: f32 = 2.0;
+    static SCALE: f32 = 2.0;
     store(y, SCALE);
 }
