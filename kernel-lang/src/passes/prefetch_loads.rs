@@ -136,8 +136,9 @@ fn plan(func: &Function, around: &Loop, target: &Target, schedule: Schedule) -> 
     let data = func.inst(around.inst);
     let Op::For { num_stages, .. } = &data.op else { return Ok(None) };
     let wanted = num_stages.as_ref().and_then(ConstExpr::as_int).and_then(|wanted| u32::try_from(wanted).ok());
-    let (rings, registers): (Vec<Inst>, Vec<Inst>) = early_loads(func, around).into_iter().partition(|load| fits_ring(func, *load));
     let threads = schedule.threads();
+    let (rings, registers): (Vec<Inst>, Vec<Inst>) =
+        early_loads(func, around).into_iter().partition(|load| fits_ring(func, *load, threads * schedule.num_ctas));
     let bytes = rings
         .iter()
         .map(|load| func.ty(func.result(*load)))
@@ -203,7 +204,14 @@ fn early_loads(func: &Function, around: &Loop) -> Vec<Inst> {
 }
 
 /// Can the hardware copy it to shared memory by itself?
-fn fits_ring(func: &Function, load: Inst) -> bool {
+///
+/// It copies 4 bytes of a thread at least. With less, the thread would load and store them itself, and wait for them a turn too early.
+fn fits_ring(func: &Function, load: Inst, threads: u32) -> bool {
+    const NARROWEST: u32 = 4;
+    let ty = func.ty(func.result(load));
+    if (ty.numel() as u32 / threads).max(1) * (ty.dtype().bytes() as u32) < NARROWEST {
+        return false;
+    }
     let Op::Load { mask, other, cache, align, .. } = func.inst(load).op else { return false };
     let is_zero = |value: Value| match func.def_op(value) {
         Some(Op::Const { value }) => matches!(value, ConstExpr::Int(0)) || matches!(value, ConstExpr::Float(zero) if zero.to_bits() == 0),

@@ -56,7 +56,10 @@
 //! would leave their tensor take the other branch, where [`super::guard_accesses`] guards every lane.
 //!
 //! A mask that is the same for every program, `columns < n` of a row's kernel, would make no tile full, or all: it stays, and the condition asks
-//! that `n` is a whole number of wide accesses, so that each of them is masked as one.
+//! that `n` is a whole number of wide accesses, so that each of them is masked as one. A mask of which nothing is known, such as one that was
+//! loaded, stays as well, and accesses are wide along the axes that it has not.
+//!
+//! What follows from a scalar that is loaded is part of the condition where the load may stand in front of it: a page that a table names.
 //!
 //! The condition never says "full" wrongly, whatever the numbers are: each part compares without overflow, or overflows to false.
 
@@ -118,6 +121,13 @@ pub(super) fn is_plain(op: &Op) -> bool {
     plain
 }
 
+/// Is it a load of a scalar from a tensor that the kernel does not write? It may stand anywhere, and what follows from it may be asked about.
+fn is_read_only_scalar(func: &Function, op: &Op) -> bool {
+    let &Op::Load { base, offset, volatile: false, .. } = op else { return false };
+    // A launch that reports accesses reports the first that is wrong.
+    !func.reports && !func.ty(offset).is_tile() && matches!(func.ty(base), Type::Pointer { mutable: false, .. })
+}
+
 /// What makes a stretch full.
 #[derive(Default)]
 pub(super) struct Plan {
@@ -131,7 +141,7 @@ pub(super) struct Plan {
     pub(super) divisible: Vec<(Polynomial, i64)>,
     /// The accesses: whether each may be wide.
     pub(super) accesses: HashMap<Inst, bool>,
-    /// Pure ops that can be computed in front of the branch.
+    /// What can be computed in front of the branch: pure ops, and loads of scalars that nothing in between writes.
     before: Vec<Inst>,
 }
 
@@ -150,8 +160,25 @@ pub(super) enum Test {
 struct Parts {
     tests: Vec<(Value, Test)>,
     ends: Vec<End>,
-    /// Is there a part of another kind?
-    is_partial: bool,
+    /// The axes along which a part of another kind may differ.
+    partial: Vec<usize>,
+    /// Does one differ in a way that is not followed?
+    is_scattered: bool,
+}
+
+impl Parts {
+    /// A part of which nothing is known but the axes that it has.
+    fn unknown(&mut self, extents: &[usize], axes: Option<&[usize]>) {
+        match axes {
+            Some(axes) => self.partial.extend(axes.iter().zip(extents).filter(|(_, extent)| **extent > 1).map(|(axis, _)| *axis)),
+            None => self.is_scattered = true,
+        }
+    }
+
+    /// Is the mask the same for all that a wide access along the axis moves, whatever is not known of it?
+    fn is_whole_along(&self, axis: usize) -> bool {
+        !self.is_scattered && !self.partial.contains(&axis)
+    }
 }
 
 /// What makes a stretch full, as far as a condition can say so that is made from values that are `usable`.
@@ -161,7 +188,7 @@ pub(super) fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts, u
     let mut late: SideTable<Value, bool> = SideTable::new();
     for inst in stretch {
         let data = func.inst(*inst);
-        let mut early = data.op.is_pure();
+        let mut early = data.op.is_pure() || is_read_only_scalar(func, &data.op);
         let mut need = |op: &Op| op.for_each_operand(&mut |value| early &= !late[value]);
         need(&data.op);
         // A reduction may use scalars from outside.
@@ -191,7 +218,7 @@ pub(super) fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts, u
         let bytes = func.ty(base).dtype().bytes() as i64;
         // An atomic takes one element at a time.
         let is_atomic = matches!(func.inst(*inst).op, Op::Atomic { .. });
-        let run = run_axis(&affine, &extents, bytes).filter(|_| !parts.is_partial && !is_atomic);
+        let run = run_axis(&affine, &extents, bytes).filter(|axis| parts.is_whole_along(*axis) && !is_atomic);
         plan.accesses.insert(*inst, run.is_some());
         for end in parts.ends.iter().filter(|end| Some(end.axis) == run) {
             plan.divisible.push((end.end.clone(), WIDEST / bytes));
@@ -272,9 +299,9 @@ impl Masks<'_> {
                     out.ends.push(End { axis: axes[axis], end: limit });
                 }
                 Some(test) => out.tests.push((mask, test)),
-                None => out.is_partial = true,
+                None => out.unknown(&func.ty(mask).extents(), axes),
             },
-            _ => out.is_partial = true,
+            _ => out.unknown(&func.ty(mask).extents(), axes),
         }
     }
 
@@ -309,14 +336,17 @@ fn split(func: &mut Function, stretch: &[Inst], rest: &[Inst], plan: Plan) -> Ve
     out.append(func.insts_mut(scratch));
 
     let results = used_after(func, stretch, &plan.before, rest);
+    // What is pure stands in the branches once more; what is loaded in front is loaded.
+    let is_loaded = |inst: &&Inst| plan.before.contains(inst) && !func.inst(**inst).op.is_pure();
+    let stretch: Vec<Inst> = stretch.iter().filter(|inst| !is_loaded(inst)).copied().collect();
     let body = func.add_region();
-    *func.insts_mut(body) = stretch.to_vec();
+    func.insts_mut(body).clone_from(&stretch);
     let [full, guarded] = [true, false].map(|is_full| {
         let region = func.add_region();
         let mut map = Substitution::new();
         copy_insts(func, body, region, &mut map);
         if is_full {
-            make_full(func, stretch, region, &plan, &mut map);
+            make_full(func, &stretch, region, &plan, &mut map);
         }
         let values = results.iter().map(|value| map.get(*value)).collect();
         Builder::new(func, region, loc).yield_values(values);

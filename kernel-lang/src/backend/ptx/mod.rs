@@ -33,7 +33,7 @@ mod words;
 use std::collections::HashMap;
 
 use crate::analysis::affine::AffineFacts;
-use crate::analysis::written;
+use crate::analysis::one_reader;
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, Evict, Function, Handle, Inst, Op, Region, SideTable, Type, Value, Verified};
 use crate::layout::Layout;
@@ -95,8 +95,8 @@ struct Emitter<'a> {
     pointers: SideTable<Value, Option<(Reg, Reg)>>,
     /// The address of the report, in a checked kernel.
     report_buffer: Option<Reg>,
-    /// The pointers that the kernel writes through.
-    written: SideTable<Value, bool>,
+    /// The loads that one thread makes for all that hold the element.
+    told: SideTable<Value, bool>,
     /// What the L2 is told about accesses of these priorities.
     policies: Vec<(Evict, Reg)>,
     sites: Vec<Site>,
@@ -140,7 +140,7 @@ pub fn emit(func: Verified<'_>, target: &Target, schedule: Schedule) -> Module {
         runs: HashMap::new(),
         pointers: SideTable::new(),
         report_buffer: None,
-        written: written::compute(func),
+        told: one_reader::compute(func),
         policies: Vec::new(),
         sites: Vec::new(),
         ptx_version: target.ptx_version(),

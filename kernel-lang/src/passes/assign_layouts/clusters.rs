@@ -3,7 +3,7 @@
 //! CTAs share a program's elementwise ops, its accesses to memory and its reductions. What would move single elements between them is
 //! refused: shared memory of another CTA is far, and a kernel that needs it is better off with one larger CTA.
 
-use crate::analysis::written;
+use crate::analysis::one_reader;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::{AtomicOp, Function, Inst, Op, SideTable, Value};
 use crate::layout::{Conversion, Layout, Level, XorTable, conversion};
@@ -11,9 +11,9 @@ use crate::layout::{Conversion, Layout, Level, XorTable, conversion};
 /// The ops of a kernel with layouts that its CTAs cannot share.
 pub(super) fn check(func: &Function, num_ctas: u32) -> Result<(), Diagnostics> {
     let mut diagnostics = Diagnostics::new();
-    let written = written::compute(func);
+    let told = one_reader::compute(func);
     for inst in func.all_insts() {
-        if let Some(what) = obstacle(func, &written, inst) {
+        if let Some(what) = obstacle(func, &told, inst) {
             let message = format!("{what} between the CTAs of a program, of which `num_ctas = {num_ctas}` makes several");
             let help = "leave `num_ctas` out, or keep such ops out of a kernel of several CTAs: they share elementwise ops, accesses and reductions";
             diagnostics.push(Diagnostic::new(func.inst(inst).loc, message).help(help));
@@ -22,7 +22,7 @@ pub(super) fn check(func: &Function, num_ctas: u32) -> Result<(), Diagnostics> {
     if diagnostics.is_empty() { Ok(()) } else { Err(diagnostics) }
 }
 
-fn obstacle(func: &Function, written: &SideTable<Value, bool>, inst: Inst) -> Option<String> {
+fn obstacle(func: &Function, told: &SideTable<Value, bool>, inst: Inst) -> Option<String> {
     let data = func.inst(inst);
     let layout = |value| func.layouts[value].as_ref();
     let is_spread = |layout: &Layout| layout.flat_bases(Level::Block).iter().any(|basis| *basis != 0);
@@ -42,7 +42,7 @@ fn obstacle(func: &Function, written: &SideTable<Value, bool>, inst: Inst) -> Op
             is_shared(*offset).then(|| "what an atomic finds is not known".to_string())
         }
         // One thread looks, and tells those of its CTA.
-        Op::Load { base, offset, volatile, .. } if *volatile || written[*base] => {
+        Op::Load { offset, volatile, .. } if *volatile || told[data.results[0]] => {
             is_shared(*offset).then(|| "what is read where the kernel writes, too, is not known".to_string())
         }
         Op::Convert { x } => {
