@@ -1,0 +1,122 @@
+//! Reports of tuning as records on disk, and back: what one process tuned, the next one knows.
+
+use std::fmt::Debug;
+
+use super::{Outcome, Report, Trial, TuneConfig};
+use crate::cache::{self, Attempt, Record, RecordKey};
+use crate::gpu::Gpu;
+use crate::kernel::Kernel;
+use crate::{Device, driver};
+
+/// What a record is of: these configurations of the kernel, on this GPU, for the values of a tuning key. `key_of` gives the kernel's key with the
+/// constants of a configuration.
+pub(super) fn record_key<C: TuneConfig, K: AsRef<[u64]>>(
+    kernel: &Kernel,
+    gpu: impl Gpu,
+    configs: &[C],
+    key_of: impl Fn(C) -> K,
+    values: &[u64],
+) -> RecordKey {
+    let texts: Vec<String> = configs.iter().map(|config| format!("{config:?}\n")).collect();
+    let mut content = Vec::new();
+    for (config, text) in configs.iter().zip(&texts) {
+        content.push(text.as_bytes());
+        kernel.add_content(gpu, key_of(*config).as_ref(), config.schedule(), &mut content);
+    }
+    RecordKey {
+        kernel: kernel.name().to_owned(),
+        content: cache::hash(&content),
+        device: gpu.device().name().to_owned(),
+        driver: driver::version().to_owned(),
+        values: values.to_vec(),
+    }
+}
+
+/// The report that a record tells of; none if it does not know these configurations.
+pub(super) fn report<C: TuneConfig>(record: &Record, kernel: &'static str, device: Device, configs: &[C]) -> Option<Report<C>> {
+    let trial = |config: &C| {
+        let text = format!("{config:?}");
+        let place = record.attempts.iter().position(|attempt| attempt.config == text)?;
+        let outcome = match &record.attempts[place] {
+            Attempt { failed: Some(reason), .. } => Outcome::Failed(reason.clone()),
+            Attempt { timed: Some((median_us, samples)), .. } => Outcome::Measured { median_us: *median_us, samples: *samples },
+            Attempt { .. } => Outcome::Pruned,
+        };
+        Some(Trial { config: *config, outcome, chosen: place == record.chosen })
+    };
+    let trials = configs.iter().map(trial).collect::<Option<Vec<_>>>()?;
+    // A record is from outside: whatever it says is chosen must be something that ran.
+    let ran = |trial: &Trial<C>| trial.chosen && matches!(trial.outcome, Outcome::Measured { .. });
+    trials.iter().any(ran).then_some(Report { kernel, device, trials })
+}
+
+/// The report as a record; none if nothing was chosen.
+pub(super) fn record<C: Debug>(report: &Report<C>, of: RecordKey) -> Option<Record> {
+    let attempt = |trial: &Trial<C>| {
+        let (timed, failed) = match &trial.outcome {
+            Outcome::Measured { median_us, samples } => (Some((*median_us, *samples)), None),
+            Outcome::Failed(reason) => (None, Some(reason.clone())),
+            Outcome::Pruned | Outcome::Untimed => (None, None),
+        };
+        Attempt { config: format!("{:?}", trial.config), timed, failed }
+    };
+    let chosen = report.trials.iter().position(|trial| trial.chosen)?;
+    Some(Record { of, attempts: report.trials.iter().map(attempt).collect(), chosen })
+}
+
+#[cfg(test)]
+mod tests {
+    use kernel_lang::Schedule;
+
+    use super::*;
+
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    struct Config(u64);
+
+    impl TuneConfig for Config {
+        fn write_key(&self, key: &mut [u64]) {
+            key[0] = self.0;
+        }
+
+        fn schedule(&self) -> Schedule {
+            Schedule::DEFAULT
+        }
+    }
+
+    fn of() -> RecordKey {
+        let text = String::new;
+        RecordKey { kernel: text(), content: text(), device: text(), driver: text(), values: Vec::new() }
+    }
+
+    fn tuned() -> Report<Config> {
+        let outcomes = [
+            Outcome::Failed("too much".to_owned()),
+            Outcome::Measured { median_us: 3.5, samples: 9 },
+            Outcome::Pruned,
+            Outcome::Measured { median_us: 4.0, samples: 2 },
+        ];
+        let trials = outcomes.into_iter().zip(1..).map(|(outcome, i)| Trial { config: Config(i), outcome, chosen: i == 2 });
+        Report { kernel: "k", device: Device::cpu(), trials: trials.collect() }
+    }
+
+    #[test]
+    fn a_report_survives_as_a_record() {
+        let first = tuned();
+        let configs: Vec<Config> = first.trials.iter().map(|trial| trial.config).collect();
+        let record = record(&first, of()).unwrap();
+        let again = report(&record, "k", Device::cpu(), &configs).unwrap();
+        assert_eq!(again.to_string(), first.to_string());
+        assert_eq!(again.chosen().unwrap().config, Config(2));
+    }
+
+    #[test]
+    fn a_record_that_does_not_fit_is_none() {
+        let record = record(&tuned(), of()).unwrap();
+        assert!(report(&record, "k", Device::cpu(), &[Config(1), Config(2), Config(5)]).is_none(), "an unknown configuration");
+        assert!(report(&record, "k", Device::cpu(), &[Config(1), Config(3)]).is_none(), "the chosen one is gone");
+        let failed = Record { chosen: 0, ..record };
+        assert!(report(&failed, "k", Device::cpu(), &[Config(1), Config(2)]).is_none(), "the chosen one does not run");
+        let nothing = Report { trials: Vec::new(), ..tuned() };
+        assert!(super::record(&nothing, of()).is_none());
+    }
+}
