@@ -136,12 +136,15 @@ fn read_only() {
     let outer = tempfile::tempdir().unwrap();
     let directory = outer.path().join("store");
     let store = Store::open(&directory);
-    // The child runs as somebody whom the system refuses; root is refused nothing.
+    // The child runs as somebody whom the system refuses: root is refused nothing, but others may not come where this executable is.
     let is_root = fs::metadata(outer.path()).unwrap().uid() == 0;
+    let program = outer.path().join("program");
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     let run = || {
         let mut command = child("launch", &directory, 3);
         command.env("GALATEA_CACHE", &directory);
         if is_root {
+            command = with_environment(Command::new(&program), &command);
             command.uid(65534);
         }
         succeed(command)
@@ -173,18 +176,23 @@ fn read_only() {
     seal(0o755, 0o644);
 }
 
-/// A child that may write no file beyond so many blocks of 512 bytes, as where the disk is full.
-fn bounded(blocks: u32, command: &Command) -> Command {
-    let mut shell = Command::new("sh");
-    shell.arg("-c").arg(format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\"")).arg(command.get_program());
-    for (name, value) in command.get_envs() {
+/// The command, with the environment and the pipes of a child.
+fn with_environment(mut command: Command, child: &Command) -> Command {
+    for (name, value) in child.get_envs() {
         match value {
-            Some(value) => shell.env(name, value),
-            None => shell.env_remove(name),
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
         };
     }
-    shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    shell
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// A child that may write no file beyond so many blocks of 512 bytes, as where the disk is full.
+fn bounded(blocks: u32, child: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\"")).arg(child.get_program());
+    with_environment(shell, child)
 }
 
 fn full() {
