@@ -58,9 +58,9 @@ pub(crate) fn version() -> &'static str {
     static VERSION: OnceLock<String> = OnceLock::new();
     VERSION.get_or_init(|| {
         let mut cuda = 0;
-        // SAFETY: `cuda` is a valid place for the answer; the driver is there, because a device is.
-        let known = unsafe { sys::cuDriverGetVersion(&mut cuda) } == CUresult::CUDA_SUCCESS;
-        let cuda = if known { format!("{}.{}", cuda / 1000, cuda % 1000 / 10) } else { "unknown".to_owned() };
+        // SAFETY: the driver is there, and `cuda` is a valid place for the answer.
+        let known = load().is_ok() && unsafe { sys::cuDriverGetVersion(&mut cuda) } == CUresult::CUDA_SUCCESS;
+        let cuda = if known { format!("{}.{}", cuda / 1000, cuda % 1000 / 10) } else { "none".to_owned() };
         let module = std::fs::read_to_string("/proc/driver/nvidia/version").unwrap_or_default();
         match module_version(&module) {
             Some(version) => format!("{cuda} ({version})"),

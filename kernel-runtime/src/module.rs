@@ -210,3 +210,23 @@ fn terminated(log: &[u8]) -> String {
     let text = log.split(|&byte| byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(text).trim().to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machine_code_is_whole_or_none() {
+        // A header of 64 bytes, two segments of 56 behind it, and three sections of 64 at byte 200.
+        let mut code = vec![0u8; 200 + 3 * 64];
+        code[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        for (at, value) in [(32, 64u16), (40, 200), (54, 56), (56, 2), (58, 64), (60, 3)] {
+            code[at..at + 2].copy_from_slice(&value.to_le_bytes());
+        }
+        assert!(is_whole_elf(&code));
+        assert!((0..code.len()).all(|len| !is_whole_elf(&code[..len])));
+        code[40..48].fill(0xff);
+        assert!(!is_whole_elf(&code));
+        assert!(!is_whole_elf(b"") && !is_whole_elf(b".version 7.0") && !is_whole_elf(&[0; 300]));
+    }
+}

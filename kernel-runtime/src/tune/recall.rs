@@ -119,4 +119,37 @@ mod tests {
         let nothing = Report { trials: Vec::new(), ..tuned() };
         assert!(super::record(&nothing, of()).is_none());
     }
+
+    #[cfg(all(feature = "cache", feature = "sim"))]
+    #[test]
+    fn a_record_is_of_the_code_and_not_of_its_places() {
+        use crate::Target;
+        use crate::device::Backend;
+        use crate::kernel::Variant;
+        use crate::sim::SimGpu;
+
+        const fn variant(ptx: &'static str) -> Variant {
+            Variant { key: &[1], schedule: Schedule::DEFAULT, target: "sm_80", entry: "k", shared_bytes: 0, ptx }
+        }
+        static VARIANTS: [[Variant; 1]; 3] = [
+            [variant(".file 1 \"a.rs\"\n\t.loc 1 3 9\n\tadd.f32 %f0, %f1, %f2;\n")],
+            [variant(".file 1 \"b.rs\"\n\n\t// moved\n\t.loc 1 4 9\n\tadd.f32 %f0, %f1, %f2;\n")],
+            [variant(".file 1 \"a.rs\"\n\t.loc 1 3 9\n\tsub.f32 %f0, %f1, %f2;\n")],
+        ];
+        static KERNELS: [Kernel; 5] = [
+            Kernel::new("k", "ir", Schedule::DEFAULT, &[], &VARIANTS[0]),
+            Kernel::new("k", "other ir", Schedule::DEFAULT, &[], &VARIANTS[1]),
+            Kernel::new("k", "ir", Schedule::DEFAULT, &[], &VARIANTS[2]),
+            Kernel::new("k", "ir", Schedule::DEFAULT, &[], &[]),
+            Kernel::new("k", "other ir", Schedule::DEFAULT, &[], &[]),
+        ];
+        let device = Device::sim(Target::SM_80).unwrap();
+        let Backend::Sim(sim) = device.backend() else { panic!("{device} is simulated") };
+        let of = |kernel, configs: &[Config]| record_key(kernel, SimGpu { device, sim }, configs, |config| [config.0], &[5]);
+        let [first, moved, other, compiled, edited] = KERNELS.each_ref().map(|kernel| of(kernel, &[Config(1)]));
+        assert_eq!(first, moved);
+        assert_eq!((first.device.as_str(), &first.values[..]), ("simulated A100 (sm_80)", &[5][..]));
+        assert!(first.content != other.content && first.content != compiled.content && compiled.content != edited.content);
+        assert_ne!(of(&KERNELS[0], &[Config(1), Config(2)]).content, first.content);
+    }
 }

@@ -57,12 +57,15 @@ pub(crate) fn run(role: &str) {
     }
 }
 
-/// Keeps entry after entry, and says of each that it is kept, until it is killed.
+/// Keeps entry after entry, and says of each that it is kept, until it is killed. What is kept is kept once more: not even then may it be lost.
 fn write(store: &Store, seed: u64) {
     for i in 0.. {
         let (key, payload) = numbered(seed, i);
         store.put(&key, &payload).unwrap();
         say(&i.to_string());
+        for _ in 0..3 {
+            store.put(&key, &payload).unwrap();
+        }
     }
 }
 
