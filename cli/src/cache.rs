@@ -1,5 +1,6 @@
 //! `galatea cache`: what was compiled and tuned, and is kept on disk.
 
+use std::io::{ErrorKind, Write, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::SystemTime;
@@ -78,30 +79,37 @@ impl Cache {
             None => cache::current()
                 .ok_or("the caches are switched off, or this user has no home for them\nhelp: name a directory: `--dir DIR`")?,
         };
-        match &self.command {
+        let text = match &self.command {
             Command::List(which) => list(&store, which),
             Command::Show { name, out } => show(&store, name, out.as_ref()),
             Command::Clear { which, dry_run } => clear(&store, which, *dry_run),
             Command::Export { out, kernel, device } => export(&store, out.as_ref(), kernel.as_deref(), device.as_deref()),
             Command::Import { files } => import(&store, files),
         }?;
-        Ok(ExitCode::SUCCESS)
+        match stdout().write_all(text.as_bytes()) {
+            // Whoever reads has read enough: `galatea cache list | head`.
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(format!("cannot print: {error}")),
+            _ => Ok(ExitCode::SUCCESS),
+        }
     }
 }
 
-fn list(store: &Store, which: &Which) -> Result<(), String> {
+// Each of these gives what there is to print.
+
+fn list(store: &Store, which: &Which) -> Result<String, String> {
     let entries = chosen(store, which)?;
+    let mut text = String::new();
     if !entries.is_empty() {
-        println!("{:<12}  {:<6}  {:>10}  {:<15}  OF", "NAME", "KIND", "SIZE", "USED");
+        text += &format!("{:<12}  {:<6}  {:>10}  {:<15}  OF\n", "NAME", "KIND", "SIZE", "USED");
     }
     for Entry { key, bytes, used } in &entries {
-        println!("{}  {:<6}  {:>10}  {:<15}  {}", short(key), key.kind(), size(*bytes), age(*used), description(key));
+        text += &format!("{}  {:<6}  {:>10}  {:<15}  {}\n", short(key), key.kind(), size(*bytes), age(*used), description(key));
     }
-    println!("{}, of {} at most, in {}", sum(&entries), size(store.limit_bytes()), store.directory().display());
-    Ok(())
+    text += &format!("{}, of {} at most, in {}\n", sum(&entries), size(store.limit_bytes()), store.directory().display());
+    Ok(text)
 }
 
-fn show(store: &Store, name: &str, out: Option<&PathBuf>) -> Result<(), String> {
+fn show(store: &Store, name: &str, out: Option<&PathBuf>) -> Result<String, String> {
     let all = Which { kind: None, kernel: None };
     let mut found = chosen(store, &all)?;
     found.retain(|entry| entry.key.name().starts_with(name));
@@ -113,25 +121,25 @@ fn show(store: &Store, name: &str, out: Option<&PathBuf>) -> Result<(), String> 
     let key = &entry.key;
     let payload = store.get(key).ok_or("the entry was broken, and is gone")?;
     if let Some(file) = out {
-        return write(file, &payload);
+        return write(file, &payload).map(|()| String::new());
     }
-    println!("name: {}\nkind: {}\nsize: {}\nused: {}", key.name(), key.kind(), size(entry.bytes), age(entry.used));
+    let mut text = format!("name: {}\nkind: {}\nsize: {}\nused: {}\n", key.name(), key.kind(), size(entry.bytes), age(entry.used));
     for (name, value) in key.fields() {
-        println!("{name}: {value}");
+        text += &format!("{name}: {value}\n");
     }
-    match String::from_utf8(payload) {
-        Ok(text) if key.kind() != Kind::Code => print!("\n{text}"),
-        _ => println!("\nmachine code; `--out FILE` writes it to a file, which `cuobjdump --dump-sass` reads"),
-    }
-    Ok(())
+    text += &match String::from_utf8(payload) {
+        Ok(payload) if key.kind() != Kind::Code => format!("\n{payload}"),
+        _ => "\nmachine code; `--out FILE` writes it to a file, which `cuobjdump --dump-sass` reads\n".to_owned(),
+    };
+    Ok(text)
 }
 
-fn clear(store: &Store, which: &Which, dry_run: bool) -> Result<(), String> {
+fn clear(store: &Store, which: &Which, dry_run: bool) -> Result<String, String> {
     let entries = chosen(store, which)?;
     if dry_run {
-        entries.iter().for_each(|entry| println!("{}  {:<6}  {}", short(&entry.key), entry.key.kind(), description(&entry.key)));
-        println!("{} would be removed from {}", sum(&entries), store.directory().display());
-        return Ok(());
+        let line = |entry: &Entry| format!("{}  {:<6}  {}\n", short(&entry.key), entry.key.kind(), description(&entry.key));
+        let lines: String = entries.iter().map(line).collect();
+        return Ok(format!("{lines}{} would be removed from {}\n", sum(&entries), store.directory().display()));
     }
     // Without a choice everything goes, also what is no entry.
     match &which.kernel {
@@ -141,11 +149,10 @@ fn clear(store: &Store, which: &Which, dry_run: bool) -> Result<(), String> {
         }
         Some(_) => entries.iter().for_each(|entry| store.remove(&entry.key)),
     }
-    println!("removed {} from {}", sum(&entries), store.directory().display());
-    Ok(())
+    Ok(format!("removed {} from {}\n", sum(&entries), store.directory().display()))
 }
 
-fn export(store: &Store, out: Option<&PathBuf>, kernel: Option<&str>, device: Option<&str>) -> Result<(), String> {
+fn export(store: &Store, out: Option<&PathBuf>, kernel: Option<&str>, device: Option<&str>) -> Result<String, String> {
     let records = Records::of_store(store).map_err(|error| cannot_read(store, &error))?;
     let wanted = records.iter().filter(|record| {
         kernel.is_none_or(|kernel| record.of.kernel == kernel) && device.is_none_or(|device| record.of.device.contains(device))
@@ -154,21 +161,21 @@ fn export(store: &Store, out: Option<&PathBuf>, kernel: Option<&str>, device: Op
     match out {
         Some(file) => {
             write(file, wanted.to_string().as_bytes())?;
-            println!("{} in {}", counted(wanted.len(), "record"), file.display());
+            Ok(format!("{} in {}\n", counted(wanted.len(), "record"), file.display()))
         }
-        None => print!("{wanted}"),
+        None => Ok(wanted.to_string()),
     }
-    Ok(())
 }
 
-fn import(store: &Store, files: &[PathBuf]) -> Result<(), String> {
+fn import(store: &Store, files: &[PathBuf]) -> Result<String, String> {
+    let mut told = String::new();
     for file in files {
         let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read `{}`: {error}", file.display()))?;
         let records = Records::parse(&text).map_err(|error| format!("{}: {error}", file.display()))?;
         records.keep_in(store).map_err(|error| format!("cannot write to {}: {error}", store.directory().display()))?;
-        println!("{} from {}", counted(records.len(), "record"), file.display());
+        told += &format!("{} from {}\n", counted(records.len(), "record"), file.display());
     }
-    Ok(())
+    Ok(told)
 }
 
 fn chosen(store: &Store, which: &Which) -> Result<Vec<Entry>, String> {

@@ -125,3 +125,17 @@ fn caches_that_are_off_are_told_to_be() {
     let output = Command::new(env!("CARGO_BIN_EXE_galatea")).args(["cache", "list"]).env("GALATEA_CACHE", "off").output().unwrap();
     assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("help: name a directory"), "{output:?}");
 }
+
+#[test]
+fn who_reads_only_the_beginning_sees_no_error() {
+    use std::process::Stdio;
+
+    let directory = tempfile::tempdir().unwrap();
+    store(directory.path());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_galatea"));
+    let mut child =
+        command.args(["cache", "list", "--dir"]).arg(directory.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+}

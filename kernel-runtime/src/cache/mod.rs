@@ -13,7 +13,7 @@
 //!
 //! In the folder `galatea` of the user's cache directory (`$XDG_CACHE_HOME` or `~/.cache`; `%LOCALAPPDATA%` on Windows), made for its owner alone.
 //! The environment variable `GALATEA_CACHE` names another directory, or switches all of it off: `GALATEA_CACHE=off`. A program chooses with
-//! [`set`]. Nothing leaves the machine. What lies there: names of kernels, devices and drivers, values of tuning keys, PTX and machine code; no
+//! `cache::set`. Nothing leaves the machine. What lies there: names of kernels, devices and drivers, values of tuning keys, PTX and machine code; no
 //! data of tensors, and of sources the file names and line numbers that PTX holds. The command `galatea cache` lists, shows, clears, exports and
 //! imports.
 
