@@ -14,7 +14,9 @@ pub(crate) fn find_record(_: &RecordKey) -> Option<Record> {
 
 pub(crate) fn save_record(_: &Record) {}
 
-pub(crate) fn lock_record(_: &RecordKey) -> Option<()> {
+pub(crate) enum Lock {}
+
+pub(crate) fn lock_record(_: &RecordKey) -> Option<Lock> {
     None
 }
 

@@ -36,7 +36,7 @@ mod store;
 mod variant;
 
 #[cfg(not(feature = "cache"))]
-pub(crate) use absent::{compile, find_record, hash, load_code, lock_record, save_record};
+pub(crate) use absent::{Lock, compile, find_record, hash, load_code, lock_record, save_record};
 #[cfg(feature = "cache")]
 pub(crate) use code::load as load_code;
 #[cfg(feature = "cache")]

@@ -6,12 +6,11 @@ use super::race::{median, race, winner};
 use super::{Kept, Outcome, Report, Trial, TuneConfig, Tuner, alone, recall, with_key};
 use crate::args::Args;
 use crate::bench::{FLUSH_BYTES, Timer};
-use crate::cache::RecordKey;
 use crate::gpu::{self, Gpu};
 use crate::grid::IntoGrid;
 use crate::launch::{NoGrid, Place, run_on_cpu};
 use crate::module::CudaGpu;
-use crate::{Device, Error, Result, Stream, cache};
+use crate::{Device, Error, Result, Stream};
 
 /// A call of an autotuned kernel, not run yet. Like a [`Launch`](crate::Launch), but [`AutotunedLaunch::grid`] takes a
 /// function of the configuration.
@@ -198,13 +197,10 @@ where
             return Ok(report);
         }
         // The first word says which of the devices it is, and the next process may number them otherwise.
-        let of = recall::record_key(self.args.kernel(), gpu, self.tuner.configs(), |config| self.key_of(config), &key[1..]);
-        let mut report = self.recall(&of, gpu);
-        let _turn = if report.is_none() { cache::lock_record(&of) } else { None };
-        report = report.or_else(|| self.recall(&of, gpu));
-        if let Some(report) = report {
-            return Ok(self.tuner.remember(key, report));
-        }
+        let unknown = match recall::recall(self.args.kernel(), gpu, self.tuner.configs(), |config| self.key_of(config), &key[1..]) {
+            Ok(report) => return Ok(self.tuner.remember(key, report)),
+            Err(unknown) => unknown,
+        };
         // One run of each, untimed: it loads the code, and shows who runs at all. What one leaves undone on the GPU no
         // other can outlive, so that ends the tuning.
         let outcomes = grids.into_iter().enumerate().map(|(i, grid)| grid.and_then(|grid| run(i, grid).map(|()| grid)));
@@ -247,18 +243,7 @@ where
             });
             return Err(Error::NoConfig { kernel, device: gpu.device, failures: failures.collect() });
         }
-        if let Some(record) = recall::record(&report, of) {
-            cache::save_record(&record);
-        }
+        unknown.keep(&report);
         Ok(self.tuner.remember(key, report))
-    }
-
-    /// What another process found, if its choice can be loaded here.
-    fn recall(&self, of: &RecordKey, gpu: CudaGpu<'_>) -> Option<Report<C>> {
-        let kernel = self.args.kernel();
-        let report = recall::report(&cache::find_record(of)?, kernel.name(), gpu.device, self.tuner.configs())?;
-        let config = report.chosen()?.config;
-        kernel.on_gpu(gpu, &self.key_of(config), Some(config.schedule())).ok()?;
-        Some(report)
     }
 }

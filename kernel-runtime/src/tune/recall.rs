@@ -8,9 +8,52 @@ use crate::gpu::Gpu;
 use crate::kernel::Kernel;
 use crate::{Device, driver};
 
-/// What a record is of: these configurations of the kernel, on this GPU, for the values of a tuning key. `key_of` gives the kernel's key with the
-/// constants of a configuration.
-pub(super) fn record_key<C: TuneConfig, K: AsRef<[u64]>>(
+/// A key that nobody has tuned yet. Other processes that want to wait, as long as this lives.
+#[must_use = "what is found out should be kept"]
+pub(super) struct Unknown {
+    of: Box<RecordKey>,
+    _turn: Option<cache::Lock>,
+}
+
+/// What another process found for these values of a tuning key, if what it chose can be loaded here. `key_of` gives the kernel's key with the constants of
+/// a configuration.
+pub(super) fn recall<C: TuneConfig, K: AsRef<[u64]>>(
+    kernel: &Kernel,
+    gpu: impl Gpu,
+    configs: &[C],
+    key_of: impl Fn(C) -> K,
+    values: &[u64],
+) -> Result<Report<C>, Unknown> {
+    let of = record_key(kernel, gpu, configs, &key_of, values);
+    let find = || {
+        let report = report(&cache::find_record(&of)?, kernel.name(), gpu.device(), configs)?;
+        let config = report.chosen()?.config;
+        // One that is not there any more, say, because the kernel runs elsewhere, is not worth an error.
+        kernel.on_gpu(gpu, key_of(config).as_ref(), Some(config.schedule())).ok()?;
+        Some(report)
+    };
+    if let Some(report) = find() {
+        return Ok(report);
+    }
+    let turn = cache::lock_record(&of);
+    // Whoever had the turn before has found it.
+    match find() {
+        Some(report) => Ok(report),
+        None => Err(Unknown { of: Box::new(of), _turn: turn }),
+    }
+}
+
+impl Unknown {
+    /// Keeps what was found out, if anything was chosen.
+    pub(super) fn keep<C: Debug>(self, report: &Report<C>) {
+        if let Some(record) = record(report, *self.of) {
+            cache::save_record(&record);
+        }
+    }
+}
+
+/// What a record is of: these configurations of the kernel, on this GPU, for the values of a tuning key.
+fn record_key<C: TuneConfig, K: AsRef<[u64]>>(
     kernel: &Kernel,
     gpu: impl Gpu,
     configs: &[C],
@@ -23,17 +66,21 @@ pub(super) fn record_key<C: TuneConfig, K: AsRef<[u64]>>(
         content.push(text.as_bytes());
         kernel.add_content(gpu, key_of(*config).as_ref(), config.schedule(), &mut content);
     }
+    let device = gpu.device();
     RecordKey {
         kernel: kernel.name().to_owned(),
         content: cache::hash(&content),
-        device: gpu.device().name().to_owned(),
-        driver: driver::version().to_owned(),
+        device: device.name().to_owned(),
+        driver: if device.is_sim() { SIMULATOR } else { driver::version() }.to_owned(),
         values: values.to_vec(),
     }
 }
 
+/// What stands for a driver where there is none.
+const SIMULATOR: &str = concat!("simulator ", env!("CARGO_PKG_VERSION"));
+
 /// The report that a record tells of; none if it does not know these configurations.
-pub(super) fn report<C: TuneConfig>(record: &Record, kernel: &'static str, device: Device, configs: &[C]) -> Option<Report<C>> {
+fn report<C: TuneConfig>(record: &Record, kernel: &'static str, device: Device, configs: &[C]) -> Option<Report<C>> {
     let trial = |config: &C| {
         let text = format!("{config:?}");
         let place = record.attempts.iter().position(|attempt| attempt.config == text)?;
@@ -51,7 +98,7 @@ pub(super) fn report<C: TuneConfig>(record: &Record, kernel: &'static str, devic
 }
 
 /// The report as a record; none if nothing was chosen.
-pub(super) fn record<C: Debug>(report: &Report<C>, of: RecordKey) -> Option<Record> {
+fn record<C: Debug>(report: &Report<C>, of: RecordKey) -> Option<Record> {
     let attempt = |trial: &Trial<C>| {
         let (timed, failed) = match &trial.outcome {
             Outcome::Measured { median_us, samples } => (Some((*median_us, *samples)), None),
@@ -151,5 +198,40 @@ mod tests {
         assert_eq!((first.device.as_str(), &first.values[..]), ("simulated A100 (sm_80)", &[5][..]));
         assert!(first.content != other.content && first.content != compiled.content && compiled.content != edited.content);
         assert_ne!(of(&KERNELS[0], &[Config(1), Config(2)]).content, first.content);
+    }
+
+    #[cfg(all(feature = "cache", feature = "sim"))]
+    #[test]
+    fn what_one_found_the_next_recalls_if_it_can_load_it() {
+        use crate::Target;
+        use crate::cache::Store;
+        use crate::device::Backend;
+        use crate::kernel::Variant;
+        use crate::sim::SimGpu;
+
+        const PTX: &str = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n";
+        const fn variant(key: &'static [u64], ptx: &'static str) -> Variant {
+            Variant { key, schedule: Schedule::DEFAULT, target: "sm_80", entry: "k", shared_bytes: 0, ptx }
+        }
+        static VARIANTS: [Variant; 2] = [variant(&[1], PTX), variant(&[2], "no PTX")];
+        static KERNEL: Kernel = Kernel::new("k", "", Schedule::DEFAULT, &[], &VARIANTS);
+        let device = Device::sim(Target::SM_80).unwrap();
+        let Backend::Sim(sim) = device.backend() else { panic!("{device} is simulated") };
+        let configs = [Config(1), Config(2)];
+        let recall = |values: &[u64]| recall(&KERNEL, SimGpu { device, sim }, &configs, |config| [config.0], values);
+        let found = |chosen: usize| {
+            let outcome = Outcome::Measured { median_us: 3.5, samples: 9 };
+            let trials = configs.iter().enumerate().map(|(i, &config)| Trial { config, outcome: outcome.clone(), chosen: i == chosen });
+            Report { kernel: "k", device, trials: trials.collect() }
+        };
+        let directory = tempfile::tempdir().unwrap();
+        cache::set(Some(Store::open(directory.path())));
+        recall(&[5]).err().unwrap().keep(&found(0));
+        assert_eq!(recall(&[5]).ok().unwrap().to_string(), found(0).to_string());
+        assert!(recall(&[6]).is_err(), "another key");
+        recall(&[7]).err().unwrap().keep(&found(1));
+        assert!(recall(&[7]).is_err(), "what was chosen does not load");
+        cache::set(None);
+        assert!(recall(&[5]).is_err(), "there is no store");
     }
 }
