@@ -14,8 +14,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")" || exit 2
 unpack() { tar -xJf programs.tar.xz || python3 -c 'import tarfile; tarfile.open("programs.tar.xz").extractall()'; }
 [ -e gpu-tests.txt ] || unpack || exit 2
 mkdir -p logs
-# What is compiled and tuned is kept here, as it is kept in a user's own cache directory, which tests leave alone.
-export GALATEA_CACHE=${GALATEA_CACHE:-$PWD/cache}
+# What is compiled and tuned is kept here, as it would be in a user's own cache directory; each run begins with none.
+if [ -z "${GALATEA_CACHE:-}" ]; then
+    rm -rf cache
+    export GALATEA_CACHE=$PWD/cache
+fi
 passed=0 failed=0 skipped=0
 
 # The number before a word in a log's `test result:` lines, summed up.

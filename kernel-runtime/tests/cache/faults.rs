@@ -19,6 +19,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_broken_file_is_no_entry_and_is_removed", broken),
     ("a_file_of_another_entry_or_format_is_no_entry", foreign),
     ("where_nothing_can_be_written_what_is_kept_is_still_read", read_only),
+    ("a_directory_that_vanishes_is_made_again", vanishes),
     ("a_full_disk_loses_nothing_but_what_does_not_fit", full),
 ];
 
@@ -130,6 +131,20 @@ fn foreign() {
     assert!(store.get(&old).is_none() && store.put(&old, b"code").is_err() && store.get(&old).is_none());
     fs::write(directory.path().join("code").join("notes.txt"), "mine").unwrap();
     assert!(store.entries().unwrap().is_empty());
+}
+
+fn vanishes() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = Store::open(directory.path().join("store"));
+    let (key, payload) = numbered(3, 0);
+    for _ in 0..3 {
+        assert!(store.get(&key).is_none() && store.entries().unwrap().is_empty());
+        store.put(&key, &payload).unwrap();
+        let lock = store.lock(&key, Duration::ZERO).unwrap();
+        fs::remove_dir_all(store.directory()).unwrap();
+        drop(lock);
+        store.sweep();
+    }
 }
 
 fn read_only() {
