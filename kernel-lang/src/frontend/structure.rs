@@ -420,6 +420,7 @@ fn operands(kind: &mut ExprKind) -> Vec<&mut Expr> {
         ExprKind::Binary(_, lhs, rhs) => vec![&mut **lhs, &mut **rhs],
         ExprKind::Call(Call { args, named, .. }) => args.iter_mut().chain(named.iter_mut().map(|(_, value)| value)).collect(),
         ExprKind::Tuple(list) | ExprKind::Shape(list) => list.iter_mut().collect(),
+        ExprKind::InlinePtx(inline) => inline.operands.iter_mut().map(|(_, value)| value).chain([&mut inline.cpu]).collect(),
         ExprKind::If(_) | ExprKind::Block(_) | ExprKind::Error | ExprKind::Int(..) | ExprKind::Float(..) => Vec::new(),
         ExprKind::Bool(_) | ExprKind::Text(_) | ExprKind::Name(_) | ExprKind::Path(_) => Vec::new(),
     }
@@ -572,6 +573,7 @@ fn exits_in(expr: &Expr, found: &mut Vec<Place>) {
             args.iter().chain(named.iter().map(|(_, value)| value)).for_each(|arg| exits_in(arg, found));
         }
         ExprKind::Tuple(list) | ExprKind::Shape(list) => list.iter().for_each(|elem| exits_in(elem, found)),
+        ExprKind::InlinePtx(inline) => inline.exprs().for_each(|expr| exits_in(expr, found)),
         ExprKind::Error | ExprKind::Int(..) | ExprKind::Float(..) | ExprKind::Bool(_) => {}
         ExprKind::Text(_) | ExprKind::Name(_) | ExprKind::Path(_) => {}
     }

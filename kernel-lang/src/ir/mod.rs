@@ -34,6 +34,7 @@
 
 mod access;
 mod arena;
+pub mod assembly;
 mod atomic;
 mod build;
 mod constexpr;

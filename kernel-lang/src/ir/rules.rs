@@ -5,6 +5,7 @@
 
 use crate::dtype::Dtype;
 use crate::ir::arena::Value;
+use crate::ir::assembly;
 use crate::ir::constexpr::{ConstBinary, ConstExpr};
 use crate::ir::function::Function;
 use crate::ir::ops::{Domain, Op};
@@ -165,6 +166,15 @@ pub fn result_types(func: &Function, op: &Op, given: &[Type]) -> Result<Vec<Type
                 return Err(format!("`reduce_pio2` takes `f32`, not `{}`", ty(*x)));
             }
             Ok(vec![ty(*x).clone(), ty(*x).with_elem(Dtype::I32)])
+        }
+        Op::InlinePtx { inputs, text, pack, .. } => {
+            let types: Vec<&Type> = given.iter().chain(inputs.iter().map(|input| ty(*input))).collect();
+            if let Some(other) = types.iter().find(|ty| ty.is_pointer() || ty.shape() != types[0].shape()) {
+                return Err(format!("what `inline_ptx` takes and gives has one shape, not `{}` and `{other}`", types[0]));
+            }
+            let dtypes: Vec<Option<Dtype>> = types.iter().map(|ty| ty.elem().dtype()).collect();
+            assembly::check(text, &dtypes, (*pack).max(1) as usize)?;
+            Ok(given.to_vec())
         }
         Op::Load { base, offset, mask, other, .. } => {
             check_access(func, "load", *base, *offset, *mask)?;

@@ -290,6 +290,7 @@ impl Naive<'_, '_> {
             }
             Op::Yield { .. } | Op::Condition { .. } | Op::Return {} => Vec::new(),
             Op::Assert { .. } => Vec::new(),
+            Op::InlinePtx { .. } => panic!("a text is no matter of the CPU"),
             Op::Report { .. }
             | Op::StaticIf { .. }
             | Op::StaticFor { .. }

@@ -196,6 +196,7 @@ impl Translator<'_> {
             Op::Sort { x, descending } => self.sort(*x, *descending, data.results[0]),
             Op::Butterfly { x, axis, bit } => self.butterfly(*x, *axis as usize, *bit, data.results[0]),
             Op::Convert { .. } => unreachable!("a kernel for the CPU has no layouts"),
+            Op::InlinePtx { .. } => unreachable!("a kernel for the CPU computes what the text stands for"),
             Op::Ring { .. } | Op::Fetch { .. } | Op::FetchGroup {} | Op::FetchWait { .. } | Op::Fetched { .. } => {
                 unreachable!("a kernel for the CPU loads where it stands")
             }

@@ -18,6 +18,7 @@ mod convert;
 mod elementwise;
 mod float8;
 mod index;
+mod inline;
 mod lookup;
 mod math;
 mod memory;
@@ -469,6 +470,7 @@ impl Emitter<'_> {
             Op::Sort { .. } => unreachable!("a verified kernel with layouts sorts by butterflies"),
             Op::Reduce { .. } | Op::Scan { .. } => self.reduce(&data.op, &data.results),
             Op::ReducePio2 { x } => self.reduce_pio2(*x, data.results[0], data.results[1]),
+            Op::InlinePtx { .. } => self.inline_ptx(&data.op, &data.results),
             Op::Load { .. } => self.load(&data.op, data.results[0]),
             Op::Store { .. } => self.store(&data.op),
             Op::Assert { cond, message, .. } => self.assertion(*cond, message, data.loc),

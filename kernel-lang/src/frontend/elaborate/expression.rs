@@ -66,6 +66,7 @@ impl Elaborator<'_> {
             }
             ExprKind::NewAxes(x, axes) => self.new_axes(x, axes, place),
             ExprKind::Field(x, index) => self.field(x, index, place),
+            ExprKind::InlinePtx(inline) => self.inline_ptx(inline, place),
             ExprKind::If(_) | ExprKind::Block(_) => self.expr_as(expr, None),
         }
     }
@@ -286,6 +287,7 @@ fn reads_memory(expr: &Expr) -> bool {
         ExprKind::Neg(x) | ExprKind::Not(x) | ExprKind::Cast(x, _) | ExprKind::Field(x, _) | ExprKind::NewAxes(x, _) => reads_memory(x),
         ExprKind::Binary(_, lhs, rhs) => reads_memory(lhs) || reads_memory(rhs),
         ExprKind::Tuple(list) | ExprKind::Shape(list) => list.iter().any(reads_memory),
+        ExprKind::InlinePtx(inline) => inline.volatile || inline.exprs().any(reads_memory),
         ExprKind::If(_) | ExprKind::Block(_) => true,
         _ => false,
     }

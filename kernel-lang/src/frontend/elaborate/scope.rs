@@ -229,6 +229,7 @@ impl Assigned {
             ExprKind::Binary(_, lhs, rhs) => [lhs, rhs].into_iter().for_each(|side| self.expr(side)),
             ExprKind::Call(call) => call.args.iter().chain(call.named.iter().map(|(_, value)| value)).for_each(|arg| self.expr(arg)),
             ExprKind::Tuple(list) | ExprKind::Shape(list) => list.iter().for_each(|elem| self.expr(elem)),
+            ExprKind::InlinePtx(inline) => inline.exprs().for_each(|expr| self.expr(expr)),
             _ => {}
         }
     }

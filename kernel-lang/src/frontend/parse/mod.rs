@@ -2,6 +2,7 @@
 
 mod call;
 mod expression;
+mod inline_ptx;
 mod macros;
 mod statement;
 
