@@ -44,6 +44,8 @@ pub(crate) enum ExprKind {
     Binary(Operator, Box<Expr>, Box<Expr>),
     /// `x as T`
     Cast(Box<Expr>, TypeName),
+    /// `address as Ptr<f32>`, `address as PtrMut<f32>`: the element type, and whether it is mutable
+    CastToPointer(Box<Expr>, TypeName, bool),
     /// `load(x, mask = m)`, `x.exp()`
     Call(Call),
     /// `(a, b)`, `()`

@@ -415,7 +415,9 @@ impl Structurer<'_> {
 /// The expressions that an expression without blocks is made of.
 fn operands(kind: &mut ExprKind) -> Vec<&mut Expr> {
     match kind {
-        ExprKind::Neg(x) | ExprKind::Not(x) | ExprKind::Cast(x, _) | ExprKind::Field(x, _) => vec![&mut **x],
+        ExprKind::Neg(x) | ExprKind::Not(x) | ExprKind::Cast(x, _) | ExprKind::CastToPointer(x, ..) | ExprKind::Field(x, _) => {
+            vec![&mut **x]
+        }
         ExprKind::Closure(_, x) | ExprKind::NewAxes(x, _) => vec![&mut **x],
         ExprKind::Binary(_, lhs, rhs) => vec![&mut **lhs, &mut **rhs],
         ExprKind::Call(Call { args, named, .. }) => args.iter_mut().chain(named.iter_mut().map(|(_, value)| value)).collect(),
@@ -566,7 +568,9 @@ fn exits_in(expr: &Expr, found: &mut Vec<Place>) {
             }
         }
         ExprKind::Block(block) => in_block(block, found),
-        ExprKind::Neg(x) | ExprKind::Not(x) | ExprKind::Cast(x, _) | ExprKind::Field(x, _) => exits_in(x, found),
+        ExprKind::Neg(x) | ExprKind::Not(x) | ExprKind::Cast(x, _) | ExprKind::CastToPointer(x, ..) | ExprKind::Field(x, _) => {
+            exits_in(x, found);
+        }
         ExprKind::Closure(_, x) | ExprKind::NewAxes(x, _) => exits_in(x, found),
         ExprKind::Binary(_, lhs, rhs) => [lhs, rhs].into_iter().for_each(|side| exits_in(side, found)),
         ExprKind::Call(Call { args, named, .. }) => {

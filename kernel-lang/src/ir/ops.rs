@@ -386,6 +386,9 @@ macro_rules! define_ops {
     };
 }
 
+/// How many elements a tensor has of which only the address is known: more than any memory.
+pub const UNKNOWN_LENGTH: i64 = 1 << 48;
+
 define_ops! {
     /// A constant: a scalar, or a tile whose elements all have that value.
     Const = "const" { value: ConstExpr },
@@ -482,6 +485,8 @@ define_ops! {
     Length = "length" { base: Value },
     /// The address that a pointer holds, as `i64`.
     Address = "address" { base: Value },
+    /// A pointer to what lies at an address, an `i64` scalar, whatever it is. Its tensor counts as [`UNKNOWN_LENGTH`] elements.
+    Pointer = "pointer" { address: Value },
     /// Runs `then_region` if the scalar `cond` holds, else `else_region`; the results are what the region yields.
     If = "if" { cond: Value, then_region: Region, else_region: Region },
     /// Runs `body` for each scalar from `lower` up to but not including `upper`. The body's parameters are the index and the carried

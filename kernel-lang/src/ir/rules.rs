@@ -243,6 +243,11 @@ pub fn result_types(func: &Function, op: &Op, given: &[Type]) -> Result<Vec<Type
             }
             one(Type::scalar(Dtype::I64))
         }
+        Op::Pointer { address } => {
+            expect_scalar(func, "an address", *address, Dtype::I64)?;
+            let wanted = wanted()?;
+            if wanted.is_pointer() { one(wanted) } else { Err(format!("an address leads to no `{wanted}`")) }
+        }
         Op::If { cond, .. } => {
             expect_scalar(func, "the condition of an `if`", *cond, Dtype::Bool)?;
             Ok(given.to_vec())

@@ -89,7 +89,7 @@
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute};
-use crate::ir::{BinaryOp, Builder, Cache, CompareOp, ConstExpr, Def, Function, Inst, Op, Region, SideTable, Type, Value};
+use crate::ir::{BinaryOp, Builder, Cache, CompareOp, ConstExpr, Def, Function, Inst, Op, Region, SideTable, Type, Value, may_alias};
 use crate::location::Loc;
 use crate::schedule::Schedule;
 use crate::target::Target;
@@ -175,7 +175,7 @@ fn early_loads(func: &Function, around: &Loop) -> Vec<Inst> {
     func.for_each_inst(around.body, &mut |inst| match func.inst(inst).op {
         Op::Store { base, .. } => writes.push(base),
         // Others may write what is read behind it.
-        Op::Atomic { .. } | Op::Barrier {} => waits = true,
+        Op::Atomic { .. } | Op::Barrier {} | Op::InlinePtx { volatile: true, .. } => waits = true,
         _ => {}
     });
     let body = &func.region(around.body).insts;
@@ -194,7 +194,7 @@ fn early_loads(func: &Function, around: &Loop) -> Vec<Inst> {
         }
         if let Op::Load { base, offset, volatile: false, .. } = data.op {
             let is_constant = matches!(func.ty(base), Type::Pointer { mutable: false, .. });
-            if follows && func.ty(offset).is_tile() && (is_constant || (!waits && !writes.contains(&base))) {
+            if follows && func.ty(offset).is_tile() && (is_constant || (!waits && !writes.iter().any(|stored| may_alias(func, base, *stored)))) {
                 loads.push(*inst);
             }
         }

@@ -290,7 +290,7 @@ impl Naive<'_, '_> {
             }
             Op::Yield { .. } | Op::Condition { .. } | Op::Return {} => Vec::new(),
             Op::Assert { .. } => Vec::new(),
-            Op::InlinePtx { .. } => panic!("a text is no matter of the CPU"),
+            Op::InlinePtx { .. } | Op::Pointer { .. } => panic!("no kernel here has one"),
             Op::Report { .. }
             | Op::StaticIf { .. }
             | Op::StaticFor { .. }

@@ -144,7 +144,8 @@ impl Elaborator<'_> {
     /// Are its statements such as this kernel allows?
     fn check_statements(&mut self, inline: &InlinePtx, pieces: &[Piece]) -> bool {
         let before = self.errors.len();
-        let reaches = match assembly::statements(pieces) {
+        let results: Vec<&str> = inline.results.iter().map(|(name, _)| name.text.as_str()).collect();
+        let reaches = match assembly::statements(pieces, &results) {
             Ok(reaches) => reaches,
             Err((message, help)) => {
                 self.errors.push_help(inline.place, message, help);

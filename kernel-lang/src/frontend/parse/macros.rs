@@ -139,6 +139,7 @@ impl Parser<'_> {
         let help = match name.as_str() {
             // The semicolon behind a statement is no part of it.
             "inline_ptx" => return self.inline_ptx(mac, Place::of(mac)),
+            "asm" | "llvm_asm" | "global_asm" => super::inline_ptx::FORM,
             "device_assert" => "make it a statement: `device_assert!(x >= 0, \"x is negative\");`",
             "static_assert" => "make it a statement: `static_assert!(N > 16, \"N is too small\");`",
             "device_print" => "make it a statement: `device_print!(\"x is {}\", x);`",
