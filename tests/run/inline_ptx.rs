@@ -58,13 +58,14 @@ fn funnel<const B: usize>(x: Ptr<u32>, high: u32, y: PtrMut<u32>, z: PtrMut<u32>
     let at = arange(0, B);
     let amount = load(x + B);
     let shifted = inline_ptx!("shf.l.wrap.b32 {d}, {low}, {high}, {amount};", d: u32, low = load(x + at), high = high, amount = amount,
-        cpu = |low, high, amount| {
-            let by = (amount & 31) as u64;
-            ((((high as u64) << 32 | low as u64) << by) >> 32) as u32
-        });
+    cpu = |low, high, amount| {
+        let by = (amount & 31) as u64;
+        ((((high as u64) << 32 | low as u64) << by) >> 32) as u32
+    });
     store(y + at, shifted);
     // Scalars alone give a scalar.
-    let top = inline_ptx!("bfind.u32 {d}, {high}; add.u32 {d}, {d}, {one};", d: u32, one = 1u32, cpu = |one, high| 32 - clz(high) + one - 1);
+    let top =
+        inline_ptx!("bfind.u32 {d}, {high}; add.u32 {d}, {d}, {one};", d: u32, one = 1u32, cpu = |one, high| 32 - clz(high) + one - 1);
     store(z, top);
 }
 
@@ -236,7 +237,8 @@ fn four_bytes_at_a_time<T: IntValue>(lab: &mut Lab) {
 fn halves<const B: usize>(x: Ptr<f16>, y: Ptr<f16>, z: PtrMut<f16>, n: usize) {
     let at = program_id(0) * B + arange(0, B);
     let (a, b) = (load(x + at, mask = at < n), load(y + at, mask = at < n));
-    let (least, most) = inline_ptx!("min.f16x2 {l}, {a}, {b}; max.f16x2 {m}, {a}, {b};", l: f16, m: f16, pack = 2, cpu = |a, b| (min(a, b), max(a, b)));
+    let (least, most) =
+        inline_ptx!("min.f16x2 {l}, {a}, {b}; max.f16x2 {m}, {a}, {b};", l: f16, m: f16, pack = 2, cpu = |a, b| (min(a, b), max(a, b)));
     store(z + at, least, mask = at < n);
     store(z + n + at, most, mask = at < n);
 }
@@ -388,13 +390,26 @@ fn under_a_guard(lab: &mut Lab) {
 fn moved<const B: usize>(x: Ptr<f32>, y: PtrMut<f32>, count: PtrMut<u32>, n: usize) {
     let at = program_id(0) * B + arange(0, B);
     let inside = select(at < n, at, n - 1);
-    let v = inline_ptx!("ld.global.nc.f32 {v}, [{from}];", v: f32, from = (x + inside) as u64, volatile = true, cpu = |from| load(x + inside));
-    inline_ptx!("@{on} st.global.f32 [{to}], {v};", on = at < n, to = (y + at) as u64, v = v * 2.0, volatile = true,
-        cpu = |on, to, v| store(y + at, v, mask = on));
+    let v =
+        inline_ptx!("ld.global.nc.f32 {v}, [{from}];", v: f32, from = (x + inside) as u64, volatile = true, cpu = |from| load(x + inside));
+    inline_ptx!(
+        "@{on} st.global.f32 [{to}], {v};",
+        on = at < n,
+        to = (y + at) as u64,
+        v = v * 2.0,
+        volatile = true,
+        cpu = |on, to, v| store(y + at, v, mask = on)
+    );
     // A text is run for each element, by each thread that holds it: for a scalar, by all of the program.
-    inline_ptx!("red.global.or.b32 [{to}], {bit};", to = count as u64, bit = 1u32 << (program_id(0) as u32), volatile = true, cpu = |to, bit| {
-        atomic_or(count, bit);
-    });
+    inline_ptx!(
+        "red.global.or.b32 [{to}], {bit};",
+        to = count as u64,
+        bit = 1u32 << (program_id(0) as u32),
+        volatile = true,
+        cpu = |to, bit| {
+            atomic_or(count, bit);
+        }
+    );
 }
 
 fn reads_and_writes_memory(lab: &mut Lab) {

@@ -194,7 +194,10 @@ fn early_loads(func: &Function, around: &Loop) -> Vec<Inst> {
         }
         if let Op::Load { base, offset, volatile: false, .. } = data.op {
             let is_constant = matches!(func.ty(base), Type::Pointer { mutable: false, .. });
-            if follows && func.ty(offset).is_tile() && (is_constant || (!waits && !writes.iter().any(|stored| may_alias(func, base, *stored)))) {
+            if follows
+                && func.ty(offset).is_tile()
+                && (is_constant || (!waits && !writes.iter().any(|stored| may_alias(func, base, *stored))))
+            {
                 loads.push(*inst);
             }
         }

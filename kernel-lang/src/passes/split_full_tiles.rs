@@ -101,7 +101,8 @@ fn split_region(func: &mut Function, region: Region, facts: &mut AffineFacts) ->
         let whole = &insts[at..at + length];
         let (front, behind) = scalars_in_front(func, whole);
         let (plan_whole, plan_behind) = (plan(func, whole, facts, &|_| true), plan(func, &behind, facts, &|_| true));
-        let reach = |plan: &Option<Plan>| plan.as_ref().map(|plan| (plan.accesses.len(), plan.accesses.values().filter(|wide| **wide).count()));
+        let reach =
+            |plan: &Option<Plan>| plan.as_ref().map(|plan| (plan.accesses.len(), plan.accesses.values().filter(|wide| **wide).count()));
         let (stretch, plan) = if reach(&plan_behind) > reach(&plan_whole) {
             out.extend(front);
             (&behind[..], plan_behind)
@@ -126,7 +127,8 @@ fn split_region(func: &mut Function, region: Region, facts: &mut AffineFacts) ->
 /// The scalars that a stretch reads before it accesses a tile, a length or an address say, with what they are computed from; and what is left. If
 /// these stand in front, the branch may ask about them.
 fn scalars_in_front(func: &Function, stretch: &[Inst]) -> (Vec<Inst>, Vec<Inst>) {
-    let is_access = |inst: &Inst, of_tile: bool| func.inst(*inst).op.access().is_some_and(|access| func.ty(access.offset).is_tile() == of_tile);
+    let is_access =
+        |inst: &Inst, of_tile: bool| func.inst(*inst).op.access().is_some_and(|access| func.ty(access.offset).is_tile() == of_tile);
     let first = stretch.iter().position(|inst| is_access(inst, true)).unwrap_or(0);
     let last = stretch[..first].iter().rposition(|inst| is_access(inst, false)).map_or(0, |last| last + 1);
     let mut needed: SideTable<Value, bool> = SideTable::new();

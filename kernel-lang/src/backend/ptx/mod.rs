@@ -245,8 +245,11 @@ fn needed(func: &Function) -> Vec<bool> {
                 changed |= !needed[value.index()];
                 needed[value.index()] = true;
             };
-            if let Op::Load { base, .. } | Op::Store { base, .. } | Op::Atomic { base, .. } | Op::Fetch { base, .. } | Op::Report { base, .. } =
-                &data.op
+            if let Op::Load { base, .. }
+            | Op::Store { base, .. }
+            | Op::Atomic { base, .. }
+            | Op::Fetch { base, .. }
+            | Op::Report { base, .. } = &data.op
             {
                 need(*base);
             }

@@ -157,7 +157,8 @@ impl Elaborator<'_> {
             let help = "mark the kernel `#[kernel(unchecked)]`: it is an `unsafe fn` then, and the text is its caller's matter";
             self.errors.push_help(inline.place, message, help);
         } else if let Some(reach) = reaches.iter().find(|reach| reach.acts && !inline.volatile) {
-            let message = format!("`{}` does more than give results, and a text without `volatile` may run once, twice or not at all", reach.word);
+            let message =
+                format!("`{}` does more than give results, and a text without `volatile` may run once, twice or not at all", reach.word);
             self.errors.push_help(inline.place, message, "say so: `volatile = true`");
         } else if inline.results.is_empty() && !inline.volatile {
             let help = "name a result, `y: f32`, or say that it does something else: `volatile = true`";
@@ -218,7 +219,11 @@ impl Elaborator<'_> {
                 Ok(value) => values.push(value?),
                 Err(()) => {
                     let (found, wanted) = (self.describe(part), Type::tile(elem.clone(), results.shape.clone()));
-                    let help = if fits { format!("cast it: `(..) as {elem}`") } else { "it computes element by element, as the text does".to_string() };
+                    let help = if fits {
+                        format!("cast it: `(..) as {elem}`")
+                    } else {
+                        "it computes element by element, as the text does".to_string()
+                    };
                     self.errors.push_help(place, format!("the closure gives {found} for `{}`, which is `{wanted}`", name.text), help);
                     return None;
                 }
@@ -235,9 +240,10 @@ impl Elaborator<'_> {
             let data = self.func.inst(inst);
             let at = self.places.get(data.loc).unwrap_or(place);
             let (message, help) = match &data.op {
-                op if op.looks_across() && self.func.ty(data.results[0]).is_tile() | has_tiles(&self.func, op) => {
-                    ("the closure of `inline_ptx!` computes element by element, as the text does", "combine the elements before or after it")
-                }
+                op if op.looks_across() => (
+                    "the closure of `inline_ptx!` computes element by element, as the text does",
+                    "combine the elements before or after it",
+                ),
                 Op::Load { .. } | Op::Store { .. } | Op::Atomic { .. } | Op::Barrier {} | Op::Print { .. } if !volatile => (
                     "the closure of an `inline_ptx!` without `volatile` only computes",
                     "read and write before or after it, or say `volatile = true` of the text",
@@ -251,10 +257,4 @@ impl Elaborator<'_> {
 
 fn count(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
-fn has_tiles(func: &crate::ir::Function, op: &Op) -> bool {
-    let mut found = false;
-    op.for_each_operand(&mut |value| found |= func.ty(value).is_tile());
-    found
 }

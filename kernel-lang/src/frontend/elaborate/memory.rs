@@ -98,7 +98,9 @@ impl Elaborator<'_> {
                 let help = format!("declare the parameter as `{name}: PtrMut<{elem}>`");
                 (format!("cannot {what} `{name}`, which is `Ptr<{elem}>`"), help)
             }
-            None => (format!("cannot {what} a `Ptr<{elem}>`"), format!("make the address one that is written to: `address as PtrMut<{elem}>`")),
+            None => {
+                (format!("cannot {what} a `Ptr<{elem}>`"), format!("make the address one that is written to: `address as PtrMut<{elem}>`"))
+            }
         };
         self.errors.push_help(place, message, help);
         false

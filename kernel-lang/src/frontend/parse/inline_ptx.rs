@@ -67,7 +67,11 @@ impl Parser<'_> {
         for (ident, item) in &tokens.items {
             let name = self.name(ident);
             if known.contains(&name.text) {
-                self.errors.push_help(name.place, format!("the name `{}` is given twice", name.text), "results, operands and options have names of their own");
+                self.errors.push_help(
+                    name.place,
+                    format!("the name `{}` is given twice", name.text),
+                    "results, operands and options have names of their own",
+                );
             }
             known.push(name.text.clone());
             match (name.text.as_str(), item) {
@@ -132,10 +136,12 @@ impl Parser<'_> {
     /// `8.1` as 81.
     fn isa(&mut self, value: &Rust) -> u32 {
         let version = match value {
-            Rust::Lit(syn::ExprLit { lit: syn::Lit::Float(number), .. }) => number.base10_digits().split_once('.').and_then(|(major, minor)| {
-                let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
-                (minor < 10 && (6..100).contains(&major)).then_some(10 * major + minor)
-            }),
+            Rust::Lit(syn::ExprLit { lit: syn::Lit::Float(number), .. }) => {
+                number.base10_digits().split_once('.').and_then(|(major, minor)| {
+                    let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
+                    (minor < 10 && (6..100).contains(&major)).then_some(10 * major + minor)
+                })
+            }
             _ => None,
         };
         version.unwrap_or_else(|| {

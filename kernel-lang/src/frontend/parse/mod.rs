@@ -65,7 +65,8 @@ fn braces(block: &syn::Block) -> Place {
     Place { start: block.brace_token.span.open(), end: block.brace_token.span.close() }
 }
 
-const ELEMENT_TYPES: &str = "element types are `f16`, `bf16`, `f32`, `f64`, `i8` to `i64`, `u8` to `u64`, `usize`, `isize`, `bool` and type parameters such as `T`";
+const ELEMENT_TYPES: &str =
+    "element types are `f16`, `bf16`, `f32`, `f64`, `i8` to `i64`, `u8` to `u64`, `usize`, `isize`, `bool` and type parameters such as `T`";
 
 struct Parser<'a> {
     errors: &'a mut Errors,

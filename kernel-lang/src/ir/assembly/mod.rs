@@ -123,9 +123,7 @@ pub fn check_part(piece: &Piece, dtype: Dtype, pack: usize, part: Option<usize>)
     let count = registers(dtype, pack)?;
     match part {
         None if count > 1 => Err(format!("`{piece}` is {count} registers, because `pack = {pack}` of `{dtype}` are")),
-        Some(part) if part >= count => {
-            Err(format!("there is no `{piece}`: it has {count} register{}", if count == 1 { "" } else { "s" }))
-        }
+        Some(part) if part >= count => Err(format!("there is no `{piece}`: it has {count} register{}", if count == 1 { "" } else { "s" })),
         _ => Ok(()),
     }
 }

@@ -8,26 +8,22 @@ use crate::diagnostic::did_you_mean;
 use crate::ir::assembly::Piece;
 
 /// Instructions that compute from registers and nothing else.
-const COMPUTING: &[&str] = &[
-    "abs", "add", "addc", "and", "bfe", "bfi", "bfind", "bmsk", "brev", "clz", "cnot", "copysign", "cos", "cvt", "div", "dp2a", "dp4a",
-    "ex2", "fma", "fns", "lg2", "lop3", "mad", "mad24", "madc", "max", "min", "mov", "mul", "mul24", "neg", "not", "or", "popc", "prmt",
-    "rcp", "rem", "rsqrt", "sad", "selp", "set", "setp", "shf", "shl", "shr", "sin", "slct", "sqrt", "sub", "subc", "szext", "tanh",
-    "testp", "vabsdiff", "vabsdiff2", "vabsdiff4", "vadd", "vadd2", "vadd4", "vavrg2", "vavrg4", "vmad", "vmax", "vmax2", "vmax4", "vmin",
-    "vmin2", "vmin4", "vset", "vset2", "vset4", "vshl", "vshr", "vsub", "vsub2", "vsub4", "xor",
-];
+const COMPUTING: &str = "\
+    abs add addc and bfe bfi bfind bmsk brev clz cnot copysign cos cvt div dp2a dp4a ex2 fma fns lg2 lop3 mad mad24 madc max min mov \
+    mul mul24 neg not or popc prmt rcp rem rsqrt sad selp set setp shf shl shr sin slct sqrt sub subc szext tanh testp vabsdiff \
+    vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vset vset2 vset4 vshl vshr vsub vsub2 \
+    vsub4 xor";
 
 /// Instructions that look at memory or at other threads, or go elsewhere in the text.
-const LOOKING: &[&str] = &[
-    "activemask", "bra", "brx", "createpolicy", "cvta", "elect", "getctarank", "isspacep", "istypep", "ld", "ldmatrix", "ldu", "mapa", "match",
-    "mma", "movmatrix", "redux", "shfl", "suld", "suq", "tex", "tld4", "txq", "vote", "wmma",
-];
+const LOOKING: &str = "\
+    activemask bra brx createpolicy cvta elect getctarank isspacep istypep ld ldmatrix ldu mapa match mma movmatrix redux shfl suld \
+    suq tex tld4 txq vote wmma";
 
 /// Instructions that change something besides registers, wait, or end the thread.
-const ACTING: &[&str] = &[
-    "alloca", "applypriority", "atom", "bar", "barrier", "brkpt", "call", "clusterlaunchcontrol", "cp", "discard", "exit", "fence",
-    "griddepcontrol", "mbarrier", "membar", "multimem", "nanosleep", "pmevent", "prefetch", "prefetchu", "red", "ret", "setmaxnreg", "st",
-    "stackrestore", "stacksave", "stmatrix", "sured", "sust", "tcgen05", "tensormap", "trap", "wgmma",
-];
+const ACTING: &str = "\
+    alloca applypriority atom bar barrier brkpt call clusterlaunchcontrol cp discard exit fence griddepcontrol mbarrier membar \
+    multimem nanosleep pmevent prefetch prefetchu red ret setmaxnreg st stackrestore stacksave stmatrix sured sust tcgen05 tensormap \
+    trap wgmma";
 
 /// Something in a text that does more than compute from registers.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -80,6 +76,10 @@ pub fn statements(pieces: &[Piece], results: &[&str]) -> Result<Vec<Reach>, (Str
         set.check(pieces, results)?;
     }
     Ok(reaches)
+}
+
+fn is_among(list: &str, word: &str) -> bool {
+    list.split_whitespace().any(|known| known == word)
 }
 
 /// The text up to each semicolon and each label with its colon, braces of scopes left out.
@@ -175,7 +175,7 @@ impl<'a> Instruction<'a> {
     /// The registers of operands belong to the kernel.
     fn check_target(&self, results: &[&str]) -> Result<(), Mistake> {
         let word = self.word();
-        let writes = COMPUTING.contains(&word) || LOOKING.contains(&word) && !word.starts_with("br") || word == "atom";
+        let writes = is_among(COMPUTING, word) || is_among(LOOKING, word) && !word.starts_with("br") || word == "atom";
         match words(self.target).find(|name| writes && is_place(name) && !results.contains(&base(name))) {
             Some(name) => {
                 let message = format!("the text writes to `{}`, which is an operand", shown(name));
@@ -188,9 +188,9 @@ impl<'a> Instruction<'a> {
     /// What in it does more than compute from registers.
     fn reach(&self, names: &[String]) -> Result<Option<Reach>, Mistake> {
         let word = self.word();
-        let (looks, acts) = (LOOKING.contains(&word), ACTING.contains(&word));
-        if !looks && !acts && !COMPUTING.contains(&word) {
-            let help = match did_you_mean(word, COMPUTING.iter().chain(LOOKING).chain(ACTING).copied()) {
+        let (looks, acts) = (is_among(LOOKING, word), is_among(ACTING, word));
+        if !looks && !acts && !is_among(COMPUTING, word) {
+            let help = match did_you_mean(word, [COMPUTING, LOOKING, ACTING].into_iter().flat_map(str::split_whitespace)) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "instructions are those of the PTX ISA, in lower case: `add.f32 {y}, {x}, {x};`".to_string(),
             };
@@ -200,7 +200,9 @@ impl<'a> Instruction<'a> {
         let known = |name: &str| names.iter().any(|known| known == name) || matches!(name, "_" | "WARP_SZ");
         for name in [self.guard, self.target, self.sources].into_iter().flat_map(words).filter(|name| !is_place(name) && !known(name)) {
             if !name.starts_with('%') {
-                let help = format!("what the text takes and gives stands in braces, `{{{name}}}`; its own registers are declared: `.reg .b32 {name};`");
+                let help = format!(
+                    "what the text takes and gives stands in braces, `{{{name}}}`; its own registers are declared: `.reg .b32 {name};`"
+                );
                 return Err((format!("the text names `{name}`, which it does not declare"), help));
             }
             if is_ours(name) {
@@ -302,9 +304,9 @@ fn words(operands: &str) -> impl Iterator<Item = &str> {
 
 /// Is it a name that the emitter gives to registers?
 fn is_ours(name: &str) -> bool {
-    ["%p", "%h", "%r", "%rd", "%f", "%fd"].iter().any(|prefix| {
-        name.strip_prefix(prefix).is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| c.is_ascii_digit()))
-    })
+    ["%p", "%h", "%r", "%rd", "%f", "%fd"]
+        .iter()
+        .any(|prefix| name.strip_prefix(prefix).is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| c.is_ascii_digit())))
 }
 
 #[cfg(test)]
@@ -335,7 +337,10 @@ mod tests {
             ("mov.b32 {d[0]}, {a}; st.b32 [{a}], {d[1]};", ""),
             ("mov.b32 {d[0]}, {a}; mov.b32 {e}, {d[1]};", "the text reads `{d[1]}` before it is set"),
             ("addc.u32 {d}, {a}, {b};", "the text reads the carry before it is set"),
-            ("{{ .reg .pred p; setp.eq.b32 p, {a}, 0; @p mov.b32 {d}, 1; not.pred p, p; @!p mov.b32 {d}, 2; }}", "the text does not set `{d}` in every case"),
+            (
+                "{{ .reg .pred p; setp.eq.b32 p, {a}, 0; @p mov.b32 {d}, 1; not.pred p, p; @!p mov.b32 {d}, 2; }}",
+                "the text does not set `{d}` in every case",
+            ),
             ("mov.b32 {a}, {b};", "the text writes to `{a}`, which is an operand"),
             ("ld.global.b32 {a}, [{b}];", "the text writes to `{a}`, which is an operand"),
         ] {
