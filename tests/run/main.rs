@@ -4,6 +4,7 @@
 //! Every test is one trial a device: `cpu::masks::scalar_mask`, `sim::masks::scalar_mask`, `cuda::masks::scalar_mask`. Inputs are fresh in every run; a failure
 //! prints its seed, and `GALATEA_SEED` sets it.
 
+mod addresses;
 mod addressing;
 mod assumptions;
 mod atomics;
@@ -17,6 +18,7 @@ mod devices;
 mod elementwise;
 mod float8;
 mod grids;
+mod inline_ptx;
 mod integers;
 mod lab;
 mod library_math;
@@ -70,6 +72,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         ($($name:ident),* $(,)?) => { vec![$((stringify!($name), $name::tests())),*] };
     }
     modules![
+        addresses,
         addressing,
         assumptions,
         atomics,
@@ -81,6 +84,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         elementwise,
         float8,
         grids,
+        inline_ptx,
         integers,
         library_math,
         lookups,

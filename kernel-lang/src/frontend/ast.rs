@@ -44,6 +44,8 @@ pub(crate) enum ExprKind {
     Binary(Operator, Box<Expr>, Box<Expr>),
     /// `x as T`
     Cast(Box<Expr>, TypeName),
+    /// `address as Ptr<f32>`, `address as PtrMut<f32>`: the element type, and whether it is mutable
+    CastToPointer(Box<Expr>, TypeName, bool),
     /// `load(x, mask = m)`, `x.exp()`
     Call(Call),
     /// `(a, b)`, `()`
@@ -56,6 +58,8 @@ pub(crate) enum ExprKind {
     NewAxes(Box<Expr>, Vec<bool>),
     /// `t.0`
     Field(Box<Expr>, String),
+    /// `inline_ptx!("neg.f32 {y}, {x};", y: f32, x = x, cpu = |x| -x)`
+    InlinePtx(Box<InlinePtx>),
     /// `if c { a } else { b }`
     If(Box<If>),
     /// `{ ..; x }`
@@ -128,6 +132,32 @@ pub(crate) struct Call {
     /// `mask = m`
     pub(crate) named: Vec<(Name, Expr)>,
     pub(crate) is_method: bool,
+}
+
+/// Instructions of the user's own, and what they stand for.
+#[derive(Clone, Debug)]
+pub(crate) struct InlinePtx {
+    pub(crate) text: String,
+    /// Where the text stands.
+    pub(crate) place: Place,
+    /// `y: f32`
+    pub(crate) results: Vec<(Name, TypeName)>,
+    /// `x = load(..)`, and the variables that only the text names.
+    pub(crate) operands: Vec<(Name, Expr)>,
+    /// `cpu = |x| ..`: a closure.
+    pub(crate) cpu: Expr,
+    /// How many elements one run of the text takes.
+    pub(crate) pack: u32,
+    /// Ten times the version of the PTX ISA that it needs; 0 if any will do.
+    pub(crate) isa: u32,
+    pub(crate) volatile: bool,
+}
+
+impl InlinePtx {
+    /// The expressions in it.
+    pub(crate) fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        self.operands.iter().map(|(_, value)| value).chain([&self.cpu])
+    }
 }
 
 /// A generic argument of a device function.

@@ -90,7 +90,7 @@
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute};
-use crate::ir::{BinaryOp, Builder, Cache, CompareOp, ConstExpr, Def, Function, Inst, Op, Region, SideTable, Type, Value};
+use crate::ir::{BinaryOp, Builder, Cache, CompareOp, ConstExpr, Def, Function, Inst, Op, Region, SideTable, Type, Value, may_alias};
 use crate::location::Loc;
 use crate::schedule::Schedule;
 use crate::target::Target;
@@ -182,7 +182,7 @@ fn early_loads(func: &Function, around: &Loop) -> Vec<Inst> {
     func.for_each_inst(around.body, &mut |inst| match func.inst(inst).op {
         Op::Store { base, .. } => writes.push(base),
         // Others may write what is read behind it.
-        Op::Atomic { .. } | Op::Barrier {} => waits = true,
+        Op::Atomic { .. } | Op::Barrier {} | Op::InlinePtx { volatile: true, .. } => waits = true,
         _ => {}
     });
     let body = &func.region(around.body).insts;
@@ -201,7 +201,7 @@ fn early_loads(func: &Function, around: &Loop) -> Vec<Inst> {
         }
         if let Op::Load { base, volatile: false, .. } = data.op {
             let is_constant = matches!(func.ty(base), Type::Pointer { mutable: false, .. });
-            if follows && (is_constant || (!waits && !writes.contains(&base))) {
+            if follows && (is_constant || (!waits && !writes.iter().any(|stored| may_alias(func, base, *stored)))) {
                 loads.push(*inst);
             }
         }

@@ -19,6 +19,7 @@ mod elementwise;
 mod exchange;
 mod float8;
 mod index;
+mod inline;
 mod lookup;
 mod math;
 mod memory;
@@ -35,7 +36,7 @@ use std::collections::HashMap;
 
 use crate::analysis::affine::AffineFacts;
 use crate::dtype::Dtype;
-use crate::ir::{BinaryOp, Evict, Function, Handle, Inst, Op, Region, SideTable, Type, Value, Verified};
+use crate::ir::{BinaryOp, Evict, Function, Handle, Inst, Op, Region, SideTable, Type, UNKNOWN_LENGTH, Value, Verified};
 use crate::layout::Layout;
 use crate::location::Loc;
 use crate::schedule::Schedule;
@@ -91,7 +92,7 @@ struct Emitter<'a> {
     rooms: Vec<HashMap<compare::RoomKey, Reg>>,
     /// How many neighbouring registers a mask has alike, in this region: of masks of wide accesses.
     runs: HashMap<Value, usize>,
-    /// Addresses and lengths of pointer parameters.
+    /// Addresses and lengths of pointers.
     pointers: SideTable<Value, Option<(Reg, Reg)>>,
     /// The address of the report, in a checked kernel.
     report_buffer: Option<Reg>,
@@ -249,6 +250,14 @@ fn needed(func: &Function) -> Vec<bool> {
                 changed |= !needed[value.index()];
                 needed[value.index()] = true;
             };
+            if let Op::Load { base, .. }
+            | Op::Store { base, .. }
+            | Op::Atomic { base, .. }
+            | Op::Fetch { base, .. }
+            | Op::Report { base, .. } = &data.op
+            {
+                need(*base);
+            }
             match &data.op {
                 Op::Load { offset, mask, other, .. } => {
                     [*mask, *other].into_iter().flatten().for_each(&mut need);
@@ -474,6 +483,13 @@ impl Emitter<'_> {
             Op::Sort { .. } => unreachable!("a verified kernel with layouts sorts by butterflies"),
             Op::Reduce { .. } | Op::Scan { .. } => self.reduce(&data.op, &data.results),
             Op::ReducePio2 { x } => self.reduce_pio2(*x, data.results[0], data.results[1]),
+            Op::Pointer { address } => {
+                let [pointer, length] = [0; 2].map(|_| self.reg(Class::B64));
+                asm!(self, "cvta.to.global.u64 {pointer}, {}", self.scalar(*address));
+                asm!(self, "mov.b64 {length}, {UNKNOWN_LENGTH}");
+                self.pointers[data.results[0]] = Some((pointer, length));
+            }
+            Op::InlinePtx { .. } => self.inline_ptx(&data.op, &data.results),
             Op::Load { .. } => self.load(&data.op, data.results[0]),
             Op::Store { .. } => self.store(&data.op),
             Op::Assert { cond, message, .. } => self.assertion(*cond, message, data.loc),

@@ -145,10 +145,12 @@ impl Elaborator<'_> {
                 return Meaning::Tuple(olds.iter().zip(news).map(|(old, new)| self.keep_type(name, old, new.clone(), place)).collect());
             }
             (Meaning::Pointer { base: a, .. }, Meaning::Pointer { base: b, .. }) if a != b => {
-                let param = |value: &crate::ir::Value| {
-                    self.func.params.iter().find(|param| param.value == *value).map_or_else(String::new, |param| param.name.to_string())
-                };
-                let message = format!("`{name}` points into `{}` and cannot point into `{}`", param(a), param(b));
+                let param =
+                    |value: &crate::ir::Value| self.func.param_index(*value).map(|index| format!("`{}`", self.func.params[index].name));
+                let other = if param(a).is_none() { "another" } else { "an" };
+                let into = param(a).unwrap_or_else(|| "what an address leads to".to_string());
+                let elsewhere = param(b).unwrap_or_else(|| format!("what {other} address leads to"));
+                let message = format!("`{name}` points into {into} and cannot point into {elsewhere}");
                 self.errors.push_help(
                     place,
                     message,

@@ -46,6 +46,7 @@ impl Elaborator<'_> {
                     None => Meaning::Poison,
                 }
             }
+            ExprKind::CastToPointer(x, ty, mutable) => self.cast_to_pointer(x, ty, *mutable, place),
             ExprKind::Call(call) => self.call(call, place),
             ExprKind::Tuple(list) => Meaning::Tuple(list.iter().map(|elem| self.expr(elem)).collect()),
             ExprKind::Shape(_) => {
@@ -66,6 +67,7 @@ impl Elaborator<'_> {
             }
             ExprKind::NewAxes(x, axes) => self.new_axes(x, axes, place),
             ExprKind::Field(x, index) => self.field(x, index, place),
+            ExprKind::InlinePtx(inline) => self.inline_ptx(inline, place),
             ExprKind::If(_) | ExprKind::Block(_) => self.expr_as(expr, None),
         }
     }
@@ -97,7 +99,7 @@ impl Elaborator<'_> {
         let help = match name {
             "i128" | "u128" => "the widest integers are `i64` and `u64`".to_string(),
             "char" | "str" | "String" => "kernels compute with numbers and `bool`".to_string(),
-            "Ptr" | "PtrMut" => "pointers come from the kernel's parameters".to_string(),
+            "Ptr" | "PtrMut" => format!("name what it points to: `address as {name}<f32>`"),
             _ if let Some(float8) = float8_named(name) => format!("did you mean {float8}?"),
             _ if elsewhere(name).is_some() => format!("it is called `{}` here", elsewhere(name).unwrap_or_default()),
             _ => {
@@ -283,9 +285,11 @@ fn reads_memory(expr: &Expr) -> bool {
         ExprKind::Call(call) => {
             call.word.text == "load" || call.args.iter().any(reads_memory) || call.named.iter().any(|(_, value)| reads_memory(value))
         }
-        ExprKind::Neg(x) | ExprKind::Not(x) | ExprKind::Cast(x, _) | ExprKind::Field(x, _) | ExprKind::NewAxes(x, _) => reads_memory(x),
+        ExprKind::Neg(x) | ExprKind::Not(x) | ExprKind::Cast(x, _) | ExprKind::CastToPointer(x, ..) => reads_memory(x),
+        ExprKind::Field(x, _) | ExprKind::NewAxes(x, _) => reads_memory(x),
         ExprKind::Binary(_, lhs, rhs) => reads_memory(lhs) || reads_memory(rhs),
         ExprKind::Tuple(list) | ExprKind::Shape(list) => list.iter().any(reads_memory),
+        ExprKind::InlinePtx(inline) => inline.volatile || inline.exprs().any(reads_memory),
         ExprKind::If(_) | ExprKind::Block(_) => true,
         _ => false,
     }

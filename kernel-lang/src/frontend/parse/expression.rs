@@ -20,8 +20,11 @@ impl Parser<'_> {
             Rust::Unary(unary) => self.unary(unary, place),
             Rust::Binary(binary) => return self.binary(binary, place),
             Rust::Cast(cast) => {
-                let x = self.expr(&cast.expr);
-                ExprKind::Cast(Box::new(x), self.ty(&cast.ty))
+                let x = Box::new(self.expr(&cast.expr));
+                match pointer_type(&cast.ty) {
+                    Some((elem, mutable)) => ExprKind::CastToPointer(x, self.ty(elem), mutable),
+                    None => ExprKind::Cast(x, self.ty(&cast.ty)),
+                }
             }
             Rust::Call(call) => return self.call(call, place),
             Rust::MethodCall(call) => return self.method_call(call, place),
@@ -223,6 +226,18 @@ impl Parser<'_> {
         let params = closure.inputs.iter().map(|param| self.pattern(param)).collect();
         let body = self.expr(&closure.body);
         Expr { kind: ExprKind::Closure(params, Box::new(body)), place }
+    }
+}
+
+/// What `Ptr<T>` and `PtrMut<T>` point to, and whether it is the latter.
+fn pointer_type(ty: &syn::Type) -> Option<(&syn::Type, bool)> {
+    let syn::Type::Path(path) = ty else { return None };
+    let last = path.path.segments.last().filter(|_| path.qself.is_none())?;
+    let syn::PathArguments::AngleBracketed(list) = &last.arguments else { return None };
+    match (list.args.first(), list.args.len()) {
+        (Some(syn::GenericArgument::Type(elem)), 1) if last.ident == "Ptr" => Some((elem, false)),
+        (Some(syn::GenericArgument::Type(elem)), 1) if last.ident == "PtrMut" => Some((elem, true)),
+        _ => None,
     }
 }
 
