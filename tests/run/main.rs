@@ -38,6 +38,7 @@ mod stages;
 mod statistics;
 mod streams;
 mod strides;
+mod structs;
 mod tolerance;
 mod tuning;
 mod value;
@@ -101,6 +102,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         statistics,
         strides,
         streams,
+        structs,
         tuning,
         views
     ]
