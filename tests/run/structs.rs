@@ -5,7 +5,7 @@ use galatea::prelude::*;
 use crate::lab::Lab;
 use crate::tests;
 use crate::tolerance::{Class, check, check_ints};
-use crate::value::{FloatValue, IntValue, Value};
+use crate::value::{FloatValue, IntValue};
 
 tests![
     layer_norm<f16, bf16, f32, f64>,
@@ -88,7 +88,7 @@ fn layer_norm<T: FloatValue>(lab: &mut Lab) {
 #[device]
 mod attention {
     /// What is known of a softmax over the columns seen so far: their maximum, the sum of the exponentials, and of the values weighted by them.
-    pub struct Online<T> {
+    pub(super) struct Online<T> {
         maximum: T,
         total: T,
         weighted: Value<T>,
@@ -125,7 +125,7 @@ fn online_softmax_kernel<T: Float, const M: usize, const N: usize>(scores: Ptr<T
     while start < n {
         let at = start + arange(0, M);
         let s = load(scores + at, mask = at < n, other = f32::NEG_INFINITY as T) as f32;
-        let v = load(values + at[(.., None)] * N + columns, mask = (at < n)[(.., None)]) as f32;
+        let v = load(values + at[(.., None)] * N + columns[(None, ..)], mask = (at < n)[(.., None)]) as f32;
         state = state.update(s, v);
         start += M;
     }
@@ -150,7 +150,7 @@ fn online_softmax<T: FloatValue>(lab: &mut Lab) {
 
 #[device]
 mod complex {
-    pub struct Complex<T> {
+    pub(super) struct Complex<T> {
         pub re: Value<T>,
         pub im: Value<T>,
     }
@@ -221,7 +221,7 @@ fn products_of<T: FloatValue, const N: usize>(lab: &mut Lab) {
 #[device]
 mod blocks {
     /// `N` neighbours, and where they begin.
-    pub struct Block<T, const N: usize> {
+    pub(super) struct Block<T, const N: usize> {
         elements: Value<T>,
         start: usize,
         at: (Value<usize>, Value<bool>),
@@ -334,7 +334,11 @@ fn parts<T: FloatValue>(lab: &mut Lab) {
         for v in &host {
             last = v.wide() as f32;
             count += 1;
-            if last < low { low = last } else { high = high.max(last) }
+            if last < low {
+                low = last
+            } else {
+                high = high.max(last)
+            }
             high += 0.5;
             if last == 0.0 {
                 break;
@@ -376,7 +380,10 @@ fn of_another_crate<T: FloatValue>(lab: &mut Lab) {
             let (by, plus) = (host[i].wide(), host[i + n].wide());
             (scale, shift) = (scale * by, shift * by + plus);
             let want = [1.0, 2.0].map(|v| (v * scale + shift) as f32);
-            assert!([got[i], got[i + n]].iter().zip(want).all(|(got, want)| (got - want).abs() <= 1e-5 * want.abs().max(1.0)), "{i} of {n}");
+            assert!(
+                [got[i], got[i + n]].iter().zip(want).all(|(got, want)| (got - want).abs() <= 1e-5 * want.abs().max(1.0)),
+                "{i} of {n}"
+            );
         }
         assert_eq!(got[2 * n], 5.0);
     }
@@ -385,7 +392,7 @@ fn of_another_crate<T: FloatValue>(lab: &mut Lab) {
 #[device]
 mod tensors {
     /// A matrix and a place in it.
-    pub struct Cursor {
+    pub(super) struct Cursor {
         matrix: View<f32, 2>,
         out: PtrMut<f32>,
         row: usize,

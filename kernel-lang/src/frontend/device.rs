@@ -156,7 +156,9 @@ impl Devices {
         let is_device = |attrs: &[syn::Attribute]| attrs.iter().any(|attribute| attribute.path().is_ident("device"));
         for item in items {
             match item {
-                syn::Item::Fn(item) if is_device(&item.attrs) || all && item.attrs.iter().all(|attribute| attribute.path().is_ident("doc")) => {
+                syn::Item::Fn(item)
+                    if is_device(&item.attrs) || all && item.attrs.iter().all(|attribute| attribute.path().is_ident("doc")) =>
+                {
                     let key = format!("{}::{}", module.join("::"), plain(&item.sig.ident));
                     let home = Home::User { key: key.clone(), file: file.to_string(), foreign: None };
                     self.functions.insert(key.clone(), Rc::new(parse(item, home, errors)));
@@ -290,7 +292,11 @@ fn self_parameter(receiver: &syn::Receiver, types: &Types<'_>, errors: &mut Erro
     let ty = match types.this {
         Some(this) => ParamType::Struct(this.clone()),
         None => {
-            errors.push_help(place, "a device function has no `self`", "methods stand in the `impl` block of a struct, in a `#[device] mod`");
+            errors.push_help(
+                place,
+                "a device function has no `self`",
+                "methods stand in the `impl` block of a struct, in a `#[device] mod`",
+            );
             ParamType::Wrong
         }
     };

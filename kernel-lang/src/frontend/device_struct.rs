@@ -150,13 +150,14 @@ fn impl_block(block: &syn::ItemImpl, name: &Name, home: &Home, errors: &mut Erro
             errors.push_help(Place::of(item), "this has no meaning in the `impl` block of a device struct", help);
             continue;
         };
-        let function = syn::ItemFn { attrs: Vec::new(), vis: item.vis.clone(), modifiers: item.modifiers.clone(), sig: item.sig.clone(), block: Box::new(item.block.clone()) };
-        let method = device::parse_in(&function, Some(&family), home.clone(), errors);
-        if method.name.text == "load" || method.name.text == "store" {
-            // The words of views, which are methods only.
-            errors.push_help(method.name.place, format!("`{}` is a word of the language", method.name.text), "choose another name");
-        }
-        methods.push(method);
+        let function = syn::ItemFn {
+            attrs: Vec::new(),
+            vis: item.vis.clone(),
+            modifiers: item.modifiers.clone(),
+            sig: item.sig.clone(),
+            block: Box::new(item.block.clone()),
+        };
+        methods.push(device::parse_in(&function, Some(&family), home.clone(), errors));
     }
     methods
 }

@@ -58,7 +58,11 @@ fn bounds(generics: &mut syn::Generics, krate: &TokenStream) {
     }
 }
 
-fn signature((attrs, vis, sig): (&[syn::Attribute], &syn::Visibility, &syn::Signature), func: &DeviceFn, krate: &TokenStream) -> TokenStream {
+fn signature(
+    (attrs, vis, sig): (&[syn::Attribute], &syn::Visibility, &syn::Signature),
+    func: &DeviceFn,
+    krate: &TokenStream,
+) -> TokenStream {
     let ident = &sig.ident;
     let generics = sig.generics.params.iter().filter_map(|param| match param {
         syn::GenericParam::Type(param) => {

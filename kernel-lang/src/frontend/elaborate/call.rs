@@ -50,6 +50,7 @@ impl Elaborator<'_> {
             self.words.push((row.name, call.word.place.start));
         }
         if let Word::Library(family) = row.word {
+            self.check_types(row, call);
             let func = self.library_function(family, name).expect("a test holds the table of words to the library");
             return self.call_function(&func, call, place);
         }

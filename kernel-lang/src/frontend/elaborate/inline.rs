@@ -332,13 +332,12 @@ impl Elaborator<'_> {
                 let parts = types.iter().zip(parts).map(|(ty, part)| self.argument(frame, param, ty, (part.clone(), place)));
                 Meaning::Tuple(None, parts.collect())
             }
-            (ParamType::Struct(owner), Meaning::Tuple(Some(of), fields)) => match self.struct_frame(frame, owner, (of, fields)) {
-                Some(inner) => self.fields_in(&inner, of, fields, place),
-                None => {
-                    self.wrong_kind(&frame.func, param, ty, &(meaning, place));
+            (ParamType::Struct(owner), Meaning::Tuple(Some(of), fields)) => {
+                self.struct_as(frame, owner, (of, fields), place).unwrap_or_else(|| {
+                    self.wrong_kind(&frame.func, param, ty, &(meaning.clone(), place));
                     Meaning::Poison
-                }
-            },
+                })
+            }
             _ => {
                 self.wrong_kind(&frame.func, param, ty, &(meaning, place));
                 Meaning::Poison
@@ -428,9 +427,9 @@ impl Elaborator<'_> {
             }
             (ParamType::Struct(owner), Meaning::Tuple(Some(of), fields))
                 if let Some(frame) = self.frames.last().cloned()
-                    && let Some(inner) = self.struct_frame(&frame, owner, (of, fields)) =>
+                    && let Some(given) = self.struct_as(&frame, owner, (of, fields), place) =>
             {
-                self.fields_in(&inner, of, fields, place)
+                given
             }
             (ParamType::Pointer(..), Meaning::Pointer { .. }) => meaning.clone(),
             (ParamType::View(_, rank, _), Meaning::View(view)) if view.extents.len() == *rank => meaning.clone(),

@@ -379,9 +379,7 @@ impl Elaborator<'_> {
                 }
                 None => Plan::Same(Meaning::Poison),
             },
-            Meaning::Tuple(of, list) => {
-                Plan::Tuple(of.clone(), list.iter().map(|elem| self.leaf_plan(elem, init, place)).collect())
-            }
+            Meaning::Tuple(of, list) => Plan::Tuple(of.clone(), list.iter().map(|elem| self.leaf_plan(elem, init, place)).collect()),
             Meaning::Value(_) | Meaning::Constant(_) => match self.value(meaning, place) {
                 Some(value) => {
                     init.push(value);

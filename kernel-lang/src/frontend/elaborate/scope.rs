@@ -229,7 +229,9 @@ impl Assigned {
             ExprKind::Binary(_, lhs, rhs) => [lhs, rhs].into_iter().for_each(|side| self.expr(side)),
             ExprKind::Call(call) => call.args.iter().chain(call.named.iter().map(|(_, value)| value)).for_each(|arg| self.expr(arg)),
             ExprKind::Tuple(list) | ExprKind::Shape(list) => list.iter().for_each(|elem| self.expr(elem)),
-            ExprKind::Struct(literal) => literal.fields.iter().map(|(_, value)| value).chain(&literal.base).for_each(|value| self.expr(value)),
+            ExprKind::Struct(literal) => {
+                literal.fields.iter().map(|(_, value)| value).chain(&literal.base).for_each(|value| self.expr(value))
+            }
             _ => {}
         }
     }

@@ -94,9 +94,8 @@ impl Elaborator<'_> {
     fn expected_consts(&mut self, def: &Rc<DeviceStruct>) -> Vec<Option<Meaning>> {
         let Some(frame) = self.frames.last().cloned() else { return Vec::new() };
         let output = if let ParamType::Struct(owner) = &frame.func.output { Some(owner) } else { None };
-        let is_same = |owner: &&Owner| {
-            self.struct_in(Some(&frame.func.home), &owner.path.text).is_some_and(|other| Rc::ptr_eq(&other, def))
-        };
+        let is_same =
+            |owner: &&Owner| self.struct_in(Some(&frame.func.home), &owner.path.text).is_some_and(|other| Rc::ptr_eq(&other, def));
         let Some(owner) = [output, frame.func.this.as_ref()].into_iter().flatten().find(is_same) else { return Vec::new() };
         let positions = def.constructor.generics.iter().enumerate();
         let consts = positions.filter(|(_, kind)| matches!(kind, GenericKind::Const(_)));
@@ -238,8 +237,12 @@ impl Elaborator<'_> {
             self.errors.push_help(place, format!("`{}` is taken apart here, but the value is {found}", def.name.text), help);
             return nothing;
         }
-        let missing: Vec<&str> =
-            def.fields.iter().map(|field| field.name.text.as_str()).filter(|field| names.iter().all(|(name, _)| name.text != *field)).collect();
+        let missing: Vec<&str> = def
+            .fields
+            .iter()
+            .map(|field| field.name.text.as_str())
+            .filter(|field| names.iter().all(|(name, _)| name.text != *field))
+            .collect();
         let is_known = names.iter().all(|(name, _)| def.field(&name.text).is_some());
         if !is_partial && is_known && !missing.is_empty() {
             let help = "name all fields, or end the pattern with `..`";
@@ -402,7 +405,7 @@ impl Elaborator<'_> {
     }
 
     /// What the generics of a struct are as a function's signature names it, as a frame of its constructor; nothing if that is another struct.
-    pub(super) fn struct_frame(&mut self, frame: &Frame, owner: &Owner, (of, fields): (&Rc<Instance>, &[Meaning])) -> Option<Frame> {
+    fn struct_frame(&mut self, frame: &Frame, owner: &Owner, (of, fields): (&Rc<Instance>, &[Meaning])) -> Option<Frame> {
         let def = self.struct_in(Some(&frame.func.home), &owner.path.text).filter(|def| Rc::ptr_eq(def, &of.def))?;
         let func = def.constructor.clone();
         let (mut types, mut consts) = (Vec::new(), Vec::new());
@@ -430,8 +433,24 @@ impl Elaborator<'_> {
         Some(Frame { func, types, consts, scopes: self.scopes.len() })
     }
 
-    /// The fields as a signature says them.
-    pub(super) fn fields_in(&mut self, inner: &Frame, of: &Rc<Instance>, fields: &[Meaning], place: Place) -> Meaning {
+    /// A struct as a signature says it; `None` if its fields are others.
+    pub(super) fn struct_as(
+        &mut self,
+        frame: &Frame,
+        owner: &Owner,
+        (of, fields): (&Rc<Instance>, &[Meaning]),
+        place: Place,
+    ) -> Option<Meaning> {
+        let inner = self.struct_frame(frame, owner, (of, fields))?;
+        let before = self.errors.len();
+        let meaning = self.fields_in(&inner, of, fields, place);
+        // One mistake, not one a field.
+        let is_another = self.errors.len() > before;
+        self.errors.truncate(before);
+        (!is_another).then_some(meaning)
+    }
+
+    fn fields_in(&mut self, inner: &Frame, of: &Rc<Instance>, fields: &[Meaning], place: Place) -> Meaning {
         let params = inner.func.clone();
         let fields = params.params.iter().zip(fields);
         let fields: Vec<Meaning> =

@@ -46,7 +46,9 @@ impl Parser<'_> {
         let (mut types, mut generics) = (Vec::new(), Vec::new());
         match &last.arguments {
             syn::PathArguments::None => {}
-            syn::PathArguments::AngleBracketed(list) if owner.is_none() && words::find(&word.text).is_some() => types = self.type_arguments(&word.text, list),
+            syn::PathArguments::AngleBracketed(list) if owner.is_none() && words::find(&word.text).is_some() => {
+                types = self.type_arguments(&word.text, list)
+            }
             syn::PathArguments::AngleBracketed(list) => generics = self.generic_arguments(list),
             syn::PathArguments::Parenthesized(_) => {
                 return self.foreign(place, "this syntax is not available in kernels", "write `word::<T>(..)`");

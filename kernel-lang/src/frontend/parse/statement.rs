@@ -306,7 +306,11 @@ impl Parser<'_> {
                 Pattern::Error
             }
             other => {
-                self.errors.push_help(Place::of(other), "this pattern is not available in kernels", "bind a name, `_`, a tuple of them, or the fields of a struct");
+                self.errors.push_help(
+                    Place::of(other),
+                    "this pattern is not available in kernels",
+                    "bind a name, `_`, a tuple of them, or the fields of a struct",
+                );
                 Pattern::Error
             }
         }

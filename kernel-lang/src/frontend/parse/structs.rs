@@ -62,7 +62,9 @@ impl Parser<'_> {
             base = expr;
         }
         match base {
-            Rust::Path(path) if let Some(ident) = path.path.get_ident() => Pattern::Field { variable: self.name(ident), fields: vec![name] },
+            Rust::Path(path) if let Some(ident) = path.path.get_ident() => {
+                Pattern::Field { variable: self.name(ident), fields: vec![name] }
+            }
             Rust::Field(inner) => match self.field_target(inner) {
                 Pattern::Field { variable, mut fields } => {
                     fields.push(name);
