@@ -40,6 +40,7 @@ mod stages;
 mod statistics;
 mod streams;
 mod strides;
+mod structs;
 mod tolerance;
 mod tuning;
 mod value;
@@ -105,6 +106,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         statistics,
         strides,
         streams,
+        structs,
         tuning,
         views
     ]

@@ -49,6 +49,14 @@
 //! one scalar, and what is constant in a call stays constant in the body. `T == f32` and `T != f32` compare types, and are constants. What else a
 //! signature may hold, such as pointers, tuples, closures and options, stands in the documentation of `#[device]`.
 //!
+//! # Structs
+//!
+//! A struct that is marked `#[device]` holds scalars, tiles, pointers, views, tuples and structs under names, and may have functions, `w.combine(other)`
+//! and `Welford::of(x)`, if it stands with them in a `#[device] mod`. It is made by `Welford { mean, m2, count }` or `Welford { count, ..w }`, taken
+//! apart by `let Welford { mean, .. } = w`, and its fields are assigned to where it is `let mut`. To everything else it is the tuple of its fields:
+//! loops carry it, branches choose it, and [`reduce`] and [`associative_scan`] combine structs of tiles, `reduce(w, 0, |a, b| a.combine(b))`.
+//! The documentation of `#[device]` has an example.
+//!
 //! # Control flow
 //!
 //! `if`/`else` on a scalar `bool`; on a constant only the branch that is taken exists. `for i in a..b`, `(a..b).step_by(s)`,
