@@ -16,6 +16,7 @@ mod device_functions;
 mod devices;
 mod elementwise;
 mod float8;
+mod forms;
 mod grids;
 mod integers;
 mod lab;

@@ -3,6 +3,7 @@
 mod call;
 mod expression;
 mod macros;
+mod matching;
 mod statement;
 
 use quote::ToTokens;
@@ -97,11 +98,15 @@ impl Parser<'_> {
         };
         if text.is_none() {
             let written = ty.to_token_stream().to_string().replace(' ', "");
-            self.errors.push_help(
-                place,
-                format!("`{written}` is not an element type"),
-                "element types are `f16`, `bf16`, `f32`, `f64`, `i8` to `i64`, `u8` to `u64`, `usize`, `isize`, `bool` and type parameters such as `T`",
-            );
+            // `let x: Value<f32>`: what a signature says of a parameter.
+            let is_value = ["Value<", "Tile<", "Ptr<", "PtrMut<", "View<", "ViewMut<"].iter().any(|kind| written.starts_with(kind));
+            let help = if is_value {
+                "a variable has the type of its value: leave the type out, or write the element type of a scalar, `let x: f32 = ..`"
+            } else {
+                "element types are `f16`, `bf16`, `f32`, `f64`, `i8` to `i64`, `u8` to `u64`, `usize`, `isize`, `bool`, `f8e4m3`, `f8e5m2` and type \
+                 parameters such as `T`"
+            };
+            self.errors.push_help(place, format!("`{written}` is not an element type"), help);
         }
         TypeName { text, place }
     }
