@@ -81,6 +81,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         device_functions,
         elementwise,
         float8,
+        forms,
         grids,
         integers,
         library_math,

@@ -23,6 +23,9 @@ fn k<T: Float, const N: usize>(x: Ptr<T>, y: PtrMut<f32>, n: usize, scale: f32) 
     let both = |(a, i), (b, j)| (max(a, b), select(b > a, j, i));
     let (_, place) = reduce((v, columns), 0, both);
     store(y + N + 1, place as f32);
+    let put = |i, v| store(y + 2 * N + i, v);
+    put(columns, v);
+    put(N, high);
     for k in 0..4 {
         let shifted = |v| v + k as f32;
         store(y + N + 2 + k, shifted(low));
