@@ -17,6 +17,7 @@ mod device_functions;
 mod devices;
 mod elementwise;
 mod float8;
+mod forms;
 mod grids;
 mod inline_ptx;
 mod integers;
@@ -84,6 +85,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         device_functions,
         elementwise,
         float8,
+        forms,
         grids,
         inline_ptx,
         integers,

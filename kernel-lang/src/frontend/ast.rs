@@ -52,7 +52,7 @@ pub(crate) enum ExprKind {
     Tuple(Vec<Expr>),
     /// `[N]`: only as a shape.
     Shape(Vec<Expr>),
-    /// `|a, b| a + b`: only as an argument.
+    /// `|a, b| a + b`: only as an argument, and as what a name is bound to.
     Closure(Vec<Pattern>, Box<Expr>),
     /// `x[(.., None)]`: for each axis of the result, whether it is new.
     NewAxes(Box<Expr>, Vec<bool>),

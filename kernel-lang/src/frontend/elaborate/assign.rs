@@ -12,6 +12,10 @@ impl Elaborator<'_> {
     /// `let pattern: ty = value;`
     pub(super) fn bind(&mut self, pattern: &Pattern, ty: Option<&TypeName>, value: &Expr) {
         let elem = ty.and_then(|ty| Some((self.elem(ty)?, ty.place)));
+        if let (Pattern::Name { .. }, ExprKind::Closure(params, body), None) = (pattern, &value.kind, &elem) {
+            let closure = self.function_value(params.clone(), (**body).clone(), None);
+            return self.bind_meaning(pattern, closure);
+        }
         let mut meaning = self.expr_as(value, elem.as_ref().map(|(elem, _)| elem));
         if let Some((elem, place)) = elem {
             meaning = self.ascribe(meaning, &elem, value, place);
