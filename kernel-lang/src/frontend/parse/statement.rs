@@ -71,7 +71,7 @@ impl Parser<'_> {
                 self.errors.push_help(Place::of(ty), "a tuple's type is not written in a kernel", "leave it out");
                 None
             }
-            syn::Type::Path(path) if path.path.segments.last().is_some_and(|last| is_struct_type(last)) => {
+            syn::Type::Path(path) if path.path.segments.last().is_some_and(is_struct_type) => {
                 self.errors.push_help(Place::of(ty), "a struct's type is not written in a kernel", "leave it out: the value says it");
                 None
             }
