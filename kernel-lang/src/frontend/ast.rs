@@ -44,13 +44,15 @@ pub(crate) enum ExprKind {
     Binary(Operator, Box<Expr>, Box<Expr>),
     /// `x as T`
     Cast(Box<Expr>, TypeName),
+    /// `address as Ptr<f32>`, `address as PtrMut<f32>`: the element type, and whether it is mutable
+    CastToPointer(Box<Expr>, TypeName, bool),
     /// `load(x, mask = m)`, `x.exp()`
     Call(Call),
     /// `(a, b)`, `()`
     Tuple(Vec<Expr>),
     /// `[N]`: only as a shape.
     Shape(Vec<Expr>),
-    /// `|a, b| a + b`: only as an argument.
+    /// `|a, b| a + b`: only as an argument, and as what a name is bound to.
     Closure(Vec<Pattern>, Box<Expr>),
     /// `x[(.., None)]`: for each axis of the result, whether it is new.
     NewAxes(Box<Expr>, Vec<bool>),
@@ -58,6 +60,8 @@ pub(crate) enum ExprKind {
     Field(Box<Expr>, Name),
     /// `Welford { mean, count: 0.0 }`
     Struct(Box<StructLiteral>),
+    /// `inline_ptx!("neg.f32 {y}, {x};", y: f32, x = x, cpu = |x| -x)`
+    InlinePtx(Box<InlinePtx>),
     /// `if c { a } else { b }`
     If(Box<If>),
     /// `{ ..; x }`
@@ -132,6 +136,32 @@ pub(crate) struct Call {
     /// `mask = m`
     pub(crate) named: Vec<(Name, Expr)>,
     pub(crate) is_method: bool,
+}
+
+/// Instructions of the user's own, and what they stand for.
+#[derive(Clone, Debug)]
+pub(crate) struct InlinePtx {
+    pub(crate) text: String,
+    /// Where the text stands.
+    pub(crate) place: Place,
+    /// `y: f32`
+    pub(crate) results: Vec<(Name, TypeName)>,
+    /// `x = load(..)`, and the variables that only the text names.
+    pub(crate) operands: Vec<(Name, Expr)>,
+    /// `cpu = |x| ..`: a closure.
+    pub(crate) cpu: Expr,
+    /// How many elements one run of the text takes.
+    pub(crate) pack: u32,
+    /// Ten times the version of the PTX ISA that it needs; 0 if any will do.
+    pub(crate) isa: u32,
+    pub(crate) volatile: bool,
+}
+
+impl InlinePtx {
+    /// The expressions in it.
+    pub(crate) fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        self.operands.iter().map(|(_, value)| value).chain([&self.cpu])
+    }
 }
 
 /// A struct as a path names it, and what stands in its `<..>`.

@@ -12,6 +12,10 @@ impl Elaborator<'_> {
     /// `let pattern: ty = value;`
     pub(super) fn bind(&mut self, pattern: &Pattern, ty: Option<&TypeName>, value: &Expr) {
         let elem = ty.and_then(|ty| Some((self.elem(ty)?, ty.place)));
+        if let (Pattern::Name { .. }, ExprKind::Closure(params, body), None) = (pattern, &value.kind, &elem) {
+            let closure = self.function_value(params.clone(), (**body).clone(), None);
+            return self.bind_meaning(pattern, closure);
+        }
         let mut meaning = self.expr_as(value, elem.as_ref().map(|(elem, _)| elem));
         if let Some((elem, place)) = elem {
             meaning = self.ascribe(meaning, &elem, value, place);
@@ -179,10 +183,12 @@ impl Elaborator<'_> {
                 return Meaning::Tuple(of.clone(), kept);
             }
             (Meaning::Pointer { base: a, .. }, Meaning::Pointer { base: b, .. }) if a != b => {
-                let param = |value: &crate::ir::Value| {
-                    self.func.params.iter().find(|param| param.value == *value).map_or_else(String::new, |param| param.name.to_string())
-                };
-                let message = format!("`{name}` points into `{}` and cannot point into `{}`", param(a), param(b));
+                let param =
+                    |value: &crate::ir::Value| self.func.param_index(*value).map(|index| format!("`{}`", self.func.params[index].name));
+                let other = if param(a).is_none() { "another" } else { "an" };
+                let into = param(a).unwrap_or_else(|| "what an address leads to".to_string());
+                let elsewhere = param(b).unwrap_or_else(|| format!("what {other} address leads to"));
+                let message = format!("`{name}` points into {into} and cannot point into {elsewhere}");
                 self.errors.push_help(
                     place,
                     message,

@@ -186,6 +186,10 @@ impl Elaborator<'_> {
                 Op::Load { .. } | Op::Store { .. } | Op::Atomic { .. } => {
                     ("a closure neither reads nor writes memory", "load before, and give the tile as another input")
                 }
+                Op::InlinePtx { volatile: true, .. } => (
+                    "an `inline_ptx!` that is `volatile` cannot stand in a closure",
+                    "elements are combined in no certain order and number: what only computes needs no `volatile`",
+                ),
                 Op::Assert { assumed: true, .. } => ("`assume` cannot stand in a closure", "assume it before: `assume(n > 0)`"),
                 Op::Assert { .. } => ("`device_assert!` cannot stand in a closure", "check the tile before: `device_assert!(x >= 0)`"),
                 Op::Print { .. } => ("`device_print!` cannot stand in a closure", "print the tile before: `device_print!(\"x is {}\", x)`"),

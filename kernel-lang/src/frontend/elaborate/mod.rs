@@ -15,6 +15,7 @@ mod convert;
 mod expression;
 mod generics;
 mod inline;
+mod inline_ptx;
 mod join;
 mod lookup;
 mod loops;

@@ -120,7 +120,7 @@ impl Elaborator<'_> {
             return (message, format!("`{name}` sees its parameters, its generics and its own variables; pass it as an argument"));
         }
         if self.variables.iter().any(|variable| variable.name == name) {
-            return (message, format!("it was declared in a block that has ended; declare it before: `let mut {name} = ..;`"));
+            return (message, format!("it is declared in a block that has ended, or later; declare it before: `let mut {name} = ..;`"));
         }
         if name.chars().all(|c| c.is_uppercase() || c == '_' || c.is_ascii_digit()) {
             let help = format!("a kernel does not see constants outside; make it a constant parameter: `const {name}: usize`");
@@ -225,10 +225,12 @@ impl Assigned {
                 inner.else_block.iter().for_each(|block| self.block(block));
             }
             ExprKind::Block(block) => self.block(block),
-            ExprKind::Neg(x) | ExprKind::Not(x) | ExprKind::Cast(x, _) | ExprKind::Field(x, _) | ExprKind::NewAxes(x, _) => self.expr(x),
+            ExprKind::Neg(x) | ExprKind::Not(x) | ExprKind::Cast(x, _) | ExprKind::CastToPointer(x, ..) => self.expr(x),
+            ExprKind::Field(x, _) | ExprKind::NewAxes(x, _) => self.expr(x),
             ExprKind::Binary(_, lhs, rhs) => [lhs, rhs].into_iter().for_each(|side| self.expr(side)),
             ExprKind::Call(call) => call.args.iter().chain(call.named.iter().map(|(_, value)| value)).for_each(|arg| self.expr(arg)),
             ExprKind::Tuple(list) | ExprKind::Shape(list) => list.iter().for_each(|elem| self.expr(elem)),
+            ExprKind::InlinePtx(inline) => inline.exprs().for_each(|expr| self.expr(expr)),
             ExprKind::Struct(literal) => {
                 literal.fields.iter().map(|(_, value)| value).chain(&literal.base).for_each(|value| self.expr(value))
             }

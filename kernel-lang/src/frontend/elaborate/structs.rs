@@ -190,7 +190,10 @@ impl Elaborator<'_> {
             }
             other => {
                 let (message, help) = words::of_a_tensor(&name.text).unwrap_or_else(|| {
-                    let help = "only tuples and structs have fields: `t.0`, `w.mean`";
+                    let help = match name.text.as_str() {
+                        "T" => "the transpose is `trans(x)`",
+                        _ => "only tuples and structs have fields: `t.0`, `w.mean`",
+                    };
                     (format!("{} has no fields", self.describe(other)), help.to_string())
                 });
                 self.errors.push_help(place, message, help);

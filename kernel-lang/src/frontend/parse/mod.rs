@@ -2,7 +2,9 @@
 
 mod call;
 mod expression;
+mod inline_ptx;
 mod macros;
+mod matching;
 mod statement;
 mod structs;
 
@@ -104,6 +106,9 @@ fn braces(block: &syn::Block) -> Place {
     Place { start: block.brace_token.span.open(), end: block.brace_token.span.close() }
 }
 
+const ELEMENT_TYPES: &str =
+    "element types are `f16`, `bf16`, `f32`, `f64`, `i8` to `i64`, `u8` to `u64`, `usize`, `isize`, `bool` and type parameters such as `T`";
+
 struct Parser<'a> {
     errors: &'a mut Errors,
     /// Is it a device function's body? A kernel returns nothing.
@@ -136,12 +141,19 @@ impl Parser<'_> {
             _ => None,
         };
         if text.is_none() {
-            let written = ty.to_token_stream().to_string().replace(' ', "");
-            self.errors.push_help(
-                place,
-                format!("`{written}` is not an element type"),
-                "element types are `f16`, `bf16`, `f32`, `f64`, `i8` to `i64`, `u8` to `u64`, `usize`, `isize`, `bool` and type parameters such as `T`",
-            );
+            let written = ty.to_token_stream().to_string().replace(' ', "").replace("*const", "*const ").replace("*mut", "*mut ");
+            // `let x: Value<f32>`: what a signature says of a parameter.
+            let is_value = ["Value<", "Tile<", "View<", "ViewMut<"].iter().any(|kind| written.starts_with(kind));
+            let help = match ty {
+                syn::Type::Ptr(_) if written.starts_with("*mut") => "a pointer is written `address as PtrMut<f32>`",
+                syn::Type::Ptr(_) => "a pointer is written `address as Ptr<f32>`",
+                _ if written.starts_with("Ptr") => "an address becomes a pointer by `as`: `address as Ptr<f32>`",
+                _ if is_value => {
+                    "a variable has the type of its value: leave the type out, or write the element type of a scalar, `let x: f32 = ..`"
+                }
+                _ => ELEMENT_TYPES,
+            };
+            self.errors.push_help(place, format!("`{written}` is not an element type"), help);
         }
         TypeName { text, place }
     }
