@@ -386,7 +386,10 @@ pub(super) fn is_statement(expr: &Rust) -> bool {
 /// `Welford`, `Welford<f32>`: a type parameter is written in capitals.
 fn is_struct_type(last: &syn::PathSegment) -> bool {
     let name = super::plain(&last.ident);
-    super::is_type_name(&name) && !super::is_of_the_host(&name) && (!last.arguments.is_none() || name.contains(char::is_lowercase))
+    super::is_type_name(&name)
+        && !super::is_of_the_host(&name)
+        && !super::is_of_signatures(&name)
+        && (!last.arguments.is_none() || name.contains(char::is_lowercase))
 }
 
 /// Tokens as one would write them.
