@@ -307,7 +307,8 @@ impl Elaborator<'_> {
         {
             // Elsewhere it would be an axis.
             let (name, x) = (op.name(), super::operator::written(lhs));
-            let help = format!("along an axis it is `{name}({x}, axis = {number})`, of each element and a number `{name}({x}, {number}.0)`");
+            let help =
+                format!("along an axis it is `{name}({x}, axis = {number})`, of each element and a number `{name}({x}, {number}.0)`");
             self.errors.push_help(rhs.place, format!("`{number}` could be an axis or a number here"), help);
             return Meaning::Poison;
         }

@@ -92,10 +92,8 @@ impl Parser<'_> {
     fn case(&mut self, pat: &Pat, at: Place) -> Option<Expr> {
         let place = Place::of(pat);
         let matched = || Expr { kind: ExprKind::Name(MATCHED.to_string()), place: at };
-        let compare = |op: CompareOp, to: Expr| Expr {
-            kind: ExprKind::Binary(Operator::Compare(op), Box::new(matched()), Box::new(to)),
-            place,
-        };
+        let compare =
+            |op: CompareOp, to: Expr| Expr { kind: ExprKind::Binary(Operator::Compare(op), Box::new(matched()), Box::new(to)), place };
         match pat {
             Pat::Wild(_) => None,
             Pat::Ident(ident) if is_name(ident) => None,
