@@ -11,19 +11,19 @@
 //! store %x, %at, %v * 2.0
 //! ```
 
-use crate::ir::{Function, Op, SideTable, Value};
+use crate::ir::{Function, Op, SideTable, Value, may_alias};
 
 /// For each load of what the kernel writes, whether its result goes anywhere but, element by element, into stores.
 pub fn compute(func: &Function) -> SideTable<Value, bool> {
     let mut insts = func.all_insts();
-    let mut written: SideTable<Value, bool> = SideTable::new();
-    for inst in &insts {
-        match func.inst(*inst).op {
-            Op::Store { base, .. } => written[base] = true,
-            Op::Atomic { base, op, .. } => written[base] |= op.writes(),
-            _ => {}
-        }
-    }
+    let stored: Vec<Value> = insts
+        .iter()
+        .filter_map(|inst| match func.inst(*inst).op {
+            Op::Store { base, .. } => Some(base),
+            Op::Atomic { base, op, .. } => op.writes().then_some(base),
+            _ => None,
+        })
+        .collect();
     // Users stand behind what they use, but for loops, whose values are taken to go anywhere.
     insts.reverse();
     let mut travels: SideTable<Value, bool> = SideTable::new();
@@ -35,7 +35,7 @@ pub fn compute(func: &Function) -> SideTable<Value, bool> {
             Op::Store { .. } | Op::Atomic { .. } => false,
             Op::Load { base, .. } => {
                 let result = data.results[0];
-                told[result] = written[*base] && travels[result];
+                told[result] = travels[result] && stored.iter().any(|stored| may_alias(func, *base, *stored));
                 travels[result]
             }
             Op::Unary { .. }

@@ -55,11 +55,12 @@
 //! Most tiles are full: they run without masks, with wide accesses; the last one of a tensor, tiles of unaligned slices and tiles that
 //! would leave their tensor take the other branch, where [`super::guard_accesses`] guards every lane.
 //!
+//! What the condition asks about must be known in front of the branch. Where a stretch first reads scalars, the length of a tensor or its address,
+//! these are read in front, too.
+//!
 //! A mask that is the same for every program, `columns < n` of a row's kernel, would make no tile full, or all: it stays, and the condition asks
 //! that `n` is a whole number of wide accesses, so that each of them is masked as one. A mask of which nothing is known, such as one that was
 //! loaded, stays as well, and accesses are wide along the axes that it has not.
-//!
-//! What follows from a scalar that is loaded is part of the condition where the load may stand in front of it: a page that a table names.
 //!
 //! The condition never says "full" wrongly, whatever the numbers are: each part compares without overflow, or overflows to false.
 
@@ -98,8 +99,18 @@ fn split_region(func: &mut Function, region: Region, facts: &mut AffineFacts) ->
     let mut at = 0;
     while at < insts.len() {
         let length = insts[at..].iter().take_while(|inst| is_plain(&func.inst(**inst).op)).count();
-        let stretch = &insts[at..at + length];
-        match plan(func, stretch, facts, &|_| true) {
+        let whole = &insts[at..at + length];
+        let (front, behind) = scalars_in_front(func, whole);
+        let (plan_whole, plan_behind) = (plan(func, whole, facts, &|_| true), plan(func, &behind, facts, &|_| true));
+        let reach =
+            |plan: &Option<Plan>| plan.as_ref().map(|plan| (plan.accesses.len(), plan.accesses.values().filter(|wide| **wide).count()));
+        let (stretch, plan) = if reach(&plan_behind) > reach(&plan_whole) {
+            out.extend(front);
+            (&behind[..], plan_behind)
+        } else {
+            (whole, plan_whole)
+        };
+        match plan {
             Some(plan) if length <= MAX_OPS => {
                 out.extend(split(func, stretch, &insts[at + length..], plan));
                 changed = true;
@@ -114,18 +125,34 @@ fn split_region(func: &mut Function, region: Region, facts: &mut AffineFacts) ->
     changed
 }
 
+/// The scalars that a stretch reads before it accesses a tile, a length or an address say, with what they are computed from; and what is left. If
+/// these stand in front, the branch may ask about them.
+fn scalars_in_front(func: &Function, stretch: &[Inst]) -> (Vec<Inst>, Vec<Inst>) {
+    let is_access =
+        |inst: &Inst, of_tile: bool| func.inst(*inst).op.access().is_some_and(|access| func.ty(access.offset).is_tile() == of_tile);
+    let first = stretch.iter().position(|inst| is_access(inst, true)).unwrap_or(0);
+    let last = stretch[..first].iter().rposition(|inst| is_access(inst, false)).map_or(0, |last| last + 1);
+    let mut needed: SideTable<Value, bool> = SideTable::new();
+    let mut front = Vec::new();
+    for inst in stretch[..last].iter().rev() {
+        let data = func.inst(*inst);
+        if !data.op.is_pure() || data.results.iter().any(|result| needed[*result]) {
+            let mut need = |op: &Op| op.for_each_operand(&mut |value| needed[value] = true);
+            need(&data.op);
+            data.op.for_each_region(&mut |region| func.for_each_inst(region, &mut |inst| need(&func.inst(inst).op)));
+            front.push(*inst);
+        }
+    }
+    front.reverse();
+    let behind = stretch.iter().copied().filter(|inst| !front.contains(inst)).collect();
+    (front, behind)
+}
+
 /// A sort is long, and nothing in it is guarded: it stands once.
 pub(super) fn is_plain(op: &Op) -> bool {
     let mut plain = !op.is_terminator() && !matches!(op, Op::Sort { .. });
     op.for_each_region(&mut |_| plain = matches!(op, Op::Reduce { .. } | Op::Scan { .. }));
     plain
-}
-
-/// Is it a load of a scalar from a tensor that the kernel does not write? It may stand anywhere, and what follows from it may be asked about.
-fn is_read_only_scalar(func: &Function, op: &Op) -> bool {
-    let &Op::Load { base, offset, volatile: false, .. } = op else { return false };
-    // A launch that reports accesses reports the first that is wrong.
-    !func.reports && !func.ty(offset).is_tile() && matches!(func.ty(base), Type::Pointer { mutable: false, .. })
 }
 
 /// What makes a stretch full.
@@ -141,7 +168,7 @@ pub(super) struct Plan {
     pub(super) divisible: Vec<(Polynomial, i64)>,
     /// The accesses: whether each may be wide.
     pub(super) accesses: HashMap<Inst, bool>,
-    /// What can be computed in front of the branch: pure ops, and loads of scalars that nothing in between writes.
+    /// Pure ops that can be computed in front of the branch.
     before: Vec<Inst>,
 }
 
@@ -188,7 +215,7 @@ pub(super) fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts, u
     let mut late: SideTable<Value, bool> = SideTable::new();
     for inst in stretch {
         let data = func.inst(*inst);
-        let mut early = data.op.is_pure() || is_read_only_scalar(func, &data.op);
+        let mut early = data.op.is_pure();
         let mut need = |op: &Op| op.for_each_operand(&mut |value| early &= !late[value]);
         need(&data.op);
         // A reduction may use scalars from outside.
@@ -202,6 +229,9 @@ pub(super) fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts, u
     let is_early = |affine: &Affine| affine.scalars().all(|value| !late[value] && usable(value));
     for inst in stretch {
         let Some(Access { base, offset, mask, in_bounds: false, .. }) = func.inst(*inst).op.access() else { continue };
+        if late[base] || !usable(base) {
+            continue;
+        }
         let ty = func.ty(offset);
         let Some(affine) = facts.get(func, offset).filter(|affine| ty.is_tile() && is_early(affine)) else { continue };
         let extents = ty.extents();
@@ -275,6 +305,8 @@ impl Masks<'_> {
                 self.parts(*rhs, axes, out);
             }
             Some(Op::Broadcast { x }) if func.ty(*x).is_scalar() && (self.is_early_value)(*x) => out.tests.push((mask, Test::Uniform(*x))),
+            // One truth for all, which nobody can ask about in front.
+            Some(Op::Broadcast { x }) if func.ty(*x).is_scalar() => {}
             // Whatever the shape, a tile of truths is full where this one is.
             Some(Op::Broadcast { x }) if func.ty(*x).is_tile() => self.parts(*x, axes, out),
             Some(Op::Reshape { x } | Op::Flip { x, .. }) => self.parts(*x, None, out),
@@ -336,17 +368,14 @@ fn split(func: &mut Function, stretch: &[Inst], rest: &[Inst], plan: Plan) -> Ve
     out.append(func.insts_mut(scratch));
 
     let results = used_after(func, stretch, &plan.before, rest);
-    // What is pure stands in the branches once more; what is loaded in front is loaded.
-    let is_loaded = |inst: &&Inst| plan.before.contains(inst) && !func.inst(**inst).op.is_pure();
-    let stretch: Vec<Inst> = stretch.iter().filter(|inst| !is_loaded(inst)).copied().collect();
     let body = func.add_region();
-    func.insts_mut(body).clone_from(&stretch);
+    *func.insts_mut(body) = stretch.to_vec();
     let [full, guarded] = [true, false].map(|is_full| {
         let region = func.add_region();
         let mut map = Substitution::new();
         copy_insts(func, body, region, &mut map);
         if is_full {
-            make_full(func, &stretch, region, &plan, &mut map);
+            make_full(func, stretch, region, &plan, &mut map);
         }
         let values = results.iter().map(|value| map.get(*value)).collect();
         Builder::new(func, region, loc).yield_values(values);

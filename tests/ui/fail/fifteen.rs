@@ -80,7 +80,7 @@ fn returns(x: Ptr<f32>, y: PtrMut<f32>, s: f32, on: bool) {
 fn closure(x: Ptr<f32>, y: PtrMut<f32>) {
     let at = arange(0, 64);
     let v = load(x + at);
-    let q = (v, |p| p + 1.0);
+    let q = |p| p + 1.0;
     store(y + at, v);
 }
 

@@ -8,9 +8,9 @@ fn kernel_with_rust(x: Ptr<f32>, y: PtrMut<f32>, n: usize) {
         0 => store(y, 0.0),
         _ => store(y, 1.0),
     }
-    let (square, two) = (|v| v * v, 2.0);
-    store(y, two * load(&x));
-    'rows: for i in 0..=n {
+    let square = |v| v * v;
+    store(y, square(load(&x)));
+    'rows: for i in 0..n {
         println!("{i}");
     }
 }
