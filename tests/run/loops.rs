@@ -498,7 +498,7 @@ fn as_in_rust<const B: usize>(x: Ptr<i32>, y: PtrMut<i32>, n: usize) {
         twice + shift
     };
     let shift = 100;
-    let mut state: (_, _) = ((column(0), 0i32), shift);
+    let mut state = ((column(0), 0i32), shift);
     let mut turn = 0;
     loop {
         state.0.0 = scaled(state.0.0, SCALE) + column(1);
