@@ -270,8 +270,9 @@ fn chosen_in_a_loop(lab: &mut Lab) {
     // SAFETY: the list has four tensors of 32 elements, and each choice is one of them.
     unsafe { sum_of_chosen::<32>(&addresses, chosen.slice(), &mut y.slice(), choice.len()).grid(1).launch() }.unwrap();
     check_bits(&y.read(), |i| {
-        let term = |turn: usize| host[usize::from(choice[turn])][if turn % 2 == 0 { i } else { 31 - i }];
-        (0..choice.len()).fold(0u32, |sum, turn| if turn % 2 == 0 { sum.wrapping_add(term(turn)) } else { sum.wrapping_sub(term(turn)) })
+        let term = |turn: usize| host[usize::from(choice[turn])][if turn.is_multiple_of(2) { i } else { 31 - i }];
+        (0..choice.len())
+            .fold(0u32, |sum, turn| if turn.is_multiple_of(2) { sum.wrapping_add(term(turn)) } else { sum.wrapping_sub(term(turn)) })
     });
 }
 
