@@ -17,6 +17,7 @@ mod device_functions;
 mod devices;
 mod elementwise;
 mod float8;
+mod forms;
 mod grids;
 mod inline_ptx;
 mod integers;
@@ -40,6 +41,7 @@ mod stages;
 mod statistics;
 mod streams;
 mod strides;
+mod structs;
 mod tolerance;
 mod tuning;
 mod value;
@@ -83,6 +85,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         device_functions,
         elementwise,
         float8,
+        forms,
         grids,
         inline_ptx,
         integers,
@@ -105,6 +108,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         statistics,
         strides,
         streams,
+        structs,
         tuning,
         views
     ]

@@ -52,12 +52,14 @@ pub(crate) enum ExprKind {
     Tuple(Vec<Expr>),
     /// `[N]`: only as a shape.
     Shape(Vec<Expr>),
-    /// `|a, b| a + b`: only as an argument.
+    /// `|a, b| a + b`: only as an argument, and as what a name is bound to.
     Closure(Vec<Pattern>, Box<Expr>),
     /// `x[(.., None)]`: for each axis of the result, whether it is new.
     NewAxes(Box<Expr>, Vec<bool>),
-    /// `t.0`
-    Field(Box<Expr>, String),
+    /// `t.0`, `w.mean`
+    Field(Box<Expr>, Name),
+    /// `Welford { mean, count: 0.0 }`
+    Struct(Box<StructLiteral>),
     /// `inline_ptx!("neg.f32 {y}, {x};", y: f32, x = x, cpu = |x| -x)`
     InlinePtx(Box<InlinePtx>),
     /// `if c { a } else { b }`
@@ -122,8 +124,10 @@ pub(crate) struct TypeName {
 /// A word of the language, or a device function, applied to arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
-    /// The word; a device function as it is written, with its path: `activations::gelu`.
+    /// The word; a device function as it is written, with its path: `activations::gelu`; of a struct's function its name alone.
     pub(crate) word: Name,
+    /// The struct of a function that is called as `Welford::<f32>::new(..)`.
+    pub(crate) owner: Option<Box<Owner>>,
     pub(crate) types: Vec<TypeName>,
     /// What stands in `name::<..>(..)` of a device function.
     pub(crate) generics: Vec<Generic>,
@@ -160,6 +164,23 @@ impl InlinePtx {
     }
 }
 
+/// A struct as a path names it, and what stands in its `<..>`.
+#[derive(Clone, Debug)]
+pub(crate) struct Owner {
+    /// As it is written: `stats::Welford`.
+    pub(crate) path: Name,
+    pub(crate) generics: Vec<Generic>,
+}
+
+/// `Welford { mean, count: 0.0, ..base }`
+#[derive(Clone, Debug)]
+pub(crate) struct StructLiteral {
+    pub(crate) owner: Owner,
+    /// In the order in which they are written, which is the order in which they are computed.
+    pub(crate) fields: Vec<(Name, Expr)>,
+    pub(crate) base: Option<Expr>,
+}
+
 /// A generic argument of a device function.
 #[derive(Clone, Debug)]
 pub(crate) enum Generic {
@@ -167,6 +188,22 @@ pub(crate) enum Generic {
     Type(TypeName),
     /// `64`, `{ 2 * N }`
     Const(Expr),
+}
+
+impl Generic {
+    /// What nobody has named.
+    pub(crate) fn open(place: Place) -> Generic {
+        Generic::Type(TypeName { text: Some("_".to_string()), place })
+    }
+
+    /// The name that it is, of a type or of a constant.
+    pub(crate) fn name(&self) -> Option<&str> {
+        match self {
+            Generic::Type(ty) => ty.text.as_deref(),
+            Generic::Const(Expr { kind: ExprKind::Name(name), .. }) => Some(name),
+            Generic::Const(_) => None,
+        }
+    }
 }
 
 /// `if c { .. } else { .. }`
@@ -201,8 +238,8 @@ pub(crate) enum StmtKind {
     Let(Pattern, Option<TypeName>, Expr),
     /// `x = e;`, `(a, b) = e;`
     Assign(Pattern, Expr),
-    /// `x += e;`
-    Update(Name, Operator, Expr),
+    /// `x += e;`, `w.count += e;`
+    Update(Pattern, Operator, Expr),
     /// An expression whose value is dropped.
     Expr(Expr),
     /// `if` whose branches give nothing.
@@ -275,6 +312,10 @@ pub(crate) enum Pattern {
     Wild,
     /// `(a, b)`
     Tuple(Vec<Pattern>, Place),
+    /// `Welford { mean, count: n, .. }`, and whether it names only some of the fields.
+    Struct { path: Name, fields: Vec<(Name, Pattern)>, is_partial: bool, place: Place },
+    /// `w.mean`, which is assigned to: the variable, and the way to a part of it.
+    Field { variable: Name, fields: Vec<Name> },
     /// Something that has been reported.
     Error,
 }

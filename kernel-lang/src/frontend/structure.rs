@@ -197,7 +197,7 @@ impl Structurer<'_> {
             }
             StmtKind::Let(pattern, ty, value) => StmtKind::Let(pattern, ty, self.expr(value)),
             StmtKind::Assign(pattern, value) => StmtKind::Assign(pattern, self.expr(value)),
-            StmtKind::Update(name, operator, value) => StmtKind::Update(name, operator, self.expr(value)),
+            StmtKind::Update(target, operator, value) => StmtKind::Update(target, operator, self.expr(value)),
             StmtKind::Expr(value) => StmtKind::Expr(self.expr(value)),
             StmtKind::DeviceAssert(value, message) => StmtKind::DeviceAssert(self.expr(value), message),
             StmtKind::StaticAssert(value, message) => StmtKind::StaticAssert(self.expr(value), message),
@@ -423,6 +423,7 @@ fn operands(kind: &mut ExprKind) -> Vec<&mut Expr> {
         ExprKind::Call(Call { args, named, .. }) => args.iter_mut().chain(named.iter_mut().map(|(_, value)| value)).collect(),
         ExprKind::Tuple(list) | ExprKind::Shape(list) => list.iter_mut().collect(),
         ExprKind::InlinePtx(inline) => inline.operands.iter_mut().map(|(_, value)| value).chain([&mut inline.cpu]).collect(),
+        ExprKind::Struct(literal) => literal.fields.iter_mut().map(|(_, value)| value).chain(&mut literal.base).collect(),
         ExprKind::If(_) | ExprKind::Block(_) | ExprKind::Error | ExprKind::Int(..) | ExprKind::Float(..) => Vec::new(),
         ExprKind::Bool(_) | ExprKind::Text(_) | ExprKind::Name(_) | ExprKind::Path(_) => Vec::new(),
     }
@@ -578,6 +579,9 @@ fn exits_in(expr: &Expr, found: &mut Vec<Place>) {
         }
         ExprKind::Tuple(list) | ExprKind::Shape(list) => list.iter().for_each(|elem| exits_in(elem, found)),
         ExprKind::InlinePtx(inline) => inline.exprs().for_each(|expr| exits_in(expr, found)),
+        ExprKind::Struct(literal) => {
+            literal.fields.iter().map(|(_, value)| value).chain(&literal.base).for_each(|value| exits_in(value, found));
+        }
         ExprKind::Error | ExprKind::Int(..) | ExprKind::Float(..) | ExprKind::Bool(_) => {}
         ExprKind::Text(_) | ExprKind::Name(_) | ExprKind::Path(_) => {}
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::race::{median, race, winner};
-use super::{Kept, Outcome, Report, Trial, TuneConfig, Tuner, alone, with_key};
+use super::{Kept, Outcome, Report, Trial, TuneConfig, Tuner, alone, recall, with_key};
 use crate::args::Args;
 use crate::bench::{FLUSH_BYTES, Timer};
 use crate::gpu::{self, Gpu};
@@ -196,6 +196,11 @@ where
         if let Some(report) = self.tuner.find(key) {
             return Ok(report);
         }
+        // The first word says which of the devices it is, and the next process may number them otherwise.
+        let unknown = match recall::recall(self.args.kernel(), gpu, self.tuner.configs(), |config| self.key_of(config), &key[1..]) {
+            Ok(report) => return Ok(self.tuner.remember(key, report)),
+            Err(unknown) => unknown,
+        };
         // One run of each, untimed: it loads the code, and shows who runs at all. What one leaves undone on the GPU no
         // other can outlive, so that ends the tuning.
         let outcomes = grids.into_iter().enumerate().map(|(i, grid)| grid.and_then(|grid| run(i, grid).map(|()| grid)));
@@ -238,6 +243,7 @@ where
             });
             return Err(Error::NoConfig { kernel, device: gpu.device, failures: failures.collect() });
         }
+        unknown.keep(&report);
         Ok(self.tuner.remember(key, report))
     }
 }

@@ -1,5 +1,7 @@
 //! Autotuning: the first launch of a key times every configuration, later ones use the fastest.
 //!
+//! What was chosen is kept on disk, see [`cache`](crate::cache), where the next process finds it.
+//!
 //! A *key* is the device, the key arguments' values, the types, and which configurations `prune` leaves. While a key is tuned the kernel runs many times on the
 //! launch's own arguments, so what it leaves in memory is right if it does not read what it writes (a kernel that adds
 //! to its output adds many times). A configuration that `prune` names for the launch's arguments never runs with them. One that does not compile, load or launch is a record with its reason.
@@ -7,6 +9,7 @@
 
 mod launch;
 mod race;
+mod recall;
 mod report;
 
 use std::collections::HashMap;

@@ -16,6 +16,7 @@ mod compare;
 mod control;
 mod convert;
 mod elementwise;
+mod exchange;
 mod float8;
 mod index;
 mod inline;
@@ -103,6 +104,8 @@ struct Emitter<'a> {
     /// Does the module need the bits of 2/pi?
     uses_two_over_pi: bool,
     shared: shared::Shared,
+    /// Where the CTAs of a program tell each other scalars.
+    exchange: Option<exchange::Exchange>,
     rings: ring::Rings,
     loc: Loc,
     target: Target,
@@ -143,6 +146,7 @@ pub fn emit(func: Verified<'_>, target: &Target, schedule: Schedule) -> Module {
         ptx_version: target.ptx_version(),
         uses_two_over_pi: false,
         shared: shared::Shared::default(),
+        exchange: None,
         rings: ring::Rings::default(),
         loc: Loc::NONE,
         target: *target,
@@ -151,6 +155,7 @@ pub fn emit(func: Verified<'_>, target: &Target, schedule: Schedule) -> Module {
     emitter.params();
     emitter.policies();
     emitter.thread_parts();
+    emitter.prepare_exchange();
     emitter.region(func.body);
     let body = std::mem::take(&mut emitter.asm).finish();
 

@@ -53,7 +53,7 @@ impl Elaborator<'_> {
         let cond = ConstExpr::binary(ConstBinary::Eq, ConstExpr::Param(TARGET.into()), ConstExpr::Int(0));
         let inst = self.func.append(self.region, Op::StaticIf { cond, then_region: on_cpu, else_region: on_gpu }, types, loc);
         let mut meanings: Vec<Meaning> = self.func.inst(inst).results.iter().map(|value| Meaning::Value(*value)).collect();
-        if meanings.len() == 1 { meanings.remove(0) } else { Meaning::Tuple(meanings) }
+        if meanings.len() == 1 { meanings.remove(0) } else { Meaning::Tuple(None, meanings) }
     }
 
     /// The operands in one shape.
@@ -197,8 +197,8 @@ impl Elaborator<'_> {
     fn given_by_cpu(&mut self, meaning: &Meaning, place: Place, results: &Results<'_>) -> Option<Vec<Value>> {
         let parts = match meaning {
             Meaning::Poison => return None,
-            Meaning::Tuple(parts) if results.names.len() != 1 && parts.len() == results.names.len() => parts.clone(),
-            Meaning::Tuple(_) => Vec::new(),
+            Meaning::Tuple(_, parts) if results.names.len() != 1 && parts.len() == results.names.len() => parts.clone(),
+            Meaning::Tuple(..) => Vec::new(),
             other => vec![other.clone()],
         };
         if parts.len() != results.names.len() {

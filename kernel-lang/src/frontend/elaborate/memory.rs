@@ -163,7 +163,7 @@ impl Elaborator<'_> {
         if meaning.is_poison() {
             return None;
         }
-        if let Meaning::Pointer { .. } | Meaning::View(_) | Meaning::Tuple(_) = meaning {
+        if let Meaning::Pointer { .. } | Meaning::View(_) | Meaning::Tuple(..) = meaning {
             return self.value(meaning, expr.place);
         }
         let own = self.shape_of(meaning);

@@ -29,6 +29,7 @@ mod reduction;
 mod scope;
 mod shape;
 mod static_loop;
+mod structs;
 mod view;
 
 use std::collections::HashMap;
@@ -170,7 +171,7 @@ impl Elaborator<'_> {
                 let meaning = self.expr_as(value, elem.as_ref());
                 self.assign(pattern, meaning, value.place);
             }
-            StmtKind::Update(name, operator, value) => self.update(name, *operator, value, stmt.place),
+            StmtKind::Update(target, operator, value) => self.update(target, *operator, value, stmt.place),
             StmtKind::Expr(expr) => {
                 self.expr(expr);
             }
