@@ -31,7 +31,7 @@ use proc_macro::TokenStream;
 /// | `num_ctas = 4` | CTAs that share one program, a cluster: a power of two up to 16, 1 if not given; more need sm_90. They share elementwise ops, accesses and reductions |
 /// | `maxnreg = 128` | the most registers that the assembler may give a thread |
 /// | `num_stages = 3` | how many turns of a loop are under way at once, at most, where its `range` does not say: all but one only load |
-/// | `unchecked` | no bounds checks: the launcher becomes an `unsafe fn` |
+/// | `unchecked` | no bounds checks, pointers of addresses, `inline_ptx!` that reaches memory: the launcher becomes an `unsafe fn` |
 /// | `contract` | on a GPU `a * b + c` and sums of products may be rounded once, as by `fma`: faster, and different in the last place from the CPU |
 /// | `crate = path` | where `galatea` is, if it was renamed |
 ///

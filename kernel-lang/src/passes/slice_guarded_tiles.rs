@@ -180,7 +180,7 @@ fn slice(func: &mut Function, region: Region, first_op: usize, extent: usize, lo
         let data = func.inst(*inst);
         let is_scalar = match &data.op {
             Op::Store { offset, .. } => func.ty(*offset).is_scalar(),
-            _ => data.results.iter().all(|result| func.ty(*result).is_scalar()),
+            _ => data.results.iter().all(|result| !func.ty(*result).is_tile()),
         };
         if is_scalar {
             out.push(*inst);
