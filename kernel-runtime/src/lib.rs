@@ -18,6 +18,7 @@ mod event;
 mod float8;
 mod gpu;
 mod grid;
+mod grown;
 mod kernel;
 mod launch;
 mod memory;
