@@ -17,6 +17,7 @@ mod devices;
 mod elementwise;
 mod float8;
 mod grids;
+mod heuristics;
 mod integers;
 mod lab;
 mod library_math;
@@ -81,6 +82,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         elementwise,
         float8,
         grids,
+        heuristics,
         integers,
         library_math,
         lookups,
