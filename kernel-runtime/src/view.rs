@@ -114,9 +114,9 @@ impl<'a, T: Element> TensorView<'a, T> {
         Ok(copy)
     }
 
-    /// Where the first element is.
+    /// Where the first element is: see [`Tensor::address`].
     #[inline]
-    pub(crate) fn address(&self) -> u64 {
+    pub fn address(&self) -> u64 {
         self.memory.address() + (self.offset * size_of::<T>()) as u64
     }
 
@@ -126,6 +126,12 @@ impl<'a, T: Element> TensorView<'a, T> {
 }
 
 impl<'a, T: Element> TensorViewMut<'a, T> {
+    /// Where the first element is: see [`Tensor::address`].
+    #[inline]
+    pub fn address(&self) -> u64 {
+        self.as_view().address()
+    }
+
     /// The whole of `memory`.
     pub(crate) fn new(memory: &'a mut Memory, shape: Shape) -> TensorViewMut<'a, T> {
         TensorViewMut::part(memory, 0, shape)
@@ -173,6 +179,24 @@ impl<'a, T: Element> TensorViewMut<'a, T> {
     pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<TensorViewMut<'_, T>> {
         let (shape, skipped) = self.shape.cut(range)?;
         Ok(TensorViewMut { memory: self.memory, offset: self.offset + skipped, shape, elements: PhantomData })
+    }
+
+    /// The same elements in another shape, so that a kernel's `ViewMut` of several axes can take a part of a tensor with one.
+    ///
+    /// ```
+    /// # use kernel_runtime::{Device, Result};
+    /// # fn main() -> Result<()> {
+    /// let mut x = Device::cpu().zeros::<f32>([7])?;
+    /// let matrix = x.slice_mut(1..)?.reshape([2, 3])?;
+    /// assert_eq!(matrix.shape(), [2, 3]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`] if the shape holds another number of elements.
+    pub fn reshape(self, shape: impl IntoShape) -> Result<TensorViewMut<'a, T>> {
+        Ok(TensorViewMut { shape: fitting(shape, self.len())?, ..self })
     }
 
     /// The parts before and from `index` of the first axis, which two kernels can write at the same time.

@@ -4,6 +4,7 @@
 //! Every test is one trial a device: `cpu::masks::scalar_mask`, `sim::masks::scalar_mask`, `cuda::masks::scalar_mask`. Inputs are fresh in every run; a failure
 //! prints its seed, and `GALATEA_SEED` sets it.
 
+mod addresses;
 mod addressing;
 mod assumptions;
 mod atomics;
@@ -16,8 +17,10 @@ mod device_functions;
 mod devices;
 mod elementwise;
 mod float8;
+mod forms;
 mod grids;
 mod heuristics;
+mod inline_ptx;
 mod integers;
 mod lab;
 mod library_math;
@@ -39,6 +42,7 @@ mod stages;
 mod statistics;
 mod streams;
 mod strides;
+mod structs;
 mod tolerance;
 mod tuning;
 mod value;
@@ -71,6 +75,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         ($($name:ident),* $(,)?) => { vec![$((stringify!($name), $name::tests())),*] };
     }
     modules![
+        addresses,
         addressing,
         assumptions,
         atomics,
@@ -81,8 +86,10 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         device_functions,
         elementwise,
         float8,
+        forms,
         grids,
         heuristics,
+        inline_ptx,
         integers,
         library_math,
         lookups,
@@ -103,6 +110,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         statistics,
         strides,
         streams,
+        structs,
         tuning,
         views
     ]

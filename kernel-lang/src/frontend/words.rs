@@ -243,7 +243,6 @@ const LATER: &[&str] = &[
     "dot",
     "dot_scaled",
     "max_contiguous",
-    "inline_asm_elementwise",
     "map_elementwise",
     "make_tensor_descriptor",
     "load_tensor_descriptor",
@@ -336,6 +335,9 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("logical_and", "a & b"),
     ("logical_or", "a | b"),
     ("assert_unchecked", "assume(cond)"),
+    ("inline_asm_elementwise", "inline_ptx!(\"neg.f32 {y}, {x};\", y: f32, x = value, cpu = |x| -x)"),
+    ("inline_ptx", "inline_ptx!(\"neg.f32 {y}, {x};\", y: f32, x = value, cpu = |x| -x)"),
+    ("pointer_type", "address as Ptr<f32>"),
     ("device_print", "device_print!(\"x is {}\", x)"),
     ("static_print", "static_print!(\"N is {}\", N)"),
     ("device_assert", "device_assert!(x >= 0, \"x is negative\")"),
@@ -349,6 +351,25 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("offset", "pointer + offset"),
     ("wrapping_shl", "a << b"),
     ("wrapping_shr", "a >> b"),
+];
+
+/// Methods of Rust's numbers that are no words, and what says the same. As functions their names are free.
+const METHODS: &[(&str, &str)] = &[
+    ("into", "x as f32"),
+    ("clone", "x"),
+    ("rem_euclid", "(x % n + n) % n"),
+    ("rotate_left", "(x << k) | (x >> (32 - k))"),
+    ("rotate_right", "(x >> k) | (x << (32 - k))"),
+    ("saturating_sub", "max(x, y) - y"),
+    ("abs_diff", "max(x, y) - min(x, y)"),
+    ("is_multiple_of", "x % y == 0"),
+    ("is_power_of_two", "popc(x) == 1"),
+    ("ilog2", "63 - clz(x as i64)"),
+    ("fract", "x - trunc(x)"),
+    ("sin_cos", "(sin(x), cos(x))"),
+    ("to_radians", "x * (std::f32::consts::PI / 180.0)"),
+    ("from_bits", "bitcast::<f32>(x)"),
+    ("total_cmp", "x < y"),
 ];
 
 /// The row of a word.
@@ -393,6 +414,9 @@ pub(crate) fn unknown(name: &str, is_method: bool) -> (String, String) {
     }
     if let Some(told) = of_a_tensor(name) {
         return told;
+    }
+    if let Some((_, instead)) = METHODS.iter().find(|(word, _)| is_method && *word == name) {
+        return (format!("there is no method `{name}`"), format!("write `{instead}`"));
     }
     if name.contains("::") {
         let help = "a path leads to a function that is marked `#[device]`; the words of the language need none";

@@ -106,8 +106,20 @@ impl Elaborator<'_> {
             return Meaning::Poison;
         }
         let Some(dtype) = dtype_of(before) else {
-            let help = if self.type_param(before).is_some() {
-                format!("a type parameter has no constants; cast one: `f32::{last} as {before}`")
+            let param = self.type_param(before);
+            if let Some(elem) = &param
+                && self.choices(elem).iter().all(|dtype| dtype.is_float() && !dtype.is_float8())
+                && let Some(value) = float_constant(Dtype::F32, last).filter(|value| !value.is_finite())
+            {
+                return Meaning::constant(ConstExpr::Float(value), Kind::Float, param);
+            }
+            let help = if let Some(elem) = &param {
+                match self.choices(elem).iter().all(|dtype| dtype.is_float()) {
+                    true => format!(
+                        "only `INFINITY`, `NEG_INFINITY` and `NAN` are known of every float type; cast one: `f32::{last} as {before}`"
+                    ),
+                    false => format!("a type parameter has no constants; cast one: `i32::{last} as {before}`"),
+                }
             } else if let Some(rust) = of_python(last) {
                 format!("write `{rust}`")
             } else {

@@ -66,13 +66,13 @@ impl Elaborator<'_> {
                 self.view_as_value(view, place);
                 None
             }
-            Meaning::Pointer { .. } | Meaning::Tuple(_) | Meaning::Function(_) => {
+            Meaning::Pointer { .. } | Meaning::Tuple(..) | Meaning::Function(_) => {
                 let found = self.describe(meaning);
                 let help = match meaning {
-                    Meaning::Pointer { .. } => "read the elements first: `load(x + offsets)`",
-                    Meaning::Function(_) => "call it: `f(x)`",
-                    _ if *meaning == Meaning::UNIT => "what stands here does something and gives no value",
-                    _ => "take the tuple apart: `let (a, b) = t;`",
+                    Meaning::Pointer { .. } => "read the elements first: `load(x + offsets)`".to_string(),
+                    Meaning::Function(_) => "call it: `f(x)`".to_string(),
+                    _ if *meaning == Meaning::UNIT => "what stands here does something and gives no value".to_string(),
+                    _ => meaning.parts_help(None),
                 };
                 self.errors.push_help(place, format!("a number or a tile is expected here, not {found}"), help);
                 None
@@ -82,6 +82,15 @@ impl Elaborator<'_> {
 
     /// The type that all of them can have without `as`, or the pair that has none.
     pub(super) fn common_elem(&self, meanings: &[&Meaning]) -> Result<Elem, (Elem, Elem)> {
+        let typed: Vec<&Meaning> = meanings.iter().copied().filter(|meaning| !is_of_every_float(meaning)).collect();
+        let takes = |elem: &Elem| self.choices(elem).iter().all(|dtype| dtype.is_float());
+        if typed.len() < meanings.len()
+            && typed.iter().any(|meaning| self.elem_of(meaning).is_some())
+            && let Ok(elem) = self.common_elem(&typed)
+            && takes(&elem)
+        {
+            return Ok(elem);
+        }
         let mut common: Option<Elem> = None;
         for elem in meanings.iter().filter_map(|meaning| self.elem_of(meaning)) {
             common = Some(match common {
@@ -96,6 +105,9 @@ impl Elaborator<'_> {
     /// A scalar or a tile with that element type; `Err` says that it would need `as`.
     pub(super) fn with_elem(&mut self, meaning: &Meaning, elem: &Elem, place: Place) -> Result<Option<Value>, ()> {
         match meaning {
+            Meaning::Constant(constant) if is_of_every_float(meaning) && self.fit(constant, elem).is_ok() => {
+                Ok(self.materialize(constant, elem, &[], place))
+            }
             Meaning::Constant(constant) => match &constant.elem {
                 Some(own) if own != elem => match (wider(own, elem), self.materialize(constant, own, &[], place)) {
                     (Some(common), value) if common == *elem => Ok(value.and_then(|value| self.widen(value, elem, place))),
@@ -168,6 +180,11 @@ impl Elaborator<'_> {
         let own = self.shape_of(meaning);
         own.is_empty() || own.len() == shape.len() && own.iter().zip(shape).all(|(own, to)| own == to || own.as_int() == Some(1))
     }
+}
+
+/// Is it an infinity or NaN, which every type of floats has? It becomes one of the type that it meets, whatever type its name is of.
+fn is_of_every_float(meaning: &Meaning) -> bool {
+    matches!(meaning, Meaning::Constant(Constant { expr: ConstExpr::Float(value), .. }) if !value.is_finite())
 }
 
 /// How to make two shapes one; `same` is what to say where only extents differ.
