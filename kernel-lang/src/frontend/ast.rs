@@ -127,7 +127,7 @@ pub(crate) struct Call {
     /// The word; a device function as it is written, with its path: `activations::gelu`; of a struct's function its name alone.
     pub(crate) word: Name,
     /// The struct of a function that is called as `Welford::<f32>::new(..)`.
-    pub(crate) owner: Option<Owner>,
+    pub(crate) owner: Option<Box<Owner>>,
     pub(crate) types: Vec<TypeName>,
     /// What stands in `name::<..>(..)` of a device function.
     pub(crate) generics: Vec<Generic>,

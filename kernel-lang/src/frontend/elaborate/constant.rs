@@ -123,7 +123,7 @@ impl Elaborator<'_> {
             } else if let Some(rust) = of_python(last) {
                 format!("write `{rust}`")
             } else {
-                "a kernel does not see constants outside; make it a constant parameter, `const N: usize`, or a parameter".to_string()
+                "a kernel does not see constants outside: declare it in the body, or write `#[device] fn name() -> f32 { .. }`".to_string()
             };
             self.errors.push_help(place, format!("`{written}` is not known in a kernel"), help);
             return Meaning::Poison;

@@ -193,9 +193,23 @@ pub(super) fn shapes_help(a: &[ConstExpr], b: &[ConstExpr], same: &str) -> Strin
         (x, y) if x != y && x > 0 && y > 0 => {
             "tiles that meet have as many axes: `x[(None, ..)]` makes a tile a row, `x[(.., None)]` a column".to_string()
         }
+        (x, y) if x == y && a.iter().zip(b).all(|(a, b)| are_equal_where_they_divide(a, b)) => {
+            let (long, short) = if written_shape(a).len() > written_shape(b).len() { (a, b) } else { (b, a) };
+            let (long, short) = (written_shape(long), written_shape(short));
+            format!("`{long}` need not be `{short}` where a division has a rest: say that it is, `reshape(x, {short})`")
+        }
         (1, _) | (_, 1) => same.to_string(),
         _ => "along each axis the extents are equal, or one of them is 1".to_string(),
     }
+}
+
+/// Have two extents one value where the constants in them are powers of two?
+fn are_equal_where_they_divide(a: &ConstExpr, b: &ConstExpr) -> bool {
+    // Two samples, in which constants with different names differ.
+    let power =
+        |name: &str, weight: usize| 6 + name.bytes().enumerate().map(|(i, byte)| usize::from(byte) * (1 + i * weight)).sum::<usize>() % 7;
+    let of = |expr: &ConstExpr, weight: usize| expr.evaluate(&|name| Some(ConstExpr::Int(1 << power(name, weight)))).ok();
+    a == b || [0, 3].iter().all(|weight| of(a, *weight).is_some_and(|extent| of(b, *weight) == Some(extent)))
 }
 
 /// A shape as the user would write it.

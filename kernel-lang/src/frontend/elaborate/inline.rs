@@ -13,10 +13,10 @@ use crate::frontend::ast::{Call, Expr, ExprKind, Generic, Name, Pattern, TypeNam
 use crate::frontend::device::{DeviceFn, Home, OptionDefault};
 use crate::frontend::library;
 use crate::frontend::param_type::ParamType;
-use crate::frontend::parse::is_type_name;
 use crate::frontend::place::{Place, Shown};
 use crate::frontend::words;
 use crate::ir::Elem;
+use crate::location::Loc;
 
 /// A function whose body is being elaborated, and what its generics are in this call.
 #[derive(Clone, Debug)]
@@ -296,10 +296,8 @@ impl Elaborator<'_> {
                 if matches!(ty, ParamType::Scalar(_)) && !self.shape_of(&meaning).is_empty() {
                     let found = self.describe(&meaning);
                     let message = format!("`{func}` takes one `{elem}` for `{param}`, not {found}");
-                    let help = format!(
-                        "a parameter that takes scalars and tiles is declared `{param}: Value<{}>`",
-                        name.text.as_deref().unwrap_or("T")
-                    );
+                    let what = if frame.func.is_constructor() { "a field that holds" } else { "a parameter that takes" };
+                    let help = format!("{what} scalars and tiles is declared `{param}: Value<{}>`", name.text.as_deref().unwrap_or("T"));
                     self.errors.push_help(place, message, help);
                     return Meaning::Poison;
                 }
@@ -366,14 +364,17 @@ impl Elaborator<'_> {
 
     /// Reports arguments that are something else than the parameters take, whatever their element types are.
     pub(super) fn are_of_kind(&mut self, func: &DeviceFn, args: &[Option<Arg>]) -> bool {
-        let mut fine = true;
+        let mut reported: Vec<Loc> = Vec::new();
         for (param, arg) in func.params.iter().zip(args) {
             if let Some(arg) = arg.as_ref().filter(|(meaning, _)| !self.is_of_kind(&func.home, &param.ty, meaning)) {
-                self.wrong_kind(func, param.name.text.as_str(), &param.ty, arg);
-                fine = false;
+                // What a function that is given to `reduce` takes stands at one place.
+                if !reported.contains(&arg.1.loc()) {
+                    self.wrong_kind(func, param.name.text.as_str(), &param.ty, arg);
+                }
+                reported.push(arg.1.loc());
             }
         }
-        fine
+        reported.is_empty()
     }
 
     /// Is it what a parameter of the type takes, element types aside?
@@ -405,6 +406,7 @@ impl Elaborator<'_> {
             (_, ParamType::Function(..)) => "give a closure: `|x| f(x)`",
             (_, ParamType::View(..)) => "a view is a parameter of the kernel, or `view(x, [m, n], [n, 1])`",
             (_, ParamType::Pointer(..)) => "a pointer is a parameter of the kernel, `x`, or `x + offsets`",
+            _ if func.is_constructor() => "give what the struct's definition says",
             _ => "give what the function's signature says",
         };
         self.errors.push_help(*place, message, help);
@@ -487,7 +489,7 @@ pub(super) fn usage(func: &DeviceFn) -> String {
     let (name, params) = (&func.name.text, params.collect::<Vec<_>>());
     match &func.this {
         // A struct's fields are its constructor's parameters.
-        None if is_type_name(name) => format!("{name}{generics} {{ {} }}", params.join(", ")),
+        None if func.is_constructor() => format!("{name}{generics} {{ {} }}", params.join(", ")),
         None => format!("{name}{generics}({})", params.join(", ")),
         Some(_) if params.first().is_some_and(|first| first == "self") => format!("w.{name}{generics}({})", params[1..].join(", ")),
         Some(this) => format!("{}{}::{name}{generics}({})", this.path.text, named(of_struct), params.join(", ")),

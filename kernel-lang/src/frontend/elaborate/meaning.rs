@@ -209,6 +209,7 @@ impl Elaborator<'_> {
     pub(super) fn compare_help(&self, meaning: &Meaning) -> &'static str {
         match meaning {
             Meaning::Pointer { .. } => "read an element and compare it: `load(x) != 0.0`",
+            Meaning::Tuple(Some(_), _) => "compare a field of it: `w.count > 0`",
             _ if self.is_float(meaning) => "compare it: `x != 0.0`",
             _ => "compare it: `x != 0`",
         }

@@ -64,7 +64,7 @@ impl Parser<'_> {
                 return self.foreign(place, "this syntax is not available in kernels", "write `word::<T>(..)`");
             }
         }
-        Expr { kind: ExprKind::Call(Call { word, owner, types, generics, args, named, is_method: false }), place }
+        Expr { kind: ExprKind::Call(Call { word, owner: owner.map(Box::new), types, generics, args, named, is_method: false }), place }
     }
 
     pub(super) fn method_call(&mut self, call: &syn::ExprMethodCall, place: Place) -> Expr {

@@ -82,6 +82,11 @@ pub(crate) fn is_of_the_host(name: &str) -> bool {
     ["Vec", "Option", "Result", "String", "Box", "Rc", "Arc", "Tensor"].contains(&name)
 }
 
+/// Is it what a signature calls scalars, tiles and memory?
+pub(crate) fn is_of_signatures(name: &str) -> bool {
+    ["Value", "Ptr", "PtrMut", "View", "ViewMut"].contains(&name)
+}
+
 /// Do the segments of a path lead to a type?
 pub(crate) fn is_type_path(path: &[String]) -> bool {
     path.last().is_some_and(|last| is_type_name(last))

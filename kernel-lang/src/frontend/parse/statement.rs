@@ -78,7 +78,7 @@ impl Parser<'_> {
                 self.errors.push_help(Place::of(ty), "a tuple's type is not written in a kernel", "leave it out");
                 None
             }
-            syn::Type::Path(path) if path.path.segments.last().is_some_and(|last| is_struct_type(last)) => {
+            syn::Type::Path(path) if path.path.segments.last().is_some_and(is_struct_type) => {
                 self.errors.push_help(Place::of(ty), "a struct's type is not written in a kernel", "leave it out: the value says it");
                 None
             }
@@ -386,7 +386,10 @@ pub(super) fn is_statement(expr: &Rust) -> bool {
 /// `Welford`, `Welford<f32>`: a type parameter is written in capitals.
 fn is_struct_type(last: &syn::PathSegment) -> bool {
     let name = super::plain(&last.ident);
-    super::is_type_name(&name) && !super::is_of_the_host(&name) && (!last.arguments.is_none() || name.contains(char::is_lowercase))
+    super::is_type_name(&name)
+        && !super::is_of_the_host(&name)
+        && !super::is_of_signatures(&name)
+        && (!last.arguments.is_none() || name.contains(char::is_lowercase))
 }
 
 /// Tokens as one would write them.
