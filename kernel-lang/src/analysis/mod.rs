@@ -3,3 +3,4 @@
 pub mod affine;
 pub mod bounds;
 pub mod polynomial;
+pub mod updates;
