@@ -4,12 +4,13 @@
 //! cargo bench --bench launch
 //! ```
 //!
-//! The first launch loads the embedded PTX, which the driver compiles: measured in new processes after the context is made, without the
-//! driver's cache of compiled code. Enqueueing is timed in rounds, ours and `cuLaunchKernel` in turns, on a kernel of four arguments.
+//! The first launch loads the embedded PTX, which the driver compiles, or machine code that another process kept: measured in new processes after
+//! the context is made, without the driver's own cache of compiled code. Enqueueing is timed in rounds, ours and `cuLaunchKernel` in turns, on a kernel of four arguments.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::error::Error;
+use std::ffi::OsStr;
 use std::process::Command;
 use std::time::Instant;
 
@@ -60,9 +61,19 @@ fn main() -> Result<(), Box<dyn Error>> {
     if std::env::args().any(|word| word == FIRST) {
         return first_launch();
     }
+    let directory = tempfile::tempdir()?;
+    let first = |what: &str, store: &OsStr| -> Result<(), Box<dyn Error>> {
+        let mut command = Command::new(std::env::current_exe()?);
+        let child = command.arg(FIRST).env("CUDA_CACHE_DISABLE", "1").env("GALATEA_CACHE", store).output()?;
+        print!("{what}: {}{}", String::from_utf8_lossy(&child.stdout), String::from_utf8_lossy(&child.stderr));
+        Ok(())
+    };
     for _ in 0..3 {
-        let child = Command::new(std::env::current_exe()?).arg(FIRST).env("CUDA_CACHE_DISABLE", "1").output()?;
-        print!("{}{}", String::from_utf8_lossy(&child.stdout), String::from_utf8_lossy(&child.stderr));
+        first("from PTX", "off".as_ref())?;
+    }
+    first("from PTX, kept", directory.path().as_os_str())?;
+    for _ in 0..3 {
+        first("from cubin", directory.path().as_os_str())?;
     }
     enqueue()
 }

@@ -1,6 +1,7 @@
 //! The command `galatea`.
 
 mod argument;
+mod cache;
 mod sim;
 
 use std::process::ExitCode;
@@ -19,11 +20,16 @@ struct Cli {
 enum Command {
     /// Runs PTX, or a whole program, on a simulated GPU that checks every access
     Sim(sim::Sim),
+    /// Lists, shows, clears, exports and imports what was compiled and tuned and is kept on disk
+    Cache(cache::Cache),
 }
 
 fn main() -> ExitCode {
-    let Cli { command: Command::Sim(sim) } = Cli::parse();
-    match sim.run() {
+    let result = match Cli::parse().command {
+        Command::Sim(sim) => sim.run(),
+        Command::Cache(cache) => cache.run(),
+    };
+    match result {
         Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error}");

@@ -96,6 +96,11 @@ pub fn compile_cpu(func: &Function, bindings: &Bindings) -> Result<backend::cpu:
     // Whether a launch is checked is known when it runs.
     let func = simplified(func, bindings, true, &mut |_, _, _| {})?;
     let verified = verify(&func, Stage::Tile).map_err(|violations| defect(&violations))?;
+    // The frontend writes a branch for the CPU around every text.
+    if let Some(inst) = func.all_insts().into_iter().find(|inst| matches!(func.inst(*inst).op, Op::InlinePtx { .. })) {
+        let mistake = Diagnostic::new(func.inst(inst).loc, "there is no `inline_ptx` on the CPU");
+        return Err(mistake.help("choose by the target: `static_if (target == 0)`").into());
+    }
     Ok(backend::cpu::Program::compile(verified))
 }
 

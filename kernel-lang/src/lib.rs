@@ -28,6 +28,9 @@ pub mod scalar;
 
 pub use schedule::Schedule;
 
+/// Which compiler this is: its version, and a hash of its sources. What two compilers of one name make of a kernel is the same.
+pub const COMPILER: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("KERNEL_LANG_SOURCES"));
+
 #[cfg(feature = "codegen")]
 pub use compile::{Compiled, Options, compile, compile_cpu, compile_with, notes};
 #[cfg(feature = "codegen")]

@@ -78,7 +78,8 @@ pub fn cross_entropy<T: Float, const BLOCK_SIZE: usize>(
 
 /// The gradient of [`cross_entropy()`]: `dlogits[i, j] = dlosses[i] * scale * (exp(logits[i, j] - lse[i]) - 1 if j is the target)`.
 ///
-/// `logits` and `dlogits` are `[rows, classes]`, `targets`, `lse` and `dlosses` are `[rows]`; the grid is `(rows, cdiv(classes, BLOCK_SIZE))`. For the
+/// `logits` and `dlogits` are `[rows, classes]`, `targets`, `lse` and `dlosses` are `[rows]`; the grid is the number of rows or, where that is less
+/// than some thousand, `(rows, parts)`: programs that share a row. For the
 /// mean of the losses `dlosses` are the gradient of the mean in each row, and `scale` is one over the number of rows that count. Computed in `f32` and
 /// rounded once. A row whose target is `ignore_index` has the gradient 0; one whose target is no class otherwise NaN.
 #[autotune(
@@ -87,9 +88,9 @@ pub fn cross_entropy<T: Float, const BLOCK_SIZE: usize>(
         Config { BLOCK_SIZE: 1024, KEEP: true, num_warps: 2 },
         Config { BLOCK_SIZE: 1024, KEEP: false, num_warps: 2 },
         Config { BLOCK_SIZE: 2048, KEEP: true, num_warps: 4 },
-        Config { BLOCK_SIZE: 4096, KEEP: true, num_warps: 4 },
-        Config { BLOCK_SIZE: 4096, KEEP: false, num_warps: 4 },
         Config { BLOCK_SIZE: 4096, KEEP: true, num_warps: 8 },
+        Config { BLOCK_SIZE: 4096, KEEP: false, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, KEEP: true, num_warps: 8 },
     ],
     key = [classes],
     prune = |config| config.BLOCK_SIZE >= 2 * classes.max(129),
@@ -106,16 +107,18 @@ pub fn cross_entropy_backward<T: Float, const BLOCK_SIZE: usize, const KEEP: boo
     scale: f32,
 ) {
     let row = program_id(0);
-    let class = program_id(1) * BLOCK_SIZE + arange(0, BLOCK_SIZE);
-    let mask = class < classes;
     let target = load(targets + row);
-    let v = if KEEP {
-        load(logits + row * classes + class, mask = mask, evict = "evict_last") as f32
-    } else {
-        load(logits + row * classes + class, mask = mask, evict = "evict_first") as f32
-    };
-    let p = exp2(v * 1.442_695_04 - load(lse + row) * 1.442_695_04); // log2(e)
+    let row_lse = load(lse + row) * 1.442_695_04; // log2(e)
     let factor = select((target >= 0) & (target < classes), load(dlosses + row) * scale, f32::NAN);
-    let gradient = (p - select(class == target, 1.0, 0.0)) * factor;
-    store(dlogits + row * classes + class, select(target == ignore_index, 0.0, gradient) as T, mask = mask);
+    for first in range(program_id(1) * BLOCK_SIZE, classes, num_programs(1) * BLOCK_SIZE, num_stages = 3) {
+        let class = first + arange(0, BLOCK_SIZE);
+        let mask = class < classes;
+        let v = if KEEP {
+            load(logits + row * classes + class, mask = mask, evict = "evict_last") as f32
+        } else {
+            load(logits + row * classes + class, mask = mask, evict = "evict_first") as f32
+        };
+        let gradient = (exp2(v * 1.442_695_04 - row_lse) - select(class == target, 1.0, 0.0)) * factor;
+        store(dlogits + row * classes + class, select(target == ignore_index, 0.0, gradient) as T, mask = mask);
+    }
 }

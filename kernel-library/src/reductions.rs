@@ -86,9 +86,10 @@ pub fn row_max<T: Float, const BLOCK_SIZE: usize>(x: Ptr<T>, y: PtrMut<T>, colum
     configs = [
         Config { ROWS: 32, BLOCK_SIZE: 32, num_warps: 4 },
         Config { ROWS: 64, BLOCK_SIZE: 32, num_warps: 8 },
+        Config { ROWS: 128, BLOCK_SIZE: 32, num_warps: 8 },
+        Config { ROWS: 64, BLOCK_SIZE: 64, num_warps: 8 },
         Config { ROWS: 16, BLOCK_SIZE: 128, num_warps: 4 },
         Config { ROWS: 32, BLOCK_SIZE: 128, num_warps: 8 },
-        Config { ROWS: 8, BLOCK_SIZE: 512, num_warps: 4 },
     ],
     key = [rows, columns],
 )]

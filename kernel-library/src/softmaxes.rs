@@ -67,19 +67,13 @@ use galatea::prelude::*;
         Config { BLOCK_SIZE: 524288, ONCE: true, KEEP: false, num_warps: 32, num_ctas: 16 },
         Config { BLOCK_SIZE: 4096, ONCE: false, KEEP: true, num_warps: 16 },
         Config { BLOCK_SIZE: 4096, ONCE: false, KEEP: false, num_warps: 16 },
-        Config { BLOCK_SIZE: 8192, ONCE: false, KEEP: true, num_warps: 16 },
-        Config { BLOCK_SIZE: 8192, ONCE: false, KEEP: false, num_warps: 16 },
         Config { BLOCK_SIZE: 8192, ONCE: false, KEEP: true, num_warps: 32 },
-        Config { BLOCK_SIZE: 8192, ONCE: false, KEEP: false, num_warps: 32 },
         Config { BLOCK_SIZE: 16384, ONCE: false, KEEP: true, num_warps: 32 },
-        Config { BLOCK_SIZE: 16384, ONCE: false, KEEP: false, num_warps: 32 },
-        Config { BLOCK_SIZE: 32768, ONCE: false, KEEP: true, num_warps: 8, num_ctas: 8 },
-        Config { BLOCK_SIZE: 32768, ONCE: false, KEEP: false, num_warps: 8, num_ctas: 8 },
+        Config { BLOCK_SIZE: 16384, ONCE: false, KEEP: true, num_warps: 4, num_ctas: 8 },
+        Config { BLOCK_SIZE: 32768, ONCE: false, KEEP: true, num_warps: 8, num_ctas: 8, num_stages: 2 },
         Config { BLOCK_SIZE: 65536, ONCE: false, KEEP: true, num_warps: 8, num_ctas: 16 },
-        Config { BLOCK_SIZE: 65536, ONCE: false, KEEP: true, num_warps: 16, num_ctas: 16 },
-        Config { BLOCK_SIZE: 65536, ONCE: false, KEEP: false, num_warps: 16, num_ctas: 16 },
-        Config { BLOCK_SIZE: 131072, ONCE: false, KEEP: true, num_warps: 16, num_ctas: 16 },
-        Config { BLOCK_SIZE: 131072, ONCE: false, KEEP: true, num_warps: 32, num_ctas: 16 },
+        Config { BLOCK_SIZE: 65536, ONCE: false, KEEP: true, num_warps: 16, num_ctas: 8 },
+        Config { BLOCK_SIZE: 65536, ONCE: false, KEEP: true, num_warps: 16, num_ctas: 16, num_stages: 2 },
     ],
     key = [columns],
     prune = |config| match config.ONCE {
@@ -126,8 +120,17 @@ pub fn softmax<T: Float, const BLOCK_SIZE: usize, const ONCE: bool, const KEEP: 
             total = total * exp2(largest * 1.442_695_04 - scaled) + sum(terms, axis = 1);
             largest = next;
         }
-        let top = max(largest);
-        let scale = 1.0 / sum(total * exp2((largest - top) * 1.442_695_04));
+        // Sixteen parts of the row first, none of which lies in several CTAs, then what they gave at once: CTAs wait for each other once.
+        let largest = reshape(largest, [16, BLOCK_SIZE / 64]);
+        let part_top = max(largest, axis = 1);
+        let base = select(part_top == f32::NEG_INFINITY, 0.0, part_top);
+        let terms = reshape(total, [16, BLOCK_SIZE / 64]) * exp2((largest - base[(.., None)]) * 1.442_695_04);
+        let (top, total) = reduce((part_top, sum(terms, axis = 1)), 0, |(a, x), (b, y)| {
+            let top = max(a, b);
+            let base = select(top == f32::NEG_INFINITY, 0.0, top);
+            (top, x * exp2((a - base) * 1.442_695_04) + y * exp2((b - base) * 1.442_695_04))
+        });
+        let scale = 1.0 / total;
         for first in range(0, columns, BLOCK_SIZE) {
             let at = first + lane;
             // Read for the last time.

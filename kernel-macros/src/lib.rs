@@ -79,7 +79,7 @@ pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `prune = \|config\| config.B < n` | the configurations that do not fit the arguments of a launch: they are neither timed nor run. If none is left, the launch is an error that lists them |
 /// | `prune = top_k(4, \|config\| cost)` | only those with the least estimated cost, an `f64`, are timed, the others only if none of them runs. `prune = [\|config\| .., top_k(..)]` is both |
 /// | `heuristics(EVEN_N = n % B == 0)` | constants that the launch computes behind its configuration, see [`macro@kernel`] |
-/// | `restore_value = [y]` | tensors that each run of the tuning finds as the launch did. Those that the kernel both reads and writes always are |
+/// | `restore_value = [y]` | tensors that each run of the tuning finds as the launch did. Those that the kernel both reads and writes always are; a kernel that writes through addresses says `restore_value = []`, that another run changes nothing there |
 /// | `reset_to_zero = [y]` | tensors that are zeros before each run of the tuning, and before the one that counts: cheaper than a copy, and right if the launch brings zeros |
 /// | `warmup = 5`, `rep = 100` | milliseconds of a tuning, before it measures and then |
 /// | `pre_hook = \|config\| ..`, `post_hook = \|config\| ..` | called on the host before and behind each run of the tuning |
@@ -96,7 +96,7 @@ pub fn autotune(arguments: TokenStream, item: TokenStream) -> TokenStream {
     finish(frontend::autotune(arguments.into(), item.into()))
 }
 
-/// Makes a function a helper of kernels, to be called from any of them, in this and in other modules and crates.
+/// Makes a function a helper of kernels, to be called from any of them, in this and in other modules and crates; or a struct one of their values.
 ///
 /// ```ignore
 /// /// Gaussian error linear unit.
@@ -121,7 +121,9 @@ pub fn autotune(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `x: Value<T>` | a scalar or a tile of any shape with elements `T` |
 /// | `x: T`, `x: f32`, `n: usize` | one scalar; a constant of the call stays a constant in the body |
 /// | `x: Ptr<T>`, `y: PtrMut<T>` | a pointer of the kernel, with its offsets |
+/// | `x: View<T, 2>`, `y: ViewMut<T, 2>` | a view of the kernel, or what `view` makes |
 /// | `(Value<T>, usize)` | several; tuples go in and come out |
+/// | `w: Welford<T>` | a struct that is marked `#[device]`, as below |
 /// | `f: impl Fn(Value<T>) -> Value<T>` | a closure of the call, `|v| v * scale`, which sees the variables of the caller; it is called, `f(x)`, or given on |
 /// | `<T: Float>` | found from the arguments, or named: `gelu::<f32>(x)`; bounds are those of kernels |
 /// | `<const N: usize>` | named: `window::<64>(start)` |
@@ -131,9 +133,58 @@ pub fn autotune(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// `return x;` may stand in every `if` that always returns, but not in a loop. On a condition that a call decides, such as `T == f32` or
 /// one on a constant, only the branch that is taken exists.
 ///
+/// # Structs
+///
+/// A struct holds scalars, tiles, pointers, views, tuples and other structs under names. It costs nothing: a kernel computes with its fields. One
+/// without functions is marked by itself, `#[device] struct Range { low: Value<f32>, high: Value<f32> }`; a struct and its functions stand in one
+/// module, because a macro sees nothing but its own item:
+///
+/// ```ignore
+/// #[device]
+/// pub mod moments {
+///     /// Mean, sum of squared deviations and number of some values.
+///     pub struct Welford<T> {
+///         pub mean: Value<T>,
+///         pub m2: Value<T>,
+///         pub count: Value<T>,
+///     }
+///
+///     impl<T: Float> Welford<T> {
+///         pub fn of(x: Value<T>) -> Self {
+///             Self { mean: x, m2: zeros_like(x), count: full_like(x, 1) }
+///         }
+///
+///         pub fn combine(self, other: Self) -> Self {
+///             let count = self.count + other.count;
+///             let (delta, share) = (other.mean - self.mean, other.count / count);
+///             Welford { mean: self.mean + delta * share, m2: self.m2 + other.m2 + delta * delta * self.count * share, count }
+///         }
+///     }
+/// }
+/// use moments::Welford;
+///
+/// #[kernel]
+/// fn variance<const N: usize>(x: Ptr<f32>, y: PtrMut<f32>) {
+///     let row = Welford::of(load(x + program_id(0) * N + arange(0, N)));
+///     let Welford { m2, count, .. } = reduce(row, 0, |a, b| a.combine(b));
+///     store(y + program_id(0), m2 / count);
+/// }
+/// ```
+///
+/// In such a module every function is a device function, every struct a device struct, and an `impl` block holds functions with `self`, which is
+/// copied, or without; what is none of these, such as imports and kernels, is left as it is. Names of one module may go in circles.
+///
+/// A struct is made, taken apart and changed as in Rust: `Welford { mean, m2: 0.0, ..other }`, `let Welford { mean, .. } = w`, `w.count += 1.0` of a
+/// `let mut`. It goes through functions, closures, tuples, `if` and loops; `reduce` and `associative_scan` combine structs of tiles field by field, with
+/// a closure or a function, `Welford::combine`. Its generics are found from its fields, or named: `Welford::<f32>::zero()`; a type parameter of the
+/// struct itself needs no bound. Constants in fields take their type from what they meet, as in a tuple. A method that has the name of a word,
+/// `z.abs()`, is the struct's. A kernel's own parameters are no structs.
+///
+/// # Names
+///
 /// A call means a word of the language first. A function whose name belongs to another language or to a later version, such as `add` or
-/// `rand`, is called by its path, `self::add(..)`. Where rustc "cannot find macro `f`", there is no device function `f` in scope, or it is one of a circle
-/// of functions that call each other. The argument `crate = path` says where `galatea` is, if it was renamed.
+/// `rand`, is called by its path, `self::add(..)`. Names with a capital letter are structs. Where rustc "cannot find macro `f`", there is no device
+/// function or struct `f` in scope, or it is one of a circle of functions that call each other, which only those of one `#[device] mod` may name. The argument `crate = path` says where `galatea` is, if it was renamed.
 #[proc_macro_attribute]
 pub fn device(arguments: TokenStream, item: TokenStream) -> TokenStream {
     frontend::device(arguments.into(), item.into(), &crate_name()).into()

@@ -52,6 +52,29 @@ fn start() -> Result<Driver, Option<CUresult>> {
     }
 }
 
+/// The driver's version, as far as it is known: of CUDA, and where the system tells it of the driver itself, as in `13.0 (580.159.04)`. What one
+/// driver compiles, another may compile otherwise.
+pub(crate) fn version() -> &'static str {
+    static VERSION: OnceLock<String> = OnceLock::new();
+    VERSION.get_or_init(|| {
+        let mut cuda = 0;
+        // SAFETY: the driver is there, and `cuda` is a valid place for the answer.
+        let known = load().is_ok() && unsafe { sys::cuDriverGetVersion(&mut cuda) } == CUresult::CUDA_SUCCESS;
+        let cuda = if known { format!("{}.{}", cuda / 1000, cuda % 1000 / 10) } else { "none".to_owned() };
+        let module = std::fs::read_to_string("/proc/driver/nvidia/version").unwrap_or_default();
+        match module_version(&module) {
+            Some(version) => format!("{cuda} ({version})"),
+            None => cuda,
+        }
+    })
+}
+
+/// The version in the kernel module's own line: `NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  Tue ..`.
+fn module_version(text: &str) -> Option<&str> {
+    let line = text.lines().find(|line| line.starts_with("NVRM"))?;
+    line.split_whitespace().find(|word| word.contains('.') && word.chars().all(|c| c == '.' || c.is_ascii_digit()))
+}
+
 /// Is the driver's library on this machine?
 ///
 /// A graph of crates may make cudarc link the driver instead of loading it (candle does); `sys` has no
@@ -168,4 +191,19 @@ pub(crate) unsafe fn elapsed_ms(start: sys::CUevent, end: sys::CUevent) -> Resul
         Err(code) => return Err(error(code, doing)),
     }
     Ok(milliseconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::module_version;
+
+    #[test]
+    fn the_kernel_module_says_its_version() {
+        let closed =
+            "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  Tue Feb 10 10:30:18 UTC 2026\nGCC version:  gcc version 12.3.0\n";
+        assert_eq!(module_version(closed), Some("580.159.04"));
+        let open = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  575.57.08  Release Build  (dvs-builder@U22-I3)\n";
+        assert_eq!(module_version(open), Some("575.57.08"));
+        assert_eq!((module_version(""), module_version("GCC version: 12.3.0")), (None, None));
+    }
 }

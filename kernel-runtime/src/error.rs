@@ -308,10 +308,10 @@ pub enum Error {
 /// Where a `.checked()` launch left its tensor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "out of bounds in kernel `{kernel}`: {op} at index {index} of `{parameter}`, which has {length} elements\n  \
+    "out of bounds in kernel `{kernel}`: {op} at index {index} of {}\n  \
      --> {file}:{line}:{column}\n   \
      = program id ({}, {}, {})\n\
-     help: mask the access, as in `mask = offsets < n`", .program_id[0], .program_id[1], .program_id[2]
+     help: mask the access, as in `mask = offsets < n`", tensor(.parameter, *.length), .program_id[0], .program_id[1], .program_id[2]
 )]
 pub struct OutOfBounds {
     /// The kernel.
@@ -330,8 +330,15 @@ pub struct OutOfBounds {
     pub index: i64,
     /// How many elements the tensor has.
     pub length: u64,
-    /// The pointer parameter that it went through.
+    /// The pointer parameter that it went through; empty if that was a pointer made of an address.
     pub parameter: String,
+}
+
+fn tensor(parameter: &str, length: u64) -> String {
+    match parameter {
+        "" => "what an address leads to".to_string(),
+        _ => format!("`{parameter}`, which has {length} elements"),
+    }
 }
 
 /// A `device_assert!` that did not hold in a `.checked()` launch.

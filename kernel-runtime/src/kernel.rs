@@ -7,11 +7,11 @@ use kernel_lang::backend::cpu::Program;
 use kernel_lang::backend::ptx::Site;
 use kernel_lang::dtype::Dtype;
 use kernel_lang::target::Target;
-use kernel_lang::{Bindings, Options, Schedule, ir};
+use kernel_lang::{Bindings, COMPILER, Options, Schedule, ir};
 
 use crate::gpu::{Gpu, Image};
 use crate::grown::Grown;
-use crate::{Error, Result, module, prints};
+use crate::{Error, Result, cache, module, prints};
 
 /// What `#[kernel]` makes of a function: a static that every launch of it shares.
 pub struct Kernel {
@@ -188,6 +188,15 @@ impl Kernel {
         Ok(table.checked.keep(schedule, key, Arc::new(Checked { loaded, sites })).clone())
     }
 
+    /// Adds what a GPU runs for this key and schedule, so that it can be told from other code: the PTX without its places in the source, which
+    /// an edited comment moves, or what it would be compiled from.
+    pub(crate) fn add_content<'a, G: Gpu>(&'a self, gpu: G, key: &[u64], schedule: Schedule, content: &mut Vec<&'a [u8]>) {
+        match self.table(gpu).embedded.iter().find(|(variant, _)| variant.key == key && variant.schedule == schedule) {
+            Some((variant, _)) => content.extend(variant.ptx.lines().filter(|line| !is_place(line)).map(str::as_bytes)),
+            None => content.extend([COMPILER.as_bytes(), self.ir.as_bytes()]),
+        }
+    }
+
     fn table<G: Gpu>(&self, gpu: G) -> &Table<G::Loaded> {
         let tables = gpu.tables(self).get_or_init(|| (0..G::count()).map(|_| OnceLock::new()).collect());
         tables[gpu.number()].get_or_init(|| {
@@ -240,8 +249,9 @@ impl Kernel {
         let capability = gpu.compute_capability();
         let target = target.ok_or(Error::TooOld { kernel: self.name, device: gpu.device(), capability })?;
         let options = Options { schedule, checked, ..Options::new(bindings(func, key), target) };
-        let compiled =
-            kernel_lang::compile(func, &options).map_err(|diagnostics| self.compile_error(key, diagnostics.render(&func.files)))?;
+        let compiled = cache::compile(self.name, self.ir, &options, || {
+            kernel_lang::compile(func, &options).map_err(|diagnostics| self.compile_error(key, diagnostics.render(&func.files)))
+        })?;
         self.tell_notes(func, &options.bindings, Some(target), key);
         let image = Image { kernel: self.name, entry: &compiled.entry, ptx: &compiled.ptx, schedule, shared_bytes: compiled.shared_bytes };
         Ok((gpu.load(&image)?, compiled.sites))
@@ -327,6 +337,12 @@ fn bindings(func: &ir::Function, key: &[u64]) -> Bindings {
         bindings.consts.push((param.name.clone(), value));
     }
     bindings
+}
+
+/// Does the line of PTX only say where something stands in the source?
+fn is_place(line: &str) -> bool {
+    let line = line.trim_start();
+    line.is_empty() || [".loc", ".file", "//"].iter().any(|start| line.starts_with(start))
 }
 
 fn runs_on(target: Target, gpu: impl Gpu) -> bool {

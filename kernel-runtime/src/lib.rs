@@ -3,12 +3,13 @@
 //! A program opens a [`Device`], puts data into [`Tensor`]s, and calls kernels, which `#[kernel]` made into functions that return
 //! a [`Launch`]. On a GPU work is queued on a [`Stream`] and ordered by the tensors it uses; on the CPU it is done at once.
 //! Without an NVIDIA driver everything runs on the CPU; nothing panics.
-//! With the feature `sim` a GPU can be simulated, see [`sim`].
+//! With the feature `sim` a GPU can be simulated, see [`sim`]. What is compiled and tuned is kept on disk, see [`cache`].
 
 #![deny(missing_docs)]
 
 mod args;
 pub mod bench;
+pub mod cache;
 mod cpu;
 mod device;
 mod driver;

@@ -1,6 +1,7 @@
-//! PTX on a CUDA GPU: loaded by the driver, whose log says what it disliked, and launched on a stream.
+//! PTX on a CUDA GPU: compiled and loaded by the driver, whose log says what it disliked, and launched on a stream. Machine code that the driver
+//! made once is loaded again, see [`cache`].
 
-use std::ffi::{CString, c_void};
+use std::ffi::{CStr, CString, c_void};
 use std::sync::Arc;
 
 use cudarc::driver::CudaStream;
@@ -9,10 +10,10 @@ use kernel_lang::Schedule;
 
 use crate::args::Args;
 use crate::device::Cuda;
-use crate::driver::{check, code_name, launch_error};
+use crate::driver::{self, check, code_name, launch_error};
 use crate::gpu::{Gpu, Image};
 use crate::kernel::{Kernel, Tables};
-use crate::{Device, Error, Result, Stream, grid};
+use crate::{Device, Error, Result, Stream, cache, grid};
 
 /// A CUDA GPU, and the stream that a launch goes to.
 #[derive(Clone, Copy)]
@@ -130,18 +131,16 @@ fn load(device: Device, cuda: &Cuda, image: &Image<'_>) -> Result<Loaded> {
     let text = CString::new(image.ptx).map_err(no_text)?;
     let entry = CString::new(image.entry).map_err(no_text)?;
 
-    let mut log = vec![0u8; 16 << 10];
-    let mut options = [Option_::CU_JIT_ERROR_LOG_BUFFER, Option_::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
-    // A value that is no pointer travels in the pointer's own bits.
-    let mut values = [log.as_mut_ptr().cast(), std::ptr::without_provenance_mut(log.len())];
-    let mut module = std::ptr::null_mut();
-    // SAFETY: the text is terminated; there are as many options as values, and the log is alive.
-    let code = unsafe {
-        sys::cuModuleLoadDataEx(&mut module, text.as_ptr().cast(), options.len() as u32, options.as_mut_ptr(), values.as_mut_ptr())
+    let (major, minor) = cuda.compute_capability;
+    let architecture = format!("{major}.{minor}");
+    let machine = [("architecture", architecture.as_str()), ("driver", driver::version())];
+    // What the driver makes of PTX when it loads it, it keeps to itself; what its linker makes can be kept.
+    let kept = cache::load_code(image.kernel, image.ptx, &machine, || link(&text), |code| load_code(code).ok());
+    let module = match kept {
+        Some(module) => module,
+        // There is no store, or the linker disliked something: the log says what.
+        None => load_ptx(&text).map_err(|(code, log)| refused(code_name(code), log))?,
     };
-    if code != CUresult::CUDA_SUCCESS {
-        return Err(refused(code_name(code), terminated(&log)));
-    }
     let mut function = std::ptr::null_mut();
     // SAFETY: the module is loaded and the name terminated.
     let code = unsafe { sys::cuModuleGetFunction(&mut function, module, entry.as_ptr()) };
@@ -163,8 +162,94 @@ fn load(device: Device, cuda: &Cuda, image: &Image<'_>) -> Result<Loaded> {
     Ok(Loaded { function, schedule: image.schedule, shared_bytes: image.shared_bytes })
 }
 
+/// Loads PTX, which the driver compiles; else the code of the error, and the driver's log.
+fn load_ptx(text: &CStr) -> Result<sys::CUmodule, (CUresult, String)> {
+    let mut log = vec![0u8; 16 << 10];
+    let mut options = [Option_::CU_JIT_ERROR_LOG_BUFFER, Option_::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
+    // A value that is no pointer travels in the pointer's own bits.
+    let mut values = [log.as_mut_ptr().cast(), std::ptr::without_provenance_mut(log.len())];
+    let mut module = std::ptr::null_mut();
+    // SAFETY: the text is terminated; there are as many options as values, and the log is alive.
+    let code = unsafe {
+        sys::cuModuleLoadDataEx(&mut module, text.as_ptr().cast(), options.len() as u32, options.as_mut_ptr(), values.as_mut_ptr())
+    };
+    if code == CUresult::CUDA_SUCCESS { Ok(module) } else { Err((code, terminated(&log))) }
+}
+
+/// Loads machine code, which says itself how long it is.
+fn load_code(code: &[u8]) -> Result<sys::CUmodule, CUresult> {
+    if !is_whole_elf(code) {
+        return Err(CUresult::CUDA_ERROR_INVALID_IMAGE);
+    }
+    let mut module = std::ptr::null_mut();
+    // SAFETY: the header says that the code has no more bytes than these.
+    let result = unsafe { sys::cuModuleLoadData(&mut module, code.as_ptr().cast()) };
+    if result == CUresult::CUDA_SUCCESS { Ok(module) } else { Err(result) }
+}
+
+/// The machine code that the driver's linker makes of PTX for the current context's device; none if it makes none.
+fn link(text: &CStr) -> Option<Vec<u8>> {
+    /// A linker at work; what it made lives as long.
+    struct Linker(sys::CUlinkState);
+    impl Drop for Linker {
+        fn drop(&mut self) {
+            // SAFETY: the linker was made, and nobody uses it any more.
+            let _ = unsafe { sys::cuLinkDestroy(self.0) };
+        }
+    }
+
+    let succeeded = |code: CUresult| (code == CUresult::CUDA_SUCCESS).then_some(());
+    let (mut state, none) = (std::ptr::null_mut(), std::ptr::null_mut());
+    // SAFETY: there are no options, and `state` is a valid place for the answer.
+    succeeded(unsafe { sys::cuLinkCreate_v2(0, none, std::ptr::null_mut(), &mut state) })?;
+    let linker = Linker(state);
+    let bytes = text.to_bytes_with_nul();
+    let (data, kind) = (bytes.as_ptr().cast_mut().cast(), sys::CUjitInputType::CU_JIT_INPUT_PTX);
+    // SAFETY: the linker reads the text, whose length counts the zero byte, and keeps no pointer to it; there are no options.
+    succeeded(unsafe {
+        sys::cuLinkAddData_v2(linker.0, kind, data, bytes.len(), std::ptr::null(), 0, std::ptr::null_mut(), std::ptr::null_mut())
+    })?;
+    let (mut code, mut len) = (std::ptr::null_mut(), 0);
+    // SAFETY: both are valid places for the answers.
+    succeeded(unsafe { sys::cuLinkComplete(linker.0, &mut code, &mut len) })?;
+    if code.is_null() {
+        return None;
+    }
+    // SAFETY: the linker gave that many bytes, which live until it is destroyed, below.
+    Some(unsafe { std::slice::from_raw_parts(code.cast::<u8>(), len) }.to_vec())
+}
+
+/// Is it a file of machine code, and does it have all bytes that its header speaks of? The driver is told no length, and would read on.
+fn is_whole_elf(code: &[u8]) -> bool {
+    // <https://refspecs.linuxfoundation.org/elf/gabi4+/ch4.eheader.html>: of 64 bits, where the tables of segments and of sections end.
+    let half = |at: usize| code.get(at..at + 2).map_or(0, |bytes| u64::from(u16::from_le_bytes([bytes[0], bytes[1]])));
+    let word = |at: usize| code.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map_or(u64::MAX, u64::from_le_bytes);
+    let ends = [word(32).saturating_add(half(54) * half(56)), word(40).saturating_add(half(58) * half(60))];
+    code.starts_with(b"\x7fELF\x02\x01") && ends.iter().all(|&end| end <= code.len() as u64)
+}
+
 /// The text before the first zero byte.
 fn terminated(log: &[u8]) -> String {
     let text = log.split(|&byte| byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(text).trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machine_code_is_whole_or_none() {
+        // A header of 64 bytes, two segments of 56 behind it, and three sections of 64 at byte 200.
+        let mut code = vec![0u8; 200 + 3 * 64];
+        code[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        for (at, value) in [(32, 64u16), (40, 200), (54, 56), (56, 2), (58, 64), (60, 3)] {
+            code[at..at + 2].copy_from_slice(&value.to_le_bytes());
+        }
+        assert!(is_whole_elf(&code));
+        assert!((0..code.len()).all(|len| !is_whole_elf(&code[..len])));
+        code[40..48].fill(0xff);
+        assert!(!is_whole_elf(&code));
+        assert!(!is_whole_elf(b"") && !is_whole_elf(b".version 7.0") && !is_whole_elf(&[0; 300]));
+    }
 }

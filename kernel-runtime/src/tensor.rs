@@ -124,6 +124,26 @@ impl<T: Element> Tensor<T> {
         self.shape.strides()
     }
 
+    /// Where the first element is in its device's memory, for a kernel that reads addresses from memory: `load(addresses + i) as Ptr<f32>`.
+    ///
+    /// It stays the same as long as the tensor lives. A launch knows nothing of the tensors behind addresses: that they live until it is
+    /// over, that nobody else uses what it stores to, and that work on other streams is waited for, is up to the caller of the kernel, which is
+    /// an `unsafe fn` therefore.
+    ///
+    /// ```
+    /// # use kernel_runtime::{Device, Result};
+    /// # fn main() -> Result<()> {
+    /// let device = Device::cpu();
+    /// let tensors = [device.tensor(&[1.0f32, 2.0])?, device.tensor(&[3.0f32])?];
+    /// let addresses = device.tensor(&tensors.each_ref().map(|tensor| tensor.address()))?;
+    /// assert_eq!(tensors[0].slice(1..)?.address(), tensors[0].address() + 4);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn address(&self) -> u64 {
+        self.view().address()
+    }
+
     /// Where the elements live.
     pub fn device(&self) -> Device {
         self.memory.device()

@@ -114,9 +114,9 @@ impl<'a, T: Element> TensorView<'a, T> {
         Ok(copy)
     }
 
-    /// Where the first element is.
+    /// Where the first element is: see [`Tensor::address`].
     #[inline]
-    pub(crate) fn address(&self) -> u64 {
+    pub fn address(&self) -> u64 {
         self.memory.address() + (self.offset * size_of::<T>()) as u64
     }
 
@@ -126,6 +126,12 @@ impl<'a, T: Element> TensorView<'a, T> {
 }
 
 impl<'a, T: Element> TensorViewMut<'a, T> {
+    /// Where the first element is: see [`Tensor::address`].
+    #[inline]
+    pub fn address(&self) -> u64 {
+        self.as_view().address()
+    }
+
     /// The whole of `memory`.
     pub(crate) fn new(memory: &'a mut Memory, shape: Shape) -> TensorViewMut<'a, T> {
         TensorViewMut::part(memory, 0, shape)

@@ -4,6 +4,7 @@
 //! Every test is one trial a device: `cpu::masks::scalar_mask`, `sim::masks::scalar_mask`, `cuda::masks::scalar_mask`. Inputs are fresh in every run; a failure
 //! prints its seed, and `GALATEA_SEED` sets it.
 
+mod addresses;
 mod addressing;
 mod assumptions;
 mod atomics;
@@ -18,6 +19,7 @@ mod elementwise;
 mod float8;
 mod grids;
 mod heuristics;
+mod inline_ptx;
 mod integers;
 mod lab;
 mod library_math;
@@ -39,6 +41,7 @@ mod stages;
 mod statistics;
 mod streams;
 mod strides;
+mod structs;
 mod tolerance;
 mod tuning;
 mod value;
@@ -71,6 +74,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         ($($name:ident),* $(,)?) => { vec![$((stringify!($name), $name::tests())),*] };
     }
     modules![
+        addresses,
         addressing,
         assumptions,
         atomics,
@@ -83,6 +87,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         float8,
         grids,
         heuristics,
+        inline_ptx,
         integers,
         library_math,
         lookups,
@@ -103,6 +108,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         statistics,
         strides,
         streams,
+        structs,
         tuning,
         views
     ]

@@ -14,6 +14,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")" || exit 2
 unpack() { tar -xJf programs.tar.xz || python3 -c 'import tarfile; tarfile.open("programs.tar.xz").extractall()'; }
 [ -e gpu-tests.txt ] || unpack || exit 2
 mkdir -p logs
+# What is compiled and tuned is kept here, as it would be in a user's own cache directory; each run begins with none.
+if [ -z "${GALATEA_CACHE:-}" ]; then
+    rm -rf cache
+    export GALATEA_CACHE=$PWD/cache
+fi
 passed=0 failed=0 skipped=0
 
 # The number before a word in a log's `test result:` lines, summed up.
@@ -92,6 +97,8 @@ sanitize() {
         echo "compute-sanitizer is neither in PATH nor named by COMPUTE_SANITIZER" >&2
         exit 2
     fi
+    # What is watched is loaded as the compiler wrote it.
+    export GALATEA_CACHE=off
     for tool in memcheck initcheck; do
         while read -r file; do
             # Some tests of an executable may find nothing to do on the GPU: no error by itself. Others provoke errors of the driver, crash

@@ -23,6 +23,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("galatea", "tidy"), // reads the sources
     ("galatea", "sim"),  // asks for no GPU, and so
     ("kernel-runtime", "sim"),
+    ("kernel-runtime", "cache"),
 ];
 /// Packages whose tests launch kernels. Those of the others ask for no GPU; `run.sh sanitize` runs the integration tests of these.
 const ON_THE_GPU: &[&str] = &["galatea", "kernel-library", "kernel-runtime"];

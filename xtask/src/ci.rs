@@ -146,9 +146,11 @@ fn alone(_: &mut Tests) -> Result<()> {
         "kernel-lang --no-default-features --features frontend",
         "kernel-lang --no-default-features --features codegen",
         "kernel-runtime",
+        "kernel-runtime --no-default-features",
         "kernel-runtime --features sim",
         "kernel-sim",
         "kernel-macros",
+        "galatea --no-default-features",
     ] {
         // Clippy is `cargo check` that can refuse warnings (dead code under one feature, above all)
         // without RUSTFLAGS, which would check every dependency anew.

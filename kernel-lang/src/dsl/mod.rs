@@ -10,7 +10,8 @@
 //!   Its extents are constants, at best powers of two: others are kept in the registers of the next one, and what lies behind the tile's
 //!   elements is never read, written or combined. `rows[(.., None)]` is a tile with a new axis behind, a column; `columns[(None, ..)]`
 //!   one with a new axis in front, a row.
-//! * A **pointer** is a parameter [`Ptr`] or [`PtrMut`] plus offsets in elements: `x + offsets`, `x + row * stride + columns`.
+//! * A **pointer** is a parameter [`Ptr`] or [`PtrMut`] plus offsets in elements: `x + offsets`, `x + row * stride + columns`. `(x + i) as u64` is its
+//!   address, and in an `unchecked` kernel [an address may become a pointer](#pointers-in-memory).
 //! * A **view** is a parameter [`View`] or [`ViewMut`], or what [`view`] makes: a tensor of several axes whose shape is known, read and written by
 //!   blocks, `x.load([i, j], [M, N])` and `y.store([i, j], tile)`.
 //! * A **constant** is a literal, a `const` generic, or arithmetic on them. It takes the type of what it meets. Where it meets
@@ -48,6 +49,14 @@
 //! one scalar, and what is constant in a call stays constant in the body. `T == f32` and `T != f32` compare types, and are constants. What else a
 //! signature may hold, such as pointers, tuples, closures and options, stands in the documentation of `#[device]`.
 //!
+//! # Structs
+//!
+//! A struct that is marked `#[device]` holds scalars, tiles, pointers, views, tuples and structs under names, and may have functions, `w.combine(other)`
+//! and `Welford::of(x)`, if it stands with them in a `#[device] mod`. It is made by `Welford { mean, m2, count }` or `Welford { count, ..w }`, taken
+//! apart by `let Welford { mean, .. } = w`, and its fields are assigned to where it is `let mut`. To everything else it is the tuple of its fields:
+//! loops carry it, branches choose it, and [`reduce`] and [`associative_scan`] combine structs of tiles, `reduce(w, 0, |a, b| a.combine(b))`.
+//! The documentation of `#[device]` has an example.
+//!
 //! # Control flow
 //!
 //! `if`/`else` on a scalar `bool`; on a constant only the branch that is taken exists. `for i in a..b`, `(a..b).step_by(s)`,
@@ -75,6 +84,67 @@
 //!
 //! `static_print!("N is {N}, x is {}", x)` tells when the kernel is compiled: of a constant its value, of anything else its type. For the values that
 //! `#[kernel(..)]` lists it appears as a warning of rustc's at its line, for others in the standard error output when they are first launched.
+//!
+//! # PTX of your own
+//!
+//! `inline_ptx!` is an expression: instructions that run once for each element, where the language has no word for them, and beside them what they
+//! compute. That closure is what the CPU runs, and what a test can hold the text to.
+//!
+//! ```ignore
+//! // Bytes 0 and 1 of two words in turn.
+//! let d = inline_ptx!("prmt.b32 {d}, {a}, {b}, 0x5140;", d: u32, a = x, b = y,
+//!     cpu = |a, b| (a & 0xff) | (b & 0xff) << 8 | (a & 0xff00) << 8 | (b & 0xff00) << 16);
+//!
+//! // Several texts are lines of one, several results a tuple, and a variable that only the text names is an operand, as in `format!`.
+//! let (least, most) = inline_ptx!("min.f16x2 {least}, {u}, {v};", "max.f16x2 {most}, {u}, {v};",
+//!     least: f16, most: f16, pack = 2, cpu = |u, v| (min(u, v), max(u, v)));
+//! ```
+//!
+//! * `y: f32` is a result and its type, `x = value` an operand. Operands are scalars and tiles that meet as those of any operator do, and have types:
+//!   `3u32`, not `3`. In the text, `{x}` is the register; `{{` and `}}` are braces, `mov.b32 {{lo, hi}}, {x};`. A text may declare registers of its
+//!   own, `.reg .b32 t;`: it is a scope.
+//! * The register of a `bool` is a predicate; of 8 bits, floats too, one of 32 bits, extended by the sign or by zeros, of which a result takes the low
+//!   bits; of 16 bits `.b16`; of 32 and 64 bits `.b32` and `.b64`; of `f32` and `f64` `.f32` and `.f64`.
+//! * `pack = k`, a power of two up to 16, runs the text once for `k` elements. Those of 8 and 16 bits fill registers of 32 bits, the first lowest: four
+//!   `u8` or two `f16` in one. Where a value takes several registers they are `{x[0]}`, `{x[1]}`. Which elements come together is left open.
+//! * `cpu = |a, b| ..` takes the operands in the order in which they stand, those that only the text names behind the others, and gives the result,
+//!   `(y, z)` if there are several, `{}` if there is none. It computes element by element, with all words that do.
+//! * A text is pure: run for as many elements as it takes, twice, or not at all. `volatile = true` keeps it where it stands and as often as it
+//!   stands there; its closure may read and write memory. Elements that several threads hold, a scalar's among them, and those behind a tile's
+//!   extent are still run as often as they are held.
+//! * `isa = 8.1` says which version of the PTX ISA an instruction needs beyond that of its target, 7.0 of `sm_80` and 8.0 of `sm_90a`. What the
+//!   target has not is an error of the driver's when the kernel is loaded: choose by `target() >= 90`.
+//!
+//! A safe kernel takes texts that only compute from their registers. Whatever looks at memory, other threads or special registers, or jumps, needs a
+//! kernel that is `unchecked`; what writes, waits or ends the thread needs `volatile = true` besides. There, `(x + offsets) as u64` are the addresses
+//! that a pointer leads to, as in `ld.global.f32 {v}, [{address}];`.
+//!
+//! When the kernel is checked, so are the text's places and braces, that each result and operand is used, that statements end in `;`, that their
+//! instructions exist, and that what they name is declared; that operands are not written to; and in texts that only compute, that every register is
+//! set before it is read, and each result in the end, also behind guards such as `@p`. That types fit the instruction is the assembler's to say, when the kernel is loaded.
+//! Accuracy is that of the instruction.
+//!
+//! # Pointers in memory
+//!
+//! `address as Ptr<f32>` and `address as PtrMut<f32>` make a pointer of an address, one `u64` or `i64`: a list of tensors is a tensor of their
+//! addresses, which [`Tensor::address`](../../kernel_runtime/struct.Tensor.html#method.address) gives on every device. Accesses, atomics, views and
+//! device functions take it as any pointer.
+//!
+//! ```ignore
+//! /// Scales tensors of any number and lengths in one launch: a column of the grid is a tensor.
+//! #[kernel(B = 1024, unchecked)]
+//! fn scale_all<const B: usize>(addresses: Ptr<u64>, lengths: Ptr<u32>, factor: f32) {
+//!     let x = load(addresses + program_id(1)) as PtrMut<f32>;
+//!     let at = program_id(0) * B + arange(0, B);
+//!     let mask = at < load(lengths + program_id(1));
+//!     store(x + at, load(x + at, mask = mask) * factor, mask = mask);
+//! }
+//! ```
+//!
+//! Nothing is known of what lies there, so that this is for kernels that are `unchecked`, which are `unsafe` to launch: the address is that of
+//! elements of this type, aligned for it; masks keep accesses within their number; what a `Ptr` leads to, nobody writes meanwhile; and the launch
+//! neither keeps the tensors alive nor orders itself with other streams' work on them. A `.checked()` launch still looks at all other accesses, and of
+//! these at the start alone: an offset that is negative is an error, one beyond the end is not seen (a simulated GPU sees what leaves the allocation).
 
 #![allow(unused_variables, reason = "the functions are documentation: nothing runs")]
 

@@ -44,6 +44,8 @@ pub(crate) enum ExprKind {
     Binary(Operator, Box<Expr>, Box<Expr>),
     /// `x as T`
     Cast(Box<Expr>, TypeName),
+    /// `address as Ptr<f32>`, `address as PtrMut<f32>`: the element type, and whether it is mutable
+    CastToPointer(Box<Expr>, TypeName, bool),
     /// `load(x, mask = m)`, `x.exp()`
     Call(Call),
     /// `(a, b)`, `()`
@@ -54,8 +56,12 @@ pub(crate) enum ExprKind {
     Closure(Vec<Pattern>, Box<Expr>),
     /// `x[(.., None)]`: for each axis of the result, whether it is new.
     NewAxes(Box<Expr>, Vec<bool>),
-    /// `t.0`
-    Field(Box<Expr>, String),
+    /// `t.0`, `w.mean`
+    Field(Box<Expr>, Name),
+    /// `Welford { mean, count: 0.0 }`
+    Struct(Box<StructLiteral>),
+    /// `inline_ptx!("neg.f32 {y}, {x};", y: f32, x = x, cpu = |x| -x)`
+    InlinePtx(Box<InlinePtx>),
     /// `if c { a } else { b }`
     If(Box<If>),
     /// `{ ..; x }`
@@ -118,8 +124,10 @@ pub(crate) struct TypeName {
 /// A word of the language, or a device function, applied to arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
-    /// The word; a device function as it is written, with its path: `activations::gelu`.
+    /// The word; a device function as it is written, with its path: `activations::gelu`; of a struct's function its name alone.
     pub(crate) word: Name,
+    /// The struct of a function that is called as `Welford::<f32>::new(..)`.
+    pub(crate) owner: Option<Owner>,
     pub(crate) types: Vec<TypeName>,
     /// What stands in `name::<..>(..)` of a device function.
     pub(crate) generics: Vec<Generic>,
@@ -130,6 +138,49 @@ pub(crate) struct Call {
     pub(crate) is_method: bool,
 }
 
+/// Instructions of the user's own, and what they stand for.
+#[derive(Clone, Debug)]
+pub(crate) struct InlinePtx {
+    pub(crate) text: String,
+    /// Where the text stands.
+    pub(crate) place: Place,
+    /// `y: f32`
+    pub(crate) results: Vec<(Name, TypeName)>,
+    /// `x = load(..)`, and the variables that only the text names.
+    pub(crate) operands: Vec<(Name, Expr)>,
+    /// `cpu = |x| ..`: a closure.
+    pub(crate) cpu: Expr,
+    /// How many elements one run of the text takes.
+    pub(crate) pack: u32,
+    /// Ten times the version of the PTX ISA that it needs; 0 if any will do.
+    pub(crate) isa: u32,
+    pub(crate) volatile: bool,
+}
+
+impl InlinePtx {
+    /// The expressions in it.
+    pub(crate) fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        self.operands.iter().map(|(_, value)| value).chain([&self.cpu])
+    }
+}
+
+/// A struct as a path names it, and what stands in its `<..>`.
+#[derive(Clone, Debug)]
+pub(crate) struct Owner {
+    /// As it is written: `stats::Welford`.
+    pub(crate) path: Name,
+    pub(crate) generics: Vec<Generic>,
+}
+
+/// `Welford { mean, count: 0.0, ..base }`
+#[derive(Clone, Debug)]
+pub(crate) struct StructLiteral {
+    pub(crate) owner: Owner,
+    /// In the order in which they are written, which is the order in which they are computed.
+    pub(crate) fields: Vec<(Name, Expr)>,
+    pub(crate) base: Option<Expr>,
+}
+
 /// A generic argument of a device function.
 #[derive(Clone, Debug)]
 pub(crate) enum Generic {
@@ -137,6 +188,22 @@ pub(crate) enum Generic {
     Type(TypeName),
     /// `64`, `{ 2 * N }`
     Const(Expr),
+}
+
+impl Generic {
+    /// What nobody has named.
+    pub(crate) fn open(place: Place) -> Generic {
+        Generic::Type(TypeName { text: Some("_".to_string()), place })
+    }
+
+    /// The name that it is, of a type or of a constant.
+    pub(crate) fn name(&self) -> Option<&str> {
+        match self {
+            Generic::Type(ty) => ty.text.as_deref(),
+            Generic::Const(Expr { kind: ExprKind::Name(name), .. }) => Some(name),
+            Generic::Const(_) => None,
+        }
+    }
 }
 
 /// `if c { .. } else { .. }`
@@ -171,8 +238,8 @@ pub(crate) enum StmtKind {
     Let(Pattern, Option<TypeName>, Expr),
     /// `x = e;`, `(a, b) = e;`
     Assign(Pattern, Expr),
-    /// `x += e;`
-    Update(Name, Operator, Expr),
+    /// `x += e;`, `w.count += e;`
+    Update(Pattern, Operator, Expr),
     /// An expression whose value is dropped.
     Expr(Expr),
     /// `if` whose branches give nothing.
@@ -245,6 +312,10 @@ pub(crate) enum Pattern {
     Wild,
     /// `(a, b)`
     Tuple(Vec<Pattern>, Place),
+    /// `Welford { mean, count: n, .. }`, and whether it names only some of the fields.
+    Struct { path: Name, fields: Vec<(Name, Pattern)>, is_partial: bool, place: Place },
+    /// `w.mean`, which is assigned to: the variable, and the way to a part of it.
+    Field { variable: Name, fields: Vec<Name> },
     /// Something that has been reported.
     Error,
 }

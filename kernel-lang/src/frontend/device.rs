@@ -1,4 +1,4 @@
-//! `#[device]` functions and the library's: their signatures, and which function a call means.
+//! `#[device]` functions and the library's: their signatures, and which function or struct a path means.
 //!
 //! A device function has no code of its own: each call of it is elaborated anew, with the types, constants and shapes of that call
 //! (`elaborate/inline`). What can be said of it alone, its signature and the form of its body, is checked here.
@@ -6,10 +6,11 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use quote::ToTokens;
 use syn::FnArg;
 
-use crate::frontend::ast::{Block, Expr, Name, TypeName};
+use crate::frontend::ast::{Block, Expr, Name, Owner};
+use crate::frontend::device_struct::{self, DeviceStruct};
+use crate::frontend::param_type::{ParamType, Types};
 use crate::frontend::parse::{self, Request, plain};
 use crate::frontend::place::{Errors, Place};
 use crate::frontend::signature::{self, ConstGeneric, Signature, TypeGeneric};
@@ -26,7 +27,11 @@ pub(crate) struct DeviceFn {
     pub(crate) output: ParamType,
     pub(crate) body: Block,
     pub(crate) home: Home,
-    /// The device functions that it calls.
+    /// The struct whose `impl` block it stands in.
+    pub(crate) this: Option<Owner>,
+    /// Is it seen from other crates?
+    pub(crate) is_public: bool,
+    /// The device functions and structs that it names.
     pub(crate) requests: Vec<Request>,
     /// Has something in it been reported? Then calls of it say no more.
     pub(crate) is_broken: bool,
@@ -35,6 +40,15 @@ pub(crate) struct DeviceFn {
 impl std::fmt::Debug for DeviceFn {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:?}", self.name.text)
+    }
+}
+
+impl DeviceFn {
+    pub(crate) fn generic_name(&self, kind: GenericKind) -> &str {
+        match kind {
+            GenericKind::Type(index) => &self.types[index].name.text,
+            GenericKind::Const(index) => &self.consts[index].name.text,
+        }
     }
 }
 
@@ -52,7 +66,7 @@ pub(crate) enum GenericKind {
 pub(crate) enum Home {
     /// A file of the library: its functions see each other.
     Library(&'static str),
-    /// The user's source: its key in [`Devices`], the file that it stands in, and its crate, if that is another one.
+    /// The user's source: its key in [`Devices`], a method's that of its struct, the file that it stands in, and its crate, if that is another one.
     User { key: String, file: String, foreign: Option<String> },
 }
 
@@ -73,37 +87,30 @@ pub(crate) enum OptionDefault {
     Value(Expr),
 }
 
-/// The type of a parameter or of what a function gives.
-#[derive(Clone, Debug)]
-pub(crate) enum ParamType {
-    /// It has been reported.
-    Wrong,
-    /// `f32`, `T`, `usize`: a scalar.
-    Scalar(TypeName),
-    /// `Value<T>`: a scalar or a tile of any shape.
-    Value(TypeName),
-    /// `Ptr<T>`, `PtrMut<T>`
-    Pointer(TypeName, bool),
-    /// `(Value<T>, usize)`; nothing is the empty tuple.
-    Tuple(Vec<ParamType>),
-    /// `impl Fn(Value<T>) -> Value<T>`: what a closure takes, and gives.
-    Function(Vec<ParamType>, Box<ParamType>),
-}
-
-/// The user's device functions that a kernel can reach.
+/// The user's device functions and structs that a kernel can reach.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Devices {
     /// By their keys.
     pub(crate) functions: HashMap<String, Rc<DeviceFn>>,
-    /// Which function a call means: the key of the function that it stands in, nothing for the kernel itself, and the path as written.
+    pub(crate) structs: HashMap<String, Rc<DeviceStruct>>,
+    /// What a path means: the key of the function or struct that it stands in, nothing for the kernel itself, and the path as written.
     pub(crate) names: HashMap<(Option<String>, String), String>,
 }
 
 impl Devices {
     /// The function that a path names in the body of another, or of the kernel.
     pub(crate) fn find(&self, from: Option<&str>, path: &str) -> Option<&Rc<DeviceFn>> {
-        let key = self.names.get(&(from.map(str::to_string), path.to_string()))?;
-        self.functions.get(key)
+        self.functions.get(self.key(from, path)?)
+    }
+
+    /// The struct that a path names there; in its own functions it is `Self`, too.
+    pub(crate) fn find_struct(&self, from: Option<&str>, path: &str) -> Option<&Rc<DeviceStruct>> {
+        let own = from.and_then(|from| self.structs.get(from));
+        own.filter(|own| path == "Self" || path == own.name.text).or_else(|| self.structs.get(self.key(from, path)?))
+    }
+
+    fn key(&self, from: Option<&str>, path: &str) -> Option<&str> {
+        self.names.get(&(from.map(str::to_string), path.to_string())).map(String::as_str)
     }
 }
 
@@ -112,12 +119,13 @@ impl Devices {
     pub(crate) fn of_file(parsed: &syn::File, file: &str, errors: &mut Errors) -> Devices {
         let mut devices = Devices::default();
         let mut modules: Vec<(String, Vec<String>)> = Vec::new();
-        devices.add_items(&parsed.items, &mut Vec::new(), file, &mut modules, errors);
+        devices.add_items(&parsed.items, false, &mut Vec::new(), file, &mut modules, errors);
         let callers: Vec<(Option<String>, Vec<String>)> =
             modules.iter().map(|(key, module)| (Some(key.clone()), module.clone())).chain([(None, Vec::new())]).collect();
         for (from, here) in &callers {
             for (key, module) in &modules {
-                let name = &devices.functions[key].name.text;
+                let is_struct = devices.structs.contains_key(key);
+                let name = &key.rsplit("::").next().unwrap_or_default().to_string();
                 let below = |path: &[String]| path.iter().chain([name]).cloned().collect::<Vec<_>>().join("::");
                 let mut paths = vec![format!("crate::{}", below(module))];
                 for up in 0..=here.len() {
@@ -128,7 +136,7 @@ impl Devices {
                         paths.push(format!("self::{}", below(rest)));
                     }
                 }
-                for path in paths.into_iter().filter(|path| !words::is_reserved(path)) {
+                for path in paths.into_iter().filter(|path| is_struct || !words::is_reserved(path)) {
                     devices.names.insert((from.clone(), path), key.clone());
                 }
             }
@@ -139,22 +147,37 @@ impl Devices {
     fn add_items(
         &mut self,
         items: &[syn::Item],
+        all: bool,
         module: &mut Vec<String>,
         file: &str,
         modules: &mut Vec<(String, Vec<String>)>,
         errors: &mut Errors,
     ) {
+        let is_device = |attrs: &[syn::Attribute]| attrs.iter().any(|attribute| attribute.path().is_ident("device"));
         for item in items {
             match item {
-                syn::Item::Fn(item) if item.attrs.iter().any(|attribute| attribute.path().is_ident("device")) => {
-                    let key = format!("{}::{}", module.join("::"), item.sig.ident);
+                syn::Item::Fn(item)
+                    if is_device(&item.attrs) || all && item.attrs.iter().all(|attribute| attribute.path().is_ident("doc")) =>
+                {
+                    let key = format!("{}::{}", module.join("::"), plain(&item.sig.ident));
                     let home = Home::User { key: key.clone(), file: file.to_string(), foreign: None };
                     self.functions.insert(key.clone(), Rc::new(parse(item, home, errors)));
                     modules.push((key, module.clone()));
                 }
-                syn::Item::Mod(syn::ItemMod { ident, content: Some((_, items)), .. }) => {
+                syn::Item::Struct(item) if is_device(&item.attrs) || all => {
+                    let key = format!("{}::{}", module.join("::"), plain(&item.ident));
+                    let home = Home::User { key: key.clone(), file: file.to_string(), foreign: None };
+                    let impls = items.iter().filter_map(|other| match other {
+                        syn::Item::Impl(block) if all && device_struct::is_impl_of(block, &item.ident) => Some(block.clone()),
+                        _ => None,
+                    });
+                    let parsed = device_struct::parse(item, &impls.collect::<Vec<_>>(), &home, errors);
+                    self.structs.insert(key.clone(), Rc::new(parsed));
+                    modules.push((key, module.clone()));
+                }
+                syn::Item::Mod(syn::ItemMod { ident, attrs, content: Some((_, items)), .. }) => {
                     module.push(plain(ident));
-                    self.add_items(items, module, file, modules, errors);
+                    self.add_items(items, is_device(attrs), module, file, modules, errors);
                     module.pop();
                 }
                 _ => {}
@@ -163,8 +186,19 @@ impl Devices {
     }
 }
 
+/// The `impl` block that a function stands in.
+pub(crate) struct Family<'a> {
+    pub(crate) generics: &'a syn::Generics,
+    pub(crate) this: &'a Owner,
+}
+
 /// Reads a device function and reports what it cannot have.
 pub(crate) fn parse(item: &syn::ItemFn, home: Home, errors: &mut Errors) -> DeviceFn {
+    parse_in(item, None, home, errors)
+}
+
+/// Reads a device function, or one of an `impl` block: its generics are those of the block and its own.
+pub(crate) fn parse_in(item: &syn::ItemFn, family: Option<&Family<'_>>, home: Home, errors: &mut Errors) -> DeviceFn {
     let (sig, before) = (&item.sig, errors.len());
     signature::qualifiers(sig, "a device function", errors);
     if let syn::Safety::Unsafe(token) = &sig.safety {
@@ -177,18 +211,13 @@ pub(crate) fn parse(item: &syn::ItemFn, home: Home, errors: &mut Errors) -> Devi
     let name = Name { text: plain(&sig.ident), place: Place::from(&sig.ident) };
     let mut generics = Signature { name: name.clone(), types: Vec::new(), consts: Vec::new(), params: Vec::new() };
     let mut order = Vec::new();
-    for param in &sig.generics.params {
-        let (types, consts) = (generics.types.len(), generics.consts.len());
-        signature::generic(param, &mut generics, errors);
-        if generics.types.len() > types {
-            order.push(GenericKind::Type(types));
-        } else if generics.consts.len() > consts {
-            order.push(GenericKind::Const(consts));
-        }
+    for param in family.iter().flat_map(|family| &family.generics.params).chain(&sig.generics.params) {
+        generic(param, &mut generics, &mut order, errors);
     }
+    let mut types = Types { generics: &generics, this: family.map(|family| family.this), requests: Vec::new() };
     let mut params: Vec<Param> = Vec::new();
     for input in &sig.inputs {
-        let param = parameter(input, params.len(), errors);
+        let param = parameter(input, params.len(), &mut types, errors);
         if params.iter().any(|known| known.name.text == param.name.text) {
             errors.push_help(param.name.place, format!("the parameter `{}` is declared twice", param.name.text), "choose another name");
         }
@@ -200,25 +229,33 @@ pub(crate) fn parse(item: &syn::ItemFn, home: Home, errors: &mut Errors) -> Devi
     signature::unique(&generics, errors);
     let output = match &sig.output {
         syn::ReturnType::Default => ParamType::Tuple(Vec::new()),
-        syn::ReturnType::Type(_, ty) => match param_type(ty, errors) {
-            ParamType::Function(..) => wrong(ty, errors),
-            ty => ty,
-        },
+        syn::ReturnType::Type(_, ty) => types.given(ty, errors),
     };
-    let (body, requests) = parse::function(item, errors);
+    let mut requests = types.requests;
+    let (body, named) = parse::function(item, errors);
+    named.into_iter().for_each(|request| parse::add_request(request, &mut requests));
     let body = structure::function(body, errors);
     let is_broken = errors.len() > before;
-    DeviceFn { name, types: generics.types, consts: generics.consts, generics: order, params, output, body, home, requests, is_broken }
+    let (this, is_public) = (family.map(|family| family.this.clone()), device_struct::is_public(&item.vis));
+    let Signature { types, consts, .. } = generics;
+    DeviceFn { name, types, consts, generics: order, params, output, body, home, this, is_public, requests, is_broken }
 }
 
-fn parameter(input: &FnArg, index: usize, errors: &mut Errors) -> Param {
+/// One generic, and its place among those that a call names.
+pub(crate) fn generic(param: &syn::GenericParam, generics: &mut Signature, order: &mut Vec<GenericKind>, errors: &mut Errors) {
+    let (types, consts) = (generics.types.len(), generics.consts.len());
+    signature::generic(param, generics, errors);
+    if generics.types.len() > types {
+        order.push(GenericKind::Type(types));
+    } else if generics.consts.len() > consts {
+        order.push(GenericKind::Const(consts));
+    }
+}
+
+fn parameter(input: &FnArg, index: usize, types: &mut Types<'_>, errors: &mut Errors) -> Param {
     let typed = match input {
         FnArg::Typed(typed) => typed,
-        FnArg::Receiver(receiver) => {
-            errors.push_help(Place::of(receiver), "a device function has no `self`", "make it a function of its own");
-            let name = Name { text: "self".to_string(), place: Place::of(receiver) };
-            return Param { name, mutable: false, ty: ParamType::Wrong, option: None };
-        }
+        FnArg::Receiver(receiver) => return self_parameter(receiver, types, errors),
     };
     let mut option = None;
     for attribute in &typed.attrs {
@@ -246,79 +283,28 @@ fn parameter(input: &FnArg, index: usize, errors: &mut Errors) -> Param {
             (Name { text: format!("parameter {index}"), place: Place::of(other) }, false)
         }
     };
-    Param { name, mutable, ty: param_type(&typed.ty, errors), option }
+    Param { name, mutable, ty: types.read(&typed.ty, errors), option }
 }
 
-const KINDS: &str = "a device function takes and gives `Value<T>` (a scalar or a tile), scalars such as `f32` and `usize`, `Ptr<T>`, `PtrMut<T>`, tuples of them, and takes closures, `impl Fn(Value<T>) -> Value<T>`";
-
-fn param_type(ty: &syn::Type, errors: &mut Errors) -> ParamType {
-    let place = Place::of(ty);
-    match ty {
-        syn::Type::Group(group) => param_type(&group.elem, errors),
-        syn::Type::Paren(paren) => param_type(&paren.elem, errors),
-        syn::Type::ImplTrait(bounds) => match bounds.bounds.first() {
-            Some(syn::TypeParamBound::Trait(bound)) if bounds.bounds.len() == 1 => function_type(ty, &bound.path, errors),
-            _ => wrong(ty, errors),
-        },
-        syn::Type::Tuple(tuple) => ParamType::Tuple(tuple.elems.iter().map(|elem| param_type(elem, errors)).collect()),
-        syn::Type::Path(path) if path.qself.is_none() => {
-            let Some(last) = path.path.segments.last() else { return ParamType::Wrong };
-            let name = plain(&last.ident);
-            let elem = match &last.arguments {
-                syn::PathArguments::AngleBracketed(generics) => match (generics.args.len(), generics.args.first()) {
-                    (1, Some(syn::GenericArgument::Type(inner))) => Some(inner),
-                    _ => None,
-                },
-                _ => None,
-            };
-            match (name.as_str(), elem.and_then(elem_name)) {
-                ("Value", Some(elem)) => ParamType::Value(elem),
-                ("Ptr", Some(elem)) => ParamType::Pointer(elem, false),
-                ("PtrMut", Some(elem)) => ParamType::Pointer(elem, true),
-                ("Value" | "Ptr" | "PtrMut", None) => {
-                    errors.push_help(place, format!("`{name}` has one element type"), format!("write `{name}<f32>`"));
-                    ParamType::Wrong
-                }
-                _ => match elem_name(ty) {
-                    Some(elem) => ParamType::Scalar(elem),
-                    None => wrong(ty, errors),
-                },
-            }
+/// `self`, `mut self`
+fn self_parameter(receiver: &syn::Receiver, types: &Types<'_>, errors: &mut Errors) -> Param {
+    let place = Place::of(receiver);
+    let ty = match types.this {
+        Some(this) => ParamType::Struct(this.clone()),
+        None => {
+            errors.push_help(
+                place,
+                "a device function has no `self`",
+                "methods stand in the `impl` block of a struct, in a `#[device] mod`",
+            );
+            ParamType::Wrong
         }
-        _ => wrong(ty, errors),
+    };
+    if matches!(receiver.kind, syn::ReceiverKind::Reference(..)) {
+        errors.push_help(place, "references have no meaning in a kernel", "values are copied: write `self`, and give what is new");
+    } else if matches!(receiver.kind, syn::ReceiverKind::Typed(..)) {
+        errors.push_help(place, "`self` has the type of its struct", "write `self`");
     }
-}
-
-/// `Fn(A, B) -> C`
-fn function_type(ty: &syn::Type, path: &syn::Path, errors: &mut Errors) -> ParamType {
-    match path.segments.last().map(|last| (plain(&last.ident), &last.arguments)) {
-        Some((name, syn::PathArguments::Parenthesized(arguments))) if name == "Fn" => {
-            let inputs = arguments.inputs.iter().map(|input| param_type(&input.ty, errors)).collect();
-            let output = match &arguments.output {
-                syn::ReturnType::Default => ParamType::Tuple(Vec::new()),
-                syn::ReturnType::Type(_, ty) => param_type(ty, errors),
-            };
-            ParamType::Function(inputs, Box::new(output))
-        }
-        _ => wrong(ty, errors),
-    }
-}
-
-fn wrong(ty: &syn::Type, errors: &mut Errors) -> ParamType {
-    let written = ty.to_token_stream().to_string().replace(' ', "");
-    errors.push_help(Place::of(ty), format!("`{written}` is no type of the language"), KINDS);
-    ParamType::Wrong
-}
-
-/// The name of an element type; whether there is one of that name is seen where the function is called.
-fn elem_name(ty: &syn::Type) -> Option<TypeName> {
-    match ty {
-        syn::Type::Group(group) => elem_name(&group.elem),
-        syn::Type::Paren(paren) => elem_name(&paren.elem),
-        syn::Type::Path(path) if path.qself.is_none() => {
-            let last = path.path.segments.last().filter(|last| last.arguments.is_none())?;
-            Some(TypeName { text: Some(plain(&last.ident)), place: Place::of(ty) })
-        }
-        _ => None,
-    }
+    let name = Name { text: "self".to_string(), place: Place::of(&receiver.self_token) };
+    Param { name, mutable: receiver.mutability.is_some(), ty, option: None }
 }

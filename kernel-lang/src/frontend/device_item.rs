@@ -1,180 +1,212 @@
-//! `#[device] fn`: a function for rustc and editors, and beside it the macro that hands its source to kernels.
+//! `#[device]` on a function, a struct or a module of both: the items for rustc and editors, and beside each the macro that hands its source on.
 
 use proc_macro2::{Ident, TokenStream};
-use quote::{ToTokens, format_ident, quote, quote_spanned};
-use syn::spanned::Spanned;
+use quote::{ToTokens, quote};
 
-use crate::frontend::device::{self, DeviceFn, Home};
-use crate::frontend::parse::plain;
+use crate::frontend::device::{self, Home};
+use crate::frontend::device_struct;
+use crate::frontend::parse::{self, Request};
 use crate::frontend::place::{Errors, Place};
-use crate::frontend::sources::{self, Source};
-use crate::frontend::{attributes, words};
+use crate::frontend::sources::{self, Definition, Source};
+use crate::frontend::{attributes, launcher, rust_item, syntax, words};
+
+const FORMS: &str =
+    "write `#[device] fn name(x: Value<f32>) -> Value<f32> { .. }`, `#[device] struct Name { .. }` or `#[device] mod name { .. }`";
 
 /// `#[device]` on an item.
 ///
 /// `crate_name` is the name of the crate that is being compiled.
 pub fn device(arguments: TokenStream, item: TokenStream, crate_name: &str) -> TokenStream {
-    let item = match super::function(&item, "a device function", "write `#[device] fn name(x: Value<f32>) -> Value<f32> { .. }`") {
-        Ok(item) => item,
-        Err(tokens) => return tokens,
+    let parsed = match syn::parse2::<syn::Item>(item.clone()) {
+        Ok(parsed) => parsed,
+        Err(error) => return syntax::explained(&item, &error),
     };
     let mut errors = Errors::default();
     let krate = attributes::device(arguments, &mut errors);
-    let mut source = Source::of(&item, crate_name);
-    let home = Home::User { key: source.key.to_string(), file: source.file.clone(), foreign: None };
-    let func = device::parse(&item, home, &mut errors);
-    let name = &func.name;
-    if words::find(&name.text).is_some() {
-        errors.push_help(
-            name.place,
-            format!("`{}` is a word of the language", name.text),
-            "choose another name: in a kernel, this one means the word",
-        );
+    match parsed {
+        syn::Item::Fn(function) => define(vec![Definition::Function(function)], &krate, crate_name, errors),
+        syn::Item::Struct(item) => define(vec![Definition::Struct(item, Vec::new())], &krate, crate_name, errors),
+        syn::Item::Mod(syn::ItemMod { attrs, vis, mod_token, ident, content: Some((_, items)), .. }) => {
+            let (definitions, others) = members(items);
+            let defined = define(definitions, &krate, crate_name, errors);
+            quote!(#(#attrs)* #vis #mod_token #ident { #(#others)* #defined })
+        }
+        syn::Item::Impl(_) => {
+            let help = "put the struct and the block into one module: `#[device] mod name { struct Name { .. } impl Name { .. } }`";
+            launcher::foreign(&item, "a device struct and its functions stand in one `#[device] mod`", help)
+        }
+        syn::Item::Mod(_) => launcher::foreign(&item, "a device module has its items in braces", "write `#[device] mod name { .. }`"),
+        _ => launcher::foreign(&item, "this is no device function, and no struct", FORMS),
     }
-    // Other circles cannot be seen from here; rustc reports that it finds no end of them.
-    let selfs = [name.text.clone(), format!("self::{}", name.text)];
-    if let Some(request) = func.requests.iter().find(|request| selfs.contains(&request.text)) {
-        errors.push_help(
-            Place::of(&request.path),
-            format!("`{0}` calls itself: `{0}` calls `{0}`", name.text),
-            "a device function becomes a part of its caller, so that it cannot recurse; write a loop",
-        );
-    }
-    let requests: Vec<_> = func.requests.iter().filter(|request| !selfs.contains(&request.text)).cloned().collect();
-    source.is_broken = !errors.is_empty();
-    let (function, errors) = (rust_function(&item, &func, &krate), errors.into_tokens());
-    let (vis, ident, cfgs) = (&item.vis, &item.sig.ident, cfgs(&item));
-    let carrier = if requests.is_empty() {
-        carrier(&[source], vis, ident, &cfgs)
-    } else {
-        let texts = sources::texts(&requests);
-        let state = quote!({ #texts } { #(#cfgs)* } { #vis } #ident #source);
-        let call = sources::collect(&requests, &quote!(#krate::__device), &state);
-        quote!(#(#cfgs)* #call)
-    };
-    quote!(#errors #function #carrier)
 }
 
-/// What the collected sources of a device function's callees end in: the macro that hands on all of them.
+/// The functions and structs of a module, and what is none: imports, kernels, and what belongs to the host.
+fn members(items: Vec<syn::Item>) -> (Vec<Definition>, Vec<syn::Item>) {
+    let (mut definitions, mut others) = (Vec::new(), Vec::new());
+    for item in items {
+        match item {
+            syn::Item::Fn(item) if !has_another_meaning(&item) => definitions.push(Definition::Function(item)),
+            syn::Item::Struct(item) => definitions.push(Definition::Struct(item, Vec::new())),
+            other => others.push(other),
+        }
+    }
+    let mut rest = Vec::new();
+    for item in others {
+        let owner = definitions.iter_mut().find_map(|definition| match (definition, &item) {
+            (Definition::Struct(owner, impls), syn::Item::Impl(block)) if device_struct::is_impl_of(block, &owner.ident) => Some(impls),
+            _ => None,
+        });
+        match (owner, item) {
+            (Some(impls), syn::Item::Impl(block)) => impls.push(block),
+            (_, item) => rest.push(item),
+        }
+    }
+    (definitions, rest)
+}
+
+/// Is it a kernel, a test, or a device function by itself?
+fn has_another_meaning(item: &syn::ItemFn) -> bool {
+    let known = ["doc", "cfg", "allow", "expect", "warn", "deny", "must_use", "inline", "deprecated", "rustfmt"];
+    item.attrs.iter().any(|attribute| attribute.path().segments.first().is_none_or(|first| known.iter().all(|name| first.ident != name)))
+}
+
+/// Items for rustc, and macros that hand on the sources.
+fn define(definitions: Vec<Definition>, krate: &TokenStream, crate_name: &str, mut errors: Errors) -> TokenStream {
+    let mut sources: Vec<Source> = definitions.iter().map(|definition| Source::of(definition, crate_name)).collect();
+    let keys: Vec<(String, Ident)> =
+        definitions.iter().zip(&sources).map(|(definition, source)| (parse::plain(definition.ident()), source.key.clone())).collect();
+    let (mut items, mut requests) = (TokenStream::new(), Vec::new());
+    for (definition, source) in definitions.iter().zip(&mut sources) {
+        let before = errors.len();
+        let home = Home::User { key: source.key.to_string(), file: source.file.clone(), foreign: None };
+        let (item, named) = item(definition, home, krate, &mut errors);
+        items.extend(item);
+        for request in named {
+            // What stands beside it is known here. Other circles cannot be seen; rustc reports that it finds no end of them.
+            match keys.iter().find(|(name, _)| request.text == *name || request.text == format!("self::{name}")) {
+                Some((_, key)) => source.names.push((request.text, key.clone())),
+                None => parse::add_request(request, &mut requests),
+            }
+        }
+        source.is_broken = errors.len() > before;
+    }
+    let errors = errors.into_tokens();
+    let heads: Vec<Head> = definitions.iter().map(Head::of).collect();
+    let carriers = if requests.is_empty() {
+        carriers(&heads, sources::bundles(sources, &[], Vec::new()))
+    } else {
+        let texts = sources::texts(&requests);
+        let state = quote!({ #texts } #({ #heads #sources })*);
+        let call = sources::collect(&requests, &quote!(#krate::__device), &state);
+        // A function that is not there asks for nothing.
+        let cfgs = if let [head] = &heads[..] { &head.cfgs[..] } else { &[] };
+        quote!(#(#cfgs)* #call)
+    };
+    quote!(#errors #items #carriers)
+}
+
+/// The item as rustc sees it, and the paths that lead from it to others.
+fn item(definition: &Definition, home: Home, krate: &TokenStream, errors: &mut Errors) -> (TokenStream, Vec<Request>) {
+    match definition {
+        Definition::Function(item) => {
+            let func = device::parse(item, home, errors);
+            let name = &func.name;
+            if words::find(&name.text).is_some() {
+                errors.push_help(
+                    name.place,
+                    format!("`{}` is a word of the language", name.text),
+                    "choose another name: in a kernel, this one means the word",
+                );
+            }
+            let selfs = [name.text.clone(), format!("self::{}", name.text)];
+            if let Some(request) = func.requests.iter().find(|request| selfs.contains(&request.text)) {
+                errors.push_help(
+                    Place::of(&request.path),
+                    format!("`{0}` calls itself: `{0}` calls `{0}`", name.text),
+                    "a device function becomes a part of its caller, so that it cannot recurse; write a loop",
+                );
+            }
+            (rust_item::function(item, &func, krate), func.requests)
+        }
+        Definition::Struct(item, impls) => {
+            let parsed = device_struct::parse(item, impls, &home, errors);
+            (rust_item::structure(item, impls, &parsed, krate), parsed.requests)
+        }
+    }
+}
+
+/// What the collected sources of an item's callees end in: the macros that hand on all of them.
 pub fn device_bundle(tokens: TokenStream) -> TokenStream {
     let read = || {
         let (state, bundles) = sources::collected(tokens)?;
-        let (requests, cfgs, vis, ident, source) = syn::parse::Parser::parse2(state_of_device, state)?;
-        let bundle = sources::bundle(source, &requests, bundles);
-        Ok(carrier(&bundle, &vis, &ident, &cfgs))
+        let (requests, heads, sources) = syn::parse::Parser::parse2(state_of_device, state)?;
+        Ok(carriers(&heads, sources::bundles(sources, &requests, bundles)))
     };
     read().unwrap_or_else(|error: syn::Error| error.to_compile_error())
 }
 
-type State = (Vec<String>, Vec<syn::Attribute>, syn::Visibility, Ident, Source);
+/// What a macro that hands on a source needs of the item: when it is there, where it is seen, and its name.
+struct Head {
+    cfgs: Vec<syn::Attribute>,
+    vis: syn::Visibility,
+    ident: Ident,
+}
 
-fn state_of_device(input: syn::parse::ParseStream<'_>) -> syn::Result<State> {
-    let (texts, cfgs, vis);
+impl Head {
+    fn of(definition: &Definition) -> Head {
+        let (attrs, vis) = match definition {
+            Definition::Function(item) => (&item.attrs, &item.vis),
+            Definition::Struct(item, _) => (&item.attrs, &item.vis),
+        };
+        let cfgs = attrs.iter().filter(|attribute| attribute.path().is_ident("cfg")).cloned().collect();
+        Head { cfgs, vis: vis.clone(), ident: definition.ident().clone() }
+    }
+}
+
+impl ToTokens for Head {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        let Head { cfgs, vis, ident } = self;
+        tokens.extend(quote!({ #(#cfgs)* } { #vis } #ident));
+    }
+}
+
+impl syn::parse::Parse for Head {
+    fn parse(input: syn::parse::ParseStream<'_>) -> syn::Result<Head> {
+        let (cfgs, vis);
+        syn::braced!(cfgs in input);
+        syn::braced!(vis in input);
+        Ok(Head { cfgs: cfgs.call(syn::Attribute::parse_outer)?, vis: vis.parse()?, ident: input.parse()? })
+    }
+}
+
+fn state_of_device(input: syn::parse::ParseStream<'_>) -> syn::Result<(Vec<String>, Vec<Head>, Vec<Source>)> {
+    let texts;
     syn::braced!(texts in input);
-    let mut requests = Vec::new();
+    let (mut requests, mut heads, mut sources) = (Vec::new(), Vec::new(), Vec::new());
     while !texts.is_empty() {
         requests.push(texts.parse::<syn::LitStr>()?.value());
     }
-    syn::braced!(cfgs in input);
-    let cfgs = cfgs.call(syn::Attribute::parse_outer)?;
-    syn::braced!(vis in input);
-    let vis = vis.parse()?;
-    let ident = input.parse()?;
-    let source;
-    syn::braced!(source in input);
-    Ok((requests, cfgs, vis, ident, source.parse()?))
-}
-
-/// `macro_rules! f`, visible where the function is.
-fn carrier(bundle: &[Source], vis: &syn::Visibility, ident: &Ident, cfgs: &[syn::Attribute]) -> TokenStream {
-    let (name, carrier) = Source::carrier(bundle, matches!(vis, syn::Visibility::Public(_)));
-    quote! {
-        #(#cfgs)* #carrier
-        #(#cfgs)*
-        #[doc(hidden)]
-        #[allow(unused_imports, unreachable_pub, reason = "for kernels that call the function")]
-        #vis use #name as #ident;
+    while !input.is_empty() {
+        let (one, source);
+        syn::braced!(one in input);
+        heads.push(one.parse()?);
+        syn::braced!(source in one);
+        sources.push(source.parse()?);
     }
+    Ok((requests, heads, sources))
 }
 
-/// Conditions that decide whether the item is there at all.
-fn cfgs(item: &syn::ItemFn) -> Vec<syn::Attribute> {
-    item.attrs.iter().filter(|attribute| attribute.path().is_ident("cfg")).cloned().collect()
-}
-
-/// The function as Rust sees it: its name, its signature and its documentation.
-fn rust_function(item: &syn::ItemFn, func: &DeviceFn, krate: &TokenStream) -> TokenStream {
-    let (attrs, vis, ident) = (&item.attrs, &item.vis, &item.sig.ident);
-    let generics = item.sig.generics.params.iter().filter_map(|param| match param {
-        syn::GenericParam::Type(param) => {
-            let generic = func.types.iter().find(|generic| generic.ident == param.ident)?;
-            let (ident, bound) = (&generic.ident, format_ident!("{}", generic.bound));
-            Some(quote!(#ident: #krate::__private::#bound))
+/// `macro_rules! f` for each, visible where the item is.
+fn carriers(heads: &[Head], bundles: Vec<Vec<Source>>) -> TokenStream {
+    let carriers = heads.iter().zip(&bundles).map(|(Head { cfgs, vis, ident }, bundle)| {
+        let (name, carrier) = Source::carrier(bundle, device_struct::is_public(vis));
+        quote! {
+            #(#cfgs)* #carrier
+            #(#cfgs)*
+            #[doc(hidden)]
+            #[allow(unused_imports, unreachable_pub, reason = "for kernels that name the item")]
+            #vis use #name as #ident;
         }
-        syn::GenericParam::Const(param) => {
-            let generic = func.consts.iter().find(|generic| generic.ident == param.ident)?;
-            let (ident, ty) = (&generic.ident, &generic.ty);
-            Some(quote!(const #ident: #ty))
-        }
-        syn::GenericParam::Lifetime(_) => None,
     });
-    let params = item.sig.inputs.iter().zip(&func.params).filter_map(|(input, param)| match input {
-        syn::FnArg::Typed(typed) => {
-            let name = match &*typed.pat {
-                syn::Pat::Ident(pat) => pat.ident.clone(),
-                other => format_ident!("_parameter", span = other.span()),
-            };
-            let ty = rust_type(&typed.ty, &param.ty, krate);
-            Some(quote!(#name: #ty))
-        }
-        syn::FnArg::Receiver(_) => None,
-    });
-    let output = match &item.sig.output {
-        syn::ReturnType::Default => None,
-        syn::ReturnType::Type(arrow, ty) => {
-            let ty = rust_type(ty, &func.output, krate);
-            Some(quote!(#arrow #ty))
-        }
-    };
-    let message = format!("`{}` is a device function: it has a meaning only inside `#[kernel]`", plain(ident));
-    quote! {
-        #(#attrs)*
-        #[allow(
-            dead_code, unused_variables, clippy::too_many_arguments, clippy::extra_unused_type_parameters,
-            reason = "called from kernels, which take its source"
-        )]
-        #vis fn #ident<#(#generics),*>(#(#params),*) #output {
-            ::core::panic!(#message)
-        }
-    }
-}
-
-/// A type of the language as a type of Rust: the markers that no import brings into scope get their paths.
-fn rust_type(written: &syn::Type, ty: &device::ParamType, krate: &TokenStream) -> TokenStream {
-    match (written, ty) {
-        (_, device::ParamType::Wrong) => quote!(()),
-        (syn::Type::Tuple(tuple), device::ParamType::Tuple(list)) => {
-            let parts = tuple.elems.iter().zip(list).map(|(written, ty)| rust_type(written, ty, krate));
-            quote!((#(#parts,)*))
-        }
-        (syn::Type::Path(path), device::ParamType::Value(_) | device::ParamType::Pointer(..)) => match path.path.segments.last() {
-            Some(last) => quote_spanned!(last.ident.span()=> #krate::dsl::#last),
-            None => written.to_token_stream(),
-        },
-        (syn::Type::ImplTrait(bounds), device::ParamType::Function(inputs, output)) => match bounds.bounds.first() {
-            Some(syn::TypeParamBound::Trait(bound)) => rust_closure(&bound.path, inputs, output, krate),
-            _ => written.to_token_stream(),
-        },
-        _ => written.to_token_stream(),
-    }
-}
-
-fn rust_closure(path: &syn::Path, inputs: &[device::ParamType], output: &device::ParamType, krate: &TokenStream) -> TokenStream {
-    let Some(syn::PathArguments::Parenthesized(written)) = path.segments.last().map(|last| &last.arguments) else { return quote!(()) };
-    let inputs = written.inputs.iter().zip(inputs).map(|(written, ty)| rust_type(&written.ty, ty, krate));
-    let output = match &written.output {
-        syn::ReturnType::Default => quote!(()),
-        syn::ReturnType::Type(_, ty) => rust_type(ty, output, krate),
-    };
-    quote!(impl ::core::ops::Fn(#(#inputs),*) -> #output)
+    carriers.collect()
 }

@@ -13,6 +13,9 @@ use crate::ir::{Elem, TARGET, Type};
 pub(crate) const BOUNDS: &[(&str, &[Dtype])] =
     &[("Float", &Dtype::FLOATS), ("Int", &Dtype::INTS), ("Number", &NUMBERS), ("Element", &Dtype::ALL)];
 
+/// The bound of a type parameter that has none.
+pub(crate) const ANY: (&str, &[Dtype]) = ("Element", &Dtype::ALL);
+
 const NUMBERS: [Dtype; 12] = {
     let mut numbers = [Dtype::F32; 12];
     let mut index = 0;
@@ -153,7 +156,11 @@ pub(crate) fn qualifiers(sig: &syn::Signature, what: &str, errors: &mut Errors) 
             errors.push_help(place, format!("{what} {message}"), help);
         }
     }
-    if let Some(clause) = &sig.generics.where_clause {
+    no_where_clause(&sig.generics, errors);
+}
+
+pub(crate) fn no_where_clause(generics: &syn::Generics, errors: &mut Errors) {
+    if let Some(clause) = &generics.where_clause {
         errors.push_help(
             Place::of(&clause.where_token),
             "`where` clauses are not available in kernels",
@@ -175,7 +182,7 @@ pub(crate) fn generic(param: &GenericParam, signature: &mut Signature, errors: &
                 );
             }
             let found = bound(param, errors);
-            let (bound, choices) = found.unwrap_or(("Element", &Dtype::ALL));
+            let (bound, choices) = found.unwrap_or(ANY);
             signature.types.push(TypeGeneric { name, ident: param.ident.clone(), bound, choices, is_broken: found.is_none() });
         }
         GenericParam::Const(param) => {
@@ -281,7 +288,7 @@ fn ident_of(ty: &syn::Type) -> Option<String> {
 }
 
 /// `RANK` of `View<T, RANK>`.
-fn view_rank(ty: &syn::Type) -> Option<usize> {
+pub(crate) fn view_rank(ty: &syn::Type) -> Option<usize> {
     let path = match ty {
         syn::Type::Group(group) => return view_rank(&group.elem),
         syn::Type::Paren(paren) => return view_rank(&paren.elem),

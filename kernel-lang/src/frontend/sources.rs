@@ -1,4 +1,4 @@
-//! How the source of a device function reaches the kernels that call it, also in other modules and crates.
+//! How the source of a device function or a struct reaches the kernels that name it, also in other modules and crates.
 //!
 //! A macro sees the tokens of its own item only. So `#[device] fn f` becomes a function `f`, which editors show and paths lead to, and
 //! beside it a `macro_rules! f`, which hands its source on. The two live in different namespaces: whatever imports or re-exports the one does so
@@ -13,7 +13,11 @@
 //! same way, once, where it is defined: names mean there what they mean to its author, and its own bundle is complete. rustc resolves
 //! every path and reports those that lead nowhere, on the user's token.
 //!
-//! A bundle is a list of `{ key "crate" "file" false { path = key, .. } fn .. }`, the function itself first; the `bool` says whether it is broken.
+//! A struct is a path's meaning as a function is: `#[device] struct S` leaves a `macro_rules! S`. Its methods have no path of their own, so that
+//! they must stand in its source: in a `#[device] mod`, the item that holds a struct and its `impl` blocks. What is in one `mod` knows the rest of it
+//! without rustc, and may go in circles.
+//!
+//! A bundle is a list of `{ key "crate" "file" false { path = key, .. } fn .. }`, or with `struct .. impl ..` in the function's place, what was named first; the `bool` says whether it is broken.
 
 use std::rc::Rc;
 
@@ -23,10 +27,19 @@ use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 
 use crate::frontend::device::{self, Devices, Home};
+use crate::frontend::device_struct;
 use crate::frontend::parse::{Request, plain};
 use crate::frontend::place::Errors;
 
-/// A device function as a bundle holds it.
+/// What a macro hands on.
+#[derive(Clone)]
+pub(crate) enum Definition {
+    Function(syn::ItemFn),
+    /// A struct and its `impl` blocks.
+    Struct(syn::ItemStruct, Vec<syn::ItemImpl>),
+}
+
+/// A device function or a struct as a bundle holds it.
 #[derive(Clone)]
 pub(crate) struct Source {
     pub(crate) key: Ident,
@@ -35,9 +48,9 @@ pub(crate) struct Source {
     pub(crate) file: String,
     /// Has a mistake in it been reported where it is defined? Kernels then say nothing of it.
     pub(crate) is_broken: bool,
-    /// The function that each path in the body means.
+    /// What each path in it means.
     pub(crate) names: Vec<(String, Ident)>,
-    pub(crate) item: syn::ItemFn,
+    pub(crate) definition: Definition,
 }
 
 /// A call that collects the bundles of `requests` and ends in `callback! { {} { state } { bundle } { bundle } .. }`.
@@ -85,30 +98,84 @@ impl Parse for Source {
             Ok((path, input.parse()?))
         };
         let names = Punctuated::<_, syn::Token![,]>::parse_terminated_with(&inner, name)?.into_iter().collect();
-        Ok(Source { key, krate, file, is_broken, names, item: input.parse()? })
+        let definition = match input.parse()? {
+            syn::Item::Fn(item) => Definition::Function(item),
+            syn::Item::Struct(item) => {
+                let mut impls = Vec::new();
+                while !input.is_empty() {
+                    impls.push(input.parse()?);
+                }
+                Definition::Struct(item, impls)
+            }
+            other => return Err(syn::Error::new_spanned(other, "a function or a struct is handed on")),
+        };
+        Ok(Source { key, krate, file, is_broken, names, definition })
     }
 }
 
 impl ToTokens for Source {
     fn to_tokens(&self, tokens: &mut TokenStream) {
-        let Source { key, krate, file, is_broken, names, item } = self;
+        let Source { key, krate, file, is_broken, names, definition } = self;
         let names = names.iter().map(|(path, key)| quote!(#path = #key));
-        tokens.extend(quote!({ #key #krate #file #is_broken { #(#names),* } #item }));
+        tokens.extend(quote!({ #key #krate #file #is_broken { #(#names),* } #definition }));
+    }
+}
+
+impl ToTokens for Definition {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        match self {
+            Definition::Function(item) => item.to_tokens(tokens),
+            Definition::Struct(item, impls) => tokens.extend(quote!(#item #(#impls)*)),
+        }
+    }
+}
+
+impl Definition {
+    pub(crate) fn ident(&self) -> &Ident {
+        match self {
+            Definition::Function(item) => &item.sig.ident,
+            Definition::Struct(item, _) => &item.ident,
+        }
+    }
+
+    /// Without what only rustc reads.
+    fn bare(&self) -> Definition {
+        match self {
+            Definition::Function(item) => {
+                let mut item = item.clone();
+                item.attrs.clear();
+                item.vis = syn::Visibility::Inherited;
+                Definition::Function(item)
+            }
+            Definition::Struct(item, impls) => {
+                let (mut item, mut impls) = (item.clone(), impls.clone());
+                item.attrs.clear();
+                item.vis = syn::Visibility::Inherited;
+                item.fields.iter_mut().for_each(|field| field.attrs.clear());
+                for block in &mut impls {
+                    block.attrs.clear();
+                    for item in &mut block.items {
+                        if let syn::ImplItem::Fn(method) = item {
+                            method.attrs.clear();
+                        }
+                    }
+                }
+                Definition::Struct(item, impls)
+            }
+        }
     }
 }
 
 impl Source {
-    /// The source of a function as it stands in the user's file: without what only rustc reads.
-    pub(crate) fn of(item: &syn::ItemFn, krate: &str) -> Source {
-        let mut item = item.clone();
-        item.attrs.clear();
-        item.vis = syn::Visibility::Inherited;
-        let span = item.sig.ident.span();
-        let (file, start) = (span.file(), span.start());
+    /// The source of a function or a struct as it stands in the user's file.
+    pub(crate) fn of(definition: &Definition, krate: &str) -> Source {
+        let definition = definition.bare();
+        let ident = definition.ident();
+        let (file, start) = (ident.span().file(), ident.span().start());
         // Unique in a crate: two functions at one place come from one macro, and differ in their text or are in no one's way.
-        let text = format!("{krate}:{file}:{}:{}:{}", start.line, start.column, item.to_token_stream());
-        let key = format_ident!("{}_{:016x}", plain(&item.sig.ident), hash(&text), span = Span::call_site());
-        Source { key, krate: krate.to_string(), file, is_broken: false, names: Vec::new(), item }
+        let text = format!("{krate}:{file}:{}:{}:{}", start.line, start.column, definition.to_token_stream());
+        let key = format_ident!("{}_{:016x}", plain(ident), hash(&text), span = Span::call_site());
+        Source { key, krate: krate.to_string(), file, is_broken: false, names: Vec::new(), definition }
     }
 
     /// The macro that hands a bundle on, and its name.
@@ -141,19 +208,31 @@ impl Source {
     }
 }
 
-/// The bundle of a function: itself with its names resolved, then what it calls, each once.
-pub(crate) fn bundle(mut source: Source, requests: &[String], bundles: Vec<Vec<Source>>) -> Vec<Source> {
-    source.names = requests.iter().zip(&bundles).filter_map(|(path, bundle)| Some((path.clone(), bundle.first()?.key.clone()))).collect();
-    let mut all = vec![source];
-    for found in bundles.into_iter().flatten() {
-        if all.iter().all(|known| known.key != found.key) {
-            all.push(found);
+/// The bundles of what one item defines, each with all that it names: the definitions themselves, and what the paths to others led to.
+pub(crate) fn bundles(mut own: Vec<Source>, requests: &[String], found: Vec<Vec<Source>>) -> Vec<Vec<Source>> {
+    for (path, bundle) in requests.iter().zip(&found) {
+        if let Some(first) = bundle.first() {
+            own.iter_mut().for_each(|source| source.names.push((path.clone(), first.key.clone())));
         }
     }
-    all
+    let all: Vec<&Source> = own.iter().chain(found.iter().flatten()).collect();
+    let bundle_of = |source: &Source| {
+        let mut bundle = vec![source.clone()];
+        let mut next = 0;
+        while let Some(source) = bundle.get(next) {
+            let named: Vec<Ident> = source.names.iter().map(|(_, key)| key.clone()).collect();
+            for key in named {
+                let found = all.iter().find(|source| source.key == key).filter(|_| bundle.iter().all(|known| known.key != key));
+                bundle.extend(found.map(|source| (*source).clone()));
+            }
+            next += 1;
+        }
+        bundle
+    };
+    own.iter().map(bundle_of).collect()
 }
 
-/// The functions that a kernel can reach, from the bundles that its paths led to.
+/// The functions and structs that a kernel can reach, from the bundles that its paths led to.
 pub(crate) fn devices(requests: &[String], bundles: Vec<Vec<Source>>, here: &str, errors: &mut Errors) -> Devices {
     let mut devices = Devices::default();
     for (path, bundle) in requests.iter().zip(&bundles) {
@@ -161,21 +240,31 @@ pub(crate) fn devices(requests: &[String], bundles: Vec<Vec<Source>>, here: &str
             devices.names.insert((None, path.clone()), first.key.to_string());
         }
     }
-    for Source { key, krate, file, is_broken, names, item } in bundles.into_iter().flatten() {
+    for Source { key, krate, file, is_broken, names, definition } in bundles.into_iter().flatten() {
         let key = key.to_string();
-        if devices.functions.contains_key(&key) {
+        if devices.functions.contains_key(&key) || devices.structs.contains_key(&key) {
             continue;
         }
         for (path, callee) in names {
             devices.names.insert((Some(key.clone()), path), callee.to_string());
         }
-        // What is wrong with the function alone has been reported where it is defined.
+        // What is wrong with it alone has been reported where it is defined.
         let before = errors.len();
         let foreign = (krate != here).then_some(krate);
-        let mut func = device::parse(&item, Home::User { key: key.clone(), file, foreign }, errors);
+        let home = Home::User { key: key.clone(), file, foreign };
+        match definition {
+            Definition::Function(item) => {
+                let mut func = device::parse(&item, home, errors);
+                func.is_broken |= is_broken;
+                devices.functions.insert(key, Rc::new(func));
+            }
+            Definition::Struct(item, impls) => {
+                let mut parsed = device_struct::parse(&item, &impls, &home, errors);
+                parsed.is_broken |= is_broken;
+                devices.structs.insert(key, Rc::new(parsed));
+            }
+        }
         errors.truncate(before);
-        func.is_broken |= is_broken;
-        devices.functions.insert(key, Rc::new(func));
     }
     devices
 }

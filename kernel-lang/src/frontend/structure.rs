@@ -197,7 +197,7 @@ impl Structurer<'_> {
             }
             StmtKind::Let(pattern, ty, value) => StmtKind::Let(pattern, ty, self.expr(value)),
             StmtKind::Assign(pattern, value) => StmtKind::Assign(pattern, self.expr(value)),
-            StmtKind::Update(name, operator, value) => StmtKind::Update(name, operator, self.expr(value)),
+            StmtKind::Update(target, operator, value) => StmtKind::Update(target, operator, self.expr(value)),
             StmtKind::Expr(value) => StmtKind::Expr(self.expr(value)),
             StmtKind::DeviceAssert(value, message) => StmtKind::DeviceAssert(self.expr(value), message),
             StmtKind::StaticAssert(value, message) => StmtKind::StaticAssert(self.expr(value), message),
@@ -415,11 +415,15 @@ impl Structurer<'_> {
 /// The expressions that an expression without blocks is made of.
 fn operands(kind: &mut ExprKind) -> Vec<&mut Expr> {
     match kind {
-        ExprKind::Neg(x) | ExprKind::Not(x) | ExprKind::Cast(x, _) | ExprKind::Field(x, _) => vec![&mut **x],
+        ExprKind::Neg(x) | ExprKind::Not(x) | ExprKind::Cast(x, _) | ExprKind::CastToPointer(x, ..) | ExprKind::Field(x, _) => {
+            vec![&mut **x]
+        }
         ExprKind::Closure(_, x) | ExprKind::NewAxes(x, _) => vec![&mut **x],
         ExprKind::Binary(_, lhs, rhs) => vec![&mut **lhs, &mut **rhs],
         ExprKind::Call(Call { args, named, .. }) => args.iter_mut().chain(named.iter_mut().map(|(_, value)| value)).collect(),
         ExprKind::Tuple(list) | ExprKind::Shape(list) => list.iter_mut().collect(),
+        ExprKind::InlinePtx(inline) => inline.operands.iter_mut().map(|(_, value)| value).chain([&mut inline.cpu]).collect(),
+        ExprKind::Struct(literal) => literal.fields.iter_mut().map(|(_, value)| value).chain(&mut literal.base).collect(),
         ExprKind::If(_) | ExprKind::Block(_) | ExprKind::Error | ExprKind::Int(..) | ExprKind::Float(..) => Vec::new(),
         ExprKind::Bool(_) | ExprKind::Text(_) | ExprKind::Name(_) | ExprKind::Path(_) => Vec::new(),
     }
@@ -565,13 +569,19 @@ fn exits_in(expr: &Expr, found: &mut Vec<Place>) {
             }
         }
         ExprKind::Block(block) => in_block(block, found),
-        ExprKind::Neg(x) | ExprKind::Not(x) | ExprKind::Cast(x, _) | ExprKind::Field(x, _) => exits_in(x, found),
+        ExprKind::Neg(x) | ExprKind::Not(x) | ExprKind::Cast(x, _) | ExprKind::CastToPointer(x, ..) | ExprKind::Field(x, _) => {
+            exits_in(x, found);
+        }
         ExprKind::Closure(_, x) | ExprKind::NewAxes(x, _) => exits_in(x, found),
         ExprKind::Binary(_, lhs, rhs) => [lhs, rhs].into_iter().for_each(|side| exits_in(side, found)),
         ExprKind::Call(Call { args, named, .. }) => {
             args.iter().chain(named.iter().map(|(_, value)| value)).for_each(|arg| exits_in(arg, found));
         }
         ExprKind::Tuple(list) | ExprKind::Shape(list) => list.iter().for_each(|elem| exits_in(elem, found)),
+        ExprKind::InlinePtx(inline) => inline.exprs().for_each(|expr| exits_in(expr, found)),
+        ExprKind::Struct(literal) => {
+            literal.fields.iter().map(|(_, value)| value).chain(&literal.base).for_each(|value| exits_in(value, found));
+        }
         ExprKind::Error | ExprKind::Int(..) | ExprKind::Float(..) | ExprKind::Bool(_) => {}
         ExprKind::Text(_) | ExprKind::Name(_) | ExprKind::Path(_) => {}
     }

@@ -3,7 +3,9 @@
 use crate::ir::arena::Value;
 use crate::ir::atomic::AtomicOp;
 use crate::ir::fields::{AttributeValue, Field, Parts, take_attribute};
+use crate::ir::function::Function;
 use crate::ir::ops::Op;
+use crate::ir::types::Type;
 
 /// An access to memory: which lanes touch which elements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,6 +62,13 @@ impl Field for AccessKind {
             Some(_) => Err(format!("attribute `{name}` is not a text")),
         }
     }
+}
+
+/// May a pointer lead to memory that is stored to through another one? Parameters are tensors of their own, and to what a `Ptr` points, nobody
+/// stores.
+pub fn may_alias(func: &Function, base: Value, stored: Value) -> bool {
+    let is_constant = matches!(func.ty(base), Type::Pointer { mutable: false, .. });
+    base == stored || !is_constant && (func.param_index(base).is_none() || func.param_index(stored).is_none())
 }
 
 impl Op {

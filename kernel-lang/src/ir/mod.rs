@@ -6,8 +6,9 @@
 //!   rank 0. Who holds which element is no matter of the IR until layouts are assigned.
 //! * **When do loads happen?** In the order of the text, like stores. A load may move only where nothing in between may store to the
 //!   same memory.
-//! * **What is a pointer?** Always a kernel parameter. `x + offsets` of the language is a pair of such a pointer and a tile of
-//!   offsets in elements, and a memory op takes both. So the tensor that an access may touch is always known, and with it its length.
+//! * **What is a pointer?** A kernel parameter. `x + offsets` of the language is a pair of such a pointer and a tile of
+//!   offsets in elements, and a memory op takes both. So the tensor that an access may touch is always known, and with it its length. Only an
+//!   `unchecked` kernel may make a `pointer` of an address that it computed or loaded: a base like any other, of which no length is known.
 //!
 //! The text form prints and parses. Once layouts are assigned, the type of each tile is followed by its layout; a kernel of the frontend:
 //!
@@ -34,6 +35,7 @@
 
 mod access;
 mod arena;
+pub mod assembly;
 mod atomic;
 mod build;
 mod constexpr;
@@ -51,7 +53,7 @@ pub mod template;
 mod types;
 mod verify;
 
-pub use access::{Access, AccessKind};
+pub use access::{Access, AccessKind, may_alias};
 pub use arena::{Arena, Handle, Inst, Region, SideTable, Value};
 pub use atomic::{AtomicOp, Scope, Semantics};
 pub use build::Builder;
@@ -59,7 +61,7 @@ pub use constexpr::{ConstBinary, ConstExpr, ConstUnary, TARGET};
 pub use fields::{AttributeValue, Field, Parts};
 pub use function::{ConstParam, Def, Function, InstData, Param, RegionData, TypeParam};
 pub use lexer::ParseError;
-pub use ops::{BinaryOp, Cache, CompareOp, Domain, Evict, Op, UnaryOp};
+pub use ops::{BinaryOp, Cache, CompareOp, Domain, Evict, Op, UNKNOWN_LENGTH, UnaryOp};
 pub use parse::parse;
 pub use rules::{MAX_STAGES, MAX_UNROLL, result_types};
 pub use types::{Elem, Shape, Type};

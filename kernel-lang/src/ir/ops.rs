@@ -386,6 +386,9 @@ macro_rules! define_ops {
     };
 }
 
+/// How many elements a tensor has of which only the address is known: more than any memory.
+pub const UNKNOWN_LENGTH: i64 = 1 << 48;
+
 define_ops! {
     /// A constant: a scalar, or a tile whose elements all have that value.
     Const = "const" { value: ConstExpr },
@@ -435,6 +438,11 @@ define_ops! {
     /// Splits an `f32` angle: the first result is `x` minus the nearest multiple of pi/2, in [-pi/4, pi/4] and exact to `f32`;
     /// the second, an `i32`, is that multiple modulo 4.
     ReducePio2 = "reduce_pio2" { x: Value },
+    /// PTX, once for `pack` elements of each input and result: one, if it is 0. The places `{0}`, `{1}`, .. of the `text` are the registers of
+    /// the results and then of the inputs, see [`crate::ir::assembly`]; all have one shape. Unless it is `volatile`, it does nothing but compute
+    /// its results from the inputs. It needs PTX ISA `isa`, ten times the version, if that is not 0. Stands only in kernels for a GPU: those for
+    /// the CPU took the other branch of a `static_if`.
+    InlinePtx = "inline_ptx" { inputs: Vec<Value>, text: String, pack: u32, isa: u32, volatile: bool },
     /// Elements at `base + offset` (offsets count elements). Lanes whose `mask` is false and lanes outside the tensor read `other`, or 0.
     /// `align` is 0, or the bytes that may move at once: each run of so many along the axis that memory runs along is masked as one, and if
     /// any lane is unmasked, starts at an address that they divide. `in_bounds` says that no lane outside is unmasked.
@@ -477,6 +485,8 @@ define_ops! {
     Length = "length" { base: Value },
     /// The address that a pointer holds, as `i64`.
     Address = "address" { base: Value },
+    /// A pointer to what lies at an address, an `i64` scalar, whatever it is. Its tensor counts as [`UNKNOWN_LENGTH`] elements.
+    Pointer = "pointer" { address: Value },
     /// Runs `then_region` if the scalar `cond` holds, else `else_region`; the results are what the region yields.
     If = "if" { cond: Value, then_region: Region, else_region: Region },
     /// Runs `body` for each scalar from `lower` up to but not including `upper`. The body's parameters are the index and the carried
@@ -536,6 +546,7 @@ impl Op {
                 | Op::Report { .. }
                 | Op::Assert { .. }
                 | Op::Load { volatile: true, .. }
+                | Op::InlinePtx { volatile: true, .. }
                 | Op::If { .. }
                 | Op::For { .. }
                 | Op::While { .. }

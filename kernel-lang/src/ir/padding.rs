@@ -91,6 +91,7 @@ pub fn check(func: &Function, op: &Op, given: &[Type]) -> Result<(), String> {
         | Op::Cast { .. }
         | Op::Bitcast { .. }
         | Op::ReducePio2 { .. }
+        | Op::InlinePtx { .. }
         | Op::Load { .. }
         | Op::Store { .. }
         | Op::Atomic { .. }

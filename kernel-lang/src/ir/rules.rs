@@ -5,6 +5,7 @@
 
 use crate::dtype::Dtype;
 use crate::ir::arena::Value;
+use crate::ir::assembly;
 use crate::ir::constexpr::{ConstBinary, ConstExpr};
 use crate::ir::function::Function;
 use crate::ir::ops::{Domain, Op};
@@ -166,6 +167,15 @@ pub fn result_types(func: &Function, op: &Op, given: &[Type]) -> Result<Vec<Type
             }
             Ok(vec![ty(*x).clone(), ty(*x).with_elem(Dtype::I32)])
         }
+        Op::InlinePtx { inputs, text, pack, .. } => {
+            let types: Vec<&Type> = given.iter().chain(inputs.iter().map(|input| ty(*input))).collect();
+            if let Some(other) = types.iter().find(|ty| ty.is_pointer() || ty.shape() != types[0].shape()) {
+                return Err(format!("what `inline_ptx` takes and gives has one shape, not `{}` and `{other}`", types[0]));
+            }
+            let dtypes: Vec<Option<Dtype>> = types.iter().map(|ty| ty.elem().dtype()).collect();
+            assembly::check(text, &dtypes, (*pack).max(1) as usize)?;
+            Ok(given.to_vec())
+        }
         Op::Load { base, offset, mask, other, .. } => {
             check_access(func, "load", *base, *offset, *mask)?;
             let result = ty(*offset).with_elem(ty(*base).elem().clone());
@@ -232,6 +242,11 @@ pub fn result_types(func: &Function, op: &Op, given: &[Type]) -> Result<Vec<Type
                 return Err(format!("`{}` takes a pointer, not `{}`", op.name(), ty(*base)));
             }
             one(Type::scalar(Dtype::I64))
+        }
+        Op::Pointer { address } => {
+            expect_scalar(func, "an address", *address, Dtype::I64)?;
+            let wanted = wanted()?;
+            if wanted.is_pointer() { one(wanted) } else { Err(format!("an address leads to no `{wanted}`")) }
         }
         Op::If { cond, .. } => {
             expect_scalar(func, "the condition of an `if`", *cond, Dtype::Bool)?;

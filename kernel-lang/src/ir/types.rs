@@ -50,7 +50,7 @@ pub enum Type {
         /// Extents, outermost axis first.
         shape: Shape,
     },
-    /// A pointer to a tensor's elements: always a parameter of the kernel.
+    /// A pointer to a tensor's elements: a parameter of the kernel, or in an `unchecked` one what a `pointer` op made of an address.
     Pointer {
         /// What it points to.
         elem: Elem,

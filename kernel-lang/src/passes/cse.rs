@@ -51,7 +51,8 @@ impl Cx {
                 kept.push(inst);
                 continue;
             }
-            let key = format!("{:?} {:?}", data.op, func.ty(data.results[0]));
+            let types: Vec<_> = data.results.iter().map(|result| func.ty(*result)).collect();
+            let key = format!("{:?} {types:?}", data.op);
             match self.seen.get(&key) {
                 Some(known) => {
                     data.results.iter().zip(known).for_each(|(result, known)| self.with.insert(*result, *known));

@@ -81,15 +81,16 @@
 //! A load runs ahead if its offsets and its mask follow from the loop's index and from what stands in front of the loop, and nothing in the
 //! loop may write what it reads. Those that are wide wait in a ring in shared memory, whose slots a thread fills by asynchronous copies, and
 //! which cost no registers: `num_stages` slots, so that the slot which is filled was read a turn ago. The others are carried in registers, one
-//! tile for each turn ahead.
+//! tile or scalar for each turn ahead.
 //!
 //! A loop that does not say how many turns are under way has as many as leave a multiprocessor full of threads: a GPU with few programs waits
-//! for memory, one with many has no room to waste.
+//! for memory, one with many has no room to waste. There only scalars are carried in registers, and where a ring runs ahead anyway: a turn that
+//! waits for one number waits as long.
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute};
-use crate::ir::{BinaryOp, Builder, Cache, CompareOp, ConstExpr, Def, Function, Inst, Op, Region, SideTable, Type, Value};
+use crate::ir::{BinaryOp, Builder, Cache, CompareOp, ConstExpr, Def, Function, Inst, Op, Region, SideTable, Type, Value, may_alias};
 use crate::location::Loc;
 use crate::schedule::Schedule;
 use crate::target::Target;
@@ -136,18 +137,24 @@ fn plan(func: &Function, around: &Loop, target: &Target, schedule: Schedule) -> 
     let data = func.inst(around.inst);
     let Op::For { num_stages, .. } = &data.op else { return Ok(None) };
     let wanted = num_stages.as_ref().and_then(ConstExpr::as_int).and_then(|wanted| u32::try_from(wanted).ok());
-    let (rings, registers): (Vec<Inst>, Vec<Inst>) = early_loads(func, around).into_iter().partition(|load| fits_ring(func, *load));
+    let (tiles, scalars): (Vec<Inst>, Vec<Inst>) =
+        early_loads(func, around).into_iter().partition(|load| func.ty(func.result(*load)).is_tile());
+    let (rings, mut registers): (Vec<Inst>, Vec<Inst>) = tiles.into_iter().partition(|load| fits_ring(func, *load));
     let threads = schedule.threads();
     let bytes = rings
         .iter()
         .map(|load| func.ty(func.result(*load)))
         .map(|ty| (ty.numel() as u32 / (threads * schedule.num_ctas)).max(1) * ty.dtype().bytes() as u32);
     let bytes: u32 = bytes.sum();
-    let (stages, registers) = match wanted {
-        Some(wanted) => (wanted, registers),
-        None if holds_loops(func, around.body) => (1, Vec::new()),
-        None => (schedule.num_stages.min(BYTES_PER_THREAD.checked_div(bytes).unwrap_or(1)), Vec::new()),
+    let stages = match wanted {
+        Some(wanted) => wanted,
+        None if holds_loops(func, around.body) => 1,
+        None => {
+            registers.clear();
+            schedule.num_stages.min(BYTES_PER_THREAD.checked_div(bytes).unwrap_or(1))
+        }
     };
+    registers.extend(scalars);
     let slot = bytes * threads;
     let most = Target::ALL.into_iter().map(Target::shared_bytes).max().unwrap_or_default();
     if let Some(needed) = slot.checked_mul(stages).filter(|needed| *needed > most) {
@@ -168,14 +175,14 @@ fn holds_loops(func: &Function, body: Region) -> bool {
     found
 }
 
-/// Loads of tiles that may run ahead of their turn, in order.
+/// Loads that may run ahead of their turn, in order.
 fn early_loads(func: &Function, around: &Loop) -> Vec<Inst> {
     let mut writes: Vec<Value> = Vec::new();
     let mut waits = false;
     func.for_each_inst(around.body, &mut |inst| match func.inst(inst).op {
         Op::Store { base, .. } => writes.push(base),
         // Others may write what is read behind it.
-        Op::Atomic { .. } | Op::Barrier {} => waits = true,
+        Op::Atomic { .. } | Op::Barrier {} | Op::InlinePtx { volatile: true, .. } => waits = true,
         _ => {}
     });
     let body = &func.region(around.body).insts;
@@ -192,9 +199,9 @@ fn early_loads(func: &Function, around: &Loop) -> Vec<Inst> {
         for result in &data.results {
             (inside[*result], early[*result]) = (true, follows && data.op.is_pure());
         }
-        if let Op::Load { base, offset, volatile: false, .. } = data.op {
+        if let Op::Load { base, volatile: false, .. } = data.op {
             let is_constant = matches!(func.ty(base), Type::Pointer { mutable: false, .. });
-            if follows && func.ty(offset).is_tile() && (is_constant || (!waits && !writes.contains(&base))) {
+            if follows && (is_constant || (!waits && !writes.iter().any(|stored| may_alias(func, base, *stored)))) {
                 loads.push(*inst);
             }
         }
@@ -204,14 +211,8 @@ fn early_loads(func: &Function, around: &Loop) -> Vec<Inst> {
 
 /// Can the hardware copy it to shared memory by itself?
 fn fits_ring(func: &Function, load: Inst) -> bool {
-    let Op::Load { mask, other, cache, align, .. } = func.inst(load).op else { return false };
-    let is_zero = |value: Value| match func.def_op(value) {
-        Some(Op::Const { value }) => matches!(value, ConstExpr::Int(0)) || matches!(value, ConstExpr::Float(zero) if zero.to_bits() == 0),
-        _ => false,
-    };
-    i64::from(align) == WIDEST
-        && (mask.is_none() || other.is_none_or(is_zero))
-        && matches!(cache, Cache::Default | Cache::All | Cache::Global)
+    let Op::Load { cache, align, .. } = func.inst(load).op else { return false };
+    i64::from(align) == WIDEST && matches!(cache, Cache::Default | Cache::All | Cache::Global)
 }
 
 /// Rewrites the loop; gives what stands in front of it.
@@ -272,7 +273,7 @@ fn prefetch(func: &mut Function, around: &Loop, plan: &Plan) -> Vec<Inst> {
         // What was read now is written in the next turn.
         carried.extend([(first[0], next), (first[1], read)]);
         for (load, ring) in plan.rings.iter().zip(&rings) {
-            func.inst_mut(*load).op = Op::Fetched { ring: *ring, slot: read };
+            take_out(func, body, *load, Op::Fetched { ring: *ring, slot: read });
         }
     }
     let mut loaded = Substitution::new();
@@ -306,6 +307,32 @@ fn prefetch(func: &mut Function, around: &Loop, plan: &Plan) -> Vec<Inst> {
         *num_stages = Some(ConstExpr::Int(1));
     }
     std::mem::take(func.insts_mut(front))
+}
+
+/// Puts what comes out of a ring in the place of a load. A copy leaves zeros where the mask does not hold; where others are wanted, they are put
+/// there now.
+fn take_out(func: &mut Function, body: Region, load: Inst, fetched: Op) {
+    let Op::Load { mask: Some(mask), other: Some(other), .. } = func.inst(load).op else {
+        func.inst_mut(load).op = fetched;
+        return;
+    };
+    if is_zero(func, other) {
+        func.inst_mut(load).op = fetched;
+        return;
+    }
+    let (ty, loc) = (func.ty(func.result(load)).clone(), func.inst(load).loc);
+    let taken = func.make_inst(fetched, [ty], loc);
+    func.inst_mut(load).op = Op::Select { cond: mask, on_true: func.result(taken), on_false: other };
+    let list = func.insts_mut(body);
+    let place = list.iter().position(|inst| *inst == load).expect("the load is in the loop's body");
+    list.insert(place, taken);
+}
+
+fn is_zero(func: &Function, value: Value) -> bool {
+    match func.def_op(value) {
+        Some(Op::Const { value }) => matches!(value, ConstExpr::Int(0)) || matches!(value, ConstExpr::Float(zero) if zero.to_bits() == 0),
+        _ => false,
+    }
 }
 
 /// Appends the fetches of a turn, as a group.

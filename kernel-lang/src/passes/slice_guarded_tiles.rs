@@ -50,7 +50,7 @@
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::dtype::Dtype;
 use crate::ir::rewrite::Changed;
-use crate::ir::{BinaryOp, Builder, ConstExpr, Def, Function, Inst, Op, Region, SideTable, Type, Value};
+use crate::ir::{BinaryOp, Builder, ConstExpr, Def, Function, Inst, Op, Region, SideTable, Type, Value, may_alias};
 use crate::location::Loc;
 
 /// Slices are at least this long: an element for each thread of the usual four warps.
@@ -131,9 +131,9 @@ fn sliceable(func: &Function, region: Region, first: usize, facts: &mut AffineFa
     }
     let in_order = accesses.iter().filter(|(.., is_store)| *is_store).all(|(stored, at, _)| {
         let is_one_to_one = at.as_ref().is_some_and(|at| at.lanes.iter().all(|lane| lane.as_constant().is_some_and(|lane| lane != 0)));
-        is_one_to_one && accesses.iter().all(|(base, other, _)| base != stored || other == at)
+        is_one_to_one && accesses.iter().all(|(base, other, _)| !may_alias(func, *base, *stored) || other == at)
     });
-    let is_apart = numbers.iter().all(|number| accesses.iter().all(|(base, ..)| base != number));
+    let is_apart = numbers.iter().all(|number| accesses.iter().all(|(base, ..)| !may_alias(func, *base, *number)));
     extent.filter(|extent| in_order && is_apart && *extent >= 2 * SHORTEST)
 }
 

@@ -55,6 +55,9 @@
 //! Most tiles are full: they run without masks, with wide accesses; the last one of a tensor, tiles of unaligned slices and tiles that
 //! would leave their tensor take the other branch, where [`super::guard_accesses`] guards every lane.
 //!
+//! What the condition asks about must be known in front of the branch. Where a stretch first reads scalars, the length of a tensor or its address,
+//! these are read in front, too.
+//!
 //! A mask that is the same for every program, `columns < n` of a row's kernel, would make no tile full, or all: it stays, and the condition asks
 //! that `n` is a whole number of wide accesses, so that each of them is masked as one.
 //!
@@ -95,8 +98,18 @@ fn split_region(func: &mut Function, region: Region, facts: &mut AffineFacts) ->
     let mut at = 0;
     while at < insts.len() {
         let length = insts[at..].iter().take_while(|inst| is_plain(&func.inst(**inst).op)).count();
-        let stretch = &insts[at..at + length];
-        match plan(func, stretch, facts, &|_| true) {
+        let whole = &insts[at..at + length];
+        let (front, behind) = scalars_in_front(func, whole);
+        let (plan_whole, plan_behind) = (plan(func, whole, facts, &|_| true), plan(func, &behind, facts, &|_| true));
+        let reach =
+            |plan: &Option<Plan>| plan.as_ref().map(|plan| (plan.accesses.len(), plan.accesses.values().filter(|wide| **wide).count()));
+        let (stretch, plan) = if reach(&plan_behind) > reach(&plan_whole) {
+            out.extend(front);
+            (&behind[..], plan_behind)
+        } else {
+            (whole, plan_whole)
+        };
+        match plan {
             Some(plan) if length <= MAX_OPS => {
                 out.extend(split(func, stretch, &insts[at + length..], plan));
                 changed = true;
@@ -109,6 +122,29 @@ fn split_region(func: &mut Function, region: Region, facts: &mut AffineFacts) ->
     }
     *func.insts_mut(region) = out;
     changed
+}
+
+/// The scalars that a stretch reads before it accesses a tile, a length or an address say, with what they are computed from; and what is left. If
+/// these stand in front, the branch may ask about them.
+fn scalars_in_front(func: &Function, stretch: &[Inst]) -> (Vec<Inst>, Vec<Inst>) {
+    let is_access =
+        |inst: &Inst, of_tile: bool| func.inst(*inst).op.access().is_some_and(|access| func.ty(access.offset).is_tile() == of_tile);
+    let first = stretch.iter().position(|inst| is_access(inst, true)).unwrap_or(0);
+    let last = stretch[..first].iter().rposition(|inst| is_access(inst, false)).map_or(0, |last| last + 1);
+    let mut needed: SideTable<Value, bool> = SideTable::new();
+    let mut front = Vec::new();
+    for inst in stretch[..last].iter().rev() {
+        let data = func.inst(*inst);
+        if !data.op.is_pure() || data.results.iter().any(|result| needed[*result]) {
+            let mut need = |op: &Op| op.for_each_operand(&mut |value| needed[value] = true);
+            need(&data.op);
+            data.op.for_each_region(&mut |region| func.for_each_inst(region, &mut |inst| need(&func.inst(inst).op)));
+            front.push(*inst);
+        }
+    }
+    front.reverse();
+    let behind = stretch.iter().copied().filter(|inst| !front.contains(inst)).collect();
+    (front, behind)
 }
 
 /// A sort is long, and nothing in it is guarded: it stands once.
@@ -175,6 +211,9 @@ pub(super) fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts, u
     let is_early = |affine: &Affine| affine.scalars().all(|value| !late[value] && usable(value));
     for inst in stretch {
         let Some(Access { base, offset, mask, in_bounds: false, .. }) = func.inst(*inst).op.access() else { continue };
+        if late[base] || !usable(base) {
+            continue;
+        }
         let ty = func.ty(offset);
         let Some(affine) = facts.get(func, offset).filter(|affine| ty.is_tile() && is_early(affine)) else { continue };
         let extents = ty.extents();

@@ -290,6 +290,7 @@ impl Naive<'_, '_> {
             }
             Op::Yield { .. } | Op::Condition { .. } | Op::Return {} => Vec::new(),
             Op::Assert { .. } => Vec::new(),
+            Op::InlinePtx { .. } | Op::Pointer { .. } => panic!("no kernel here has one"),
             Op::Report { .. }
             | Op::StaticIf { .. }
             | Op::StaticFor { .. }

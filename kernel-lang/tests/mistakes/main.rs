@@ -27,6 +27,27 @@ fn row<T: Float, I: Int, E: Element, const N: usize, const K: isize>(
     let (st, sj, se) = (load(xt), load(xj), load(xe));
 ";
 
+/// What the rows on structs name.
+const STRUCTS: &str = "
+#[device]
+mod pairs {
+    pub struct Pair<T> { pub a: Value<T>, pub b: Value<T> }
+    impl<T: Float> Pair<T> {
+        pub fn new(a: Value<T>, b: Value<T>) -> Self { Pair { a, b } }
+        pub fn zero() -> Self { Pair { a: 0, b: 0 } }
+        pub fn swap(self) -> Self { Pair { a: self.b, b: self.a } }
+        pub fn combine(self, other: Self) -> Self { Pair { a: self.a + other.a, b: max(self.b, other.b) } }
+    }
+    pub struct Single { c: f32 }
+    pub struct Block<const N: usize> { at: Value<usize> }
+    impl<const N: usize> Block<N> {
+        pub fn new(start: usize) -> Self { Block { at: start + arange(0, N) } }
+        pub fn with(self, other: Block<N>) -> Self { Block { at: self.at + other.at } }
+    }
+    pub fn first<T: Float>(pair: Pair<T>) -> Value<T> { pair.a }
+}
+";
+
 /// The kinds of mistakes.
 const KINDS: &[(&str, &str)] = &[
     ("missing argument", "fewer arguments than the word takes"),
@@ -57,7 +78,7 @@ fn outcome(row: &Row, word: &str) -> Row {
     let before = format!("{}\n{KERNEL}    ", completed(&row.attribute));
     let code = statement.replace('$', word);
     let end = if code.ends_with(['}', ';']) { "" } else { ";" };
-    let source = format!("{before}{code}{end}\n}}\n");
+    let source = format!("{before}{code}{end}\n}}\n{STRUCTS}");
     let mut found = row.clone();
     found.statement.clone_from(&statement);
     found.expected.clear();
@@ -199,7 +220,7 @@ fn outcomes(cases: &[(Row, String)]) -> Vec<Row> {
 /// Without its mistake, a row would be accepted as far as the kernel around it goes.
 #[test]
 fn the_kernel_around_the_rows_is_right() {
-    let found = frontend::mistakes(&format!("#[kernel]\n{KERNEL}}}\n"), "row.rs");
+    let found = frontend::mistakes(&format!("#[kernel]\n{KERNEL}}}\n{STRUCTS}"), "row.rs");
     assert!(found.is_empty(), "{found:?}");
 }
 

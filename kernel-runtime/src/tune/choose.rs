@@ -6,7 +6,7 @@ use super::launch::is_of_config;
 use super::memory::Memory;
 use super::race::{Budget, Race, Round, fastest, median, race};
 use super::rules::Kept;
-use super::{AutotunedLaunch, Outcome, Report, Trial, TuneConfig, Winner, alone};
+use super::{AutotunedLaunch, Outcome, Report, Trial, TuneConfig, Winner, alone, recall};
 use crate::bench::{FLUSH_BYTES, Timer};
 use crate::gpu::Gpu;
 use crate::grid::IntoGrid;
@@ -36,6 +36,18 @@ where
         if let Some(winner) = self.tuner.find(key) {
             return Ok(Some(winner));
         }
+        // The first word says which of the devices it is, and the next process may number them otherwise. Estimates are made anew: what is run
+        // for them is checked.
+        let unknown = match P::IS_SIMULATED {
+            true => None,
+            false => match recall::recall(self.args.kernel(), gpu, &configs, |config| self.key_of(config), &key[1..]) {
+                Ok(report) => {
+                    let chosen = report.trials.iter().position(|trial| trial.chosen);
+                    return Ok(chosen.map(|chosen| self.tuner.remember(key, report, chosen)));
+                }
+                Err(unknown) => Some(unknown),
+            },
+        };
         let start = Instant::now();
         let Some(memory) = Memory::save(&self.args, gpu, self.tuner.zeroed, self.tuner.restored)? else { return Ok(None) };
         // Twice what the cache holds, so that nothing survives.
@@ -57,7 +69,12 @@ where
             eprint!("tuned in {:.0?}: {report}", start.elapsed());
         }
         match chosen {
-            Some(chosen) => Ok(Some(self.tuner.remember(key, report, chosen))),
+            Some(chosen) => {
+                if let Some(unknown) = unknown {
+                    unknown.keep(&report);
+                }
+                Ok(Some(self.tuner.remember(key, report, chosen)))
+            }
             None => {
                 let failures = report.trials.iter().map(|trial| match &trial.outcome {
                     Outcome::Failed(reason) => format!("  {:?}: {reason}", trial.config),

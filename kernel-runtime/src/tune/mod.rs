@@ -1,5 +1,7 @@
 //! Autotuning: the first launch of a key times every configuration, later ones use the fastest.
 //!
+//! What was chosen is kept on disk, see [`cache`](crate::cache), where the next process finds it.
+//!
 //! A *key* is the device, what `key` says of the arguments, the types and constants that the launch names, which tensors are aligned to 16 bytes,
 //! and which configurations `prune` leaves. One that `prune` names for the launch's arguments never runs with them; one that does not compile, load or
 //! launch is a record with its reason, and launches use the others. Heuristics are computed by every launch, behind its configuration.
@@ -31,6 +33,7 @@ mod key;
 mod launch;
 mod memory;
 mod race;
+mod recall;
 mod report;
 mod rules;
 mod winner;

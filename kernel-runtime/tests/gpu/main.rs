@@ -6,6 +6,8 @@ mod interop;
 mod kernels;
 mod launches;
 mod overhead;
+#[cfg(feature = "cache")]
+mod store;
 mod streams;
 mod tuning;
 
@@ -47,9 +49,22 @@ static COUNTING: Counting = Counting;
 
 type Test = (&'static str, fn(Device));
 
+/// What stands for the tests of the store in a build without it.
+#[cfg(not(feature = "cache"))]
+mod no_store {
+    pub(crate) const TESTS: &[crate::Test] = &[];
+}
+
 fn main() {
     if std::env::var_os(launches::CRASH).is_some() {
         return launches::crash();
+    }
+    #[cfg(feature = "cache")]
+    if std::env::var_os(store::CHILD).is_some() {
+        return store::child();
+    } else if std::env::var_os("GALATEA_CACHE").is_none() {
+        // Tests leave the user's store alone.
+        kernel_runtime::cache::set(None);
     }
     let device = Device::cuda(0);
     let reason = match &device {
@@ -59,7 +74,9 @@ fn main() {
         Err(error) => panic!("{error}"),
     };
     let device = device.ok();
-    let tests = [launches::TESTS, streams::TESTS, interop::TESTS, tuning::TESTS, overhead::TESTS].concat();
+    #[cfg(not(feature = "cache"))]
+    use no_store as store;
+    let tests = [launches::TESTS, streams::TESTS, interop::TESTS, tuning::TESTS, overhead::TESTS, store::TESTS].concat();
     let trials = tests.into_iter().map(|(name, test)| {
         let run = move || {
             device.into_iter().for_each(test);

@@ -60,6 +60,26 @@ fn grid(n: usize) -> impl Fn(Config) -> usize {
     move |config| cdiv(n, BLOCK) * config.repeat
 }
 
+/// What tuning finds in this process, or knows from another.
+#[cfg(feature = "cache")]
+pub(crate) fn tuned(device: Device) -> Vec<Outcome> {
+    const CONFIGS: &[Config] = &[
+        Config { repeat: 64, num_warps: 4 },
+        Config { repeat: 1, num_warps: 4 },
+        Config { repeat: 3, num_warps: 4 },
+        Config { repeat: 8, num_warps: 4 },
+    ];
+    static TUNER: Tuner<Config> = Tuner::new(CONFIGS, &[KeyPart::exact(6)]);
+    let n = (1 << 22) + 5;
+    let x = device.full(n, 2.0f32).unwrap();
+    let mut out = device.zeros::<f32>(n).unwrap();
+    add(&x, &mut out, &TUNER).grid(grid(n)).launch().unwrap();
+    assert!(out.to_vec().unwrap().iter().all(|&value| value == 4.0));
+    let report = add(&x, &mut out, &TUNER).grid(grid(n)).report().unwrap();
+    assert_eq!(report.chosen().unwrap().config, CONFIGS[1]);
+    report.trials.iter().map(|trial| trial.outcome.clone()).collect()
+}
+
 fn the_fastest_configuration_is_chosen(device: Device) {
     const CONFIGS: &[Config] = &[
         Config { repeat: 64, num_warps: 4 },

@@ -34,3 +34,68 @@ pub fn apply<T: Float>(x: Ptr<T>, y: PtrMut<T>, offsets: Value<usize>, #[option]
     let once = silu(load(x + offsets, mask = mask));
     store(y + offsets, smooth::silu(once), mask = mask);
 }
+
+/// Structs, with the functions that make them and those that take them.
+#[device(crate = ::tiles)]
+pub mod geometry {
+    /// A point of the plane.
+    pub struct Point {
+        /// To the right.
+        pub x: Value<f32>,
+        /// Upwards.
+        pub y: Value<f32>,
+        /// What kernels of other crates neither see nor make.
+        weight: f32,
+    }
+
+    impl Point {
+        /// The point at these coordinates.
+        pub fn at(x: Value<f32>, y: Value<f32>) -> Self {
+            Point { x, y, weight: 1.0 }
+        }
+
+        /// The point so far away.
+        pub fn moved(self, x: Value<f32>, y: Value<f32>) -> Self {
+            Point { x: self.x + x, y: self.y + y, ..self }.weighed()
+        }
+
+        fn weighed(mut self) -> Self {
+            self.weight *= 2.0;
+            self
+        }
+    }
+
+    /// `v * scale + shift`
+    pub struct Affine {
+        /// Of the line.
+        pub scale: Value<f32>,
+        /// At 0.
+        pub shift: Value<f32>,
+    }
+
+    impl Affine {
+        /// First this one, then the other.
+        pub fn then(self, other: Self) -> Self {
+            Affine { scale: self.scale * other.scale, shift: other.on(self.shift) }
+        }
+
+        /// Of both coordinates.
+        pub fn apply(self, point: Point) -> Point {
+            Point { x: self.on(point.x), y: self.on(point.y), ..point }
+        }
+
+        fn on(self, v: Value<f32>) -> Value<f32> {
+            fma(v, self.scale, self.shift)
+        }
+    }
+
+    /// Where both coordinates are 0.
+    pub fn origin() -> Point {
+        Point::at(0.0, 0.0)
+    }
+
+    /// As the crow flies.
+    pub fn distance(a: Point, b: Point) -> Value<f32> {
+        hypot(a.x - b.x, a.y - b.y)
+    }
+}

@@ -221,7 +221,7 @@ pub(crate) const OUTSIDE: &[Outside] = &[
     outside(Suite::Core, "masked_load_shared_memory, join_with_mma", 4, NO_DOT),
     outside(Suite::Core, "override_arch", 12, "a kernel is compiled for what runs it; `compile` of kernel-lang takes any target"),
     outside(Suite::Core, "load_scope_sem_coop_grid", 2, "there are no cooperative grids"),
-    outside(Suite::Core, "inline_asm", 5, "the language has no inline PTX"),
+    outside(Suite::Core, "inline_asm", 5, "`inline_ptx!` computes as its closure says, to which its own tests hold it"),
     outside(Suite::Core, "enable_fp_fusion", 4, "`#[kernel(contract)]` is tested with its pass"),
     outside(Suite::Core, "enable_reflect_ftz", 2, "subnormal numbers are always kept"),
     outside(

@@ -117,9 +117,9 @@ impl Machine<'_> {
         let Some(Slot(view)) = access.view else { return false };
         let (count, width) = (access.extents[0], access.dtype.bytes());
         // SAFETY: the slots hold what the access says.
-        let address = match unsafe { self.ranges(access, 0, count, self.args[access.word + 1]) } {
+        let address = match unsafe { self.ranges(access, 0, count, self.length(access)) } {
             Some((start, 1, inside, active)) if inside.len() == count && active.len() == count => {
-                Some(tensor(self.args[access.word], start, width)).filter(|address| address.addr() % width == 0)
+                Some(tensor(self.address(access), start, width)).filter(|address| address.addr() % width == 0)
             }
             _ => None,
         };
@@ -130,7 +130,7 @@ impl Machine<'_> {
 
     unsafe fn access(&self, access: &Access, is_load: bool) -> Result<(), Violation> {
         let count = access.extents.last().copied().unwrap_or(1);
-        let length = self.args[access.word + 1];
+        let length = self.length(access);
         for row in 0..rows(&access.extents) {
             // SAFETY: the slots hold what the access says.
             let ranges = unsafe { self.ranges(access, row, count, length) };
@@ -146,7 +146,7 @@ impl Machine<'_> {
             }
             let width = access.dtype.bytes();
             let data = self.at(access.data).wrapping_add(row * count * width);
-            let tensor = tensor(self.args[access.word], start, width);
+            let tensor = tensor(self.address(access), start, width);
             // SAFETY: `lanes` are inside the tensor; the tile has a row of `count` elements at `data`.
             unsafe {
                 if is_load {
@@ -162,6 +162,16 @@ impl Machine<'_> {
             }
         }
         Ok(())
+    }
+
+    pub(super) fn address(&self, access: &Access) -> u64 {
+        // SAFETY: the front of the scratch holds the words of every pointer.
+        unsafe { self.scratch.cast::<u64>().add(access.word).read() }
+    }
+
+    fn length(&self, access: &Access) -> u64 {
+        // SAFETY: as above: the length is the next word.
+        unsafe { self.scratch.cast::<u64>().add(access.word + 1).read() }
     }
 
     /// Of a row: its first offset, the step, and the lanes inside the tensor and the active ones, if they are ranges.
@@ -202,7 +212,7 @@ impl Machine<'_> {
             let chosen = unsafe { self.chosen(access, row, lanes.clone(), &mut offsets)? };
             let at = row * count + first;
             let data = self.at(access.data).wrapping_add(at * width);
-            let tensor = |offset: i64| tensor(self.args[access.word], offset, width);
+            let tensor = |offset: i64| tensor(self.address(access), offset, width);
             // SAFETY: a chosen lane is inside the tensor, and the tile has these lanes.
             unsafe {
                 if is_load {
@@ -235,7 +245,7 @@ impl Machine<'_> {
         lanes: Range<usize>,
         offsets: &mut [i64; BLOCK],
     ) -> Result<u64, Violation> {
-        let (count, length) = (access.extents.last().copied().unwrap_or(1), self.args[access.word + 1]);
+        let (count, length) = (access.extents.last().copied().unwrap_or(1), self.length(access));
         let first = lanes.start;
         // SAFETY: the slots hold what the access says.
         let active = unsafe {
@@ -294,7 +304,7 @@ impl Machine<'_> {
             column: access.loc.column,
             program_id: self.program,
             index,
-            length: self.args[access.word + 1],
+            length: self.length(access),
             parameter: access.parameter.clone(),
             lane,
         }

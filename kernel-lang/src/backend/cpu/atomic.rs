@@ -36,7 +36,7 @@ impl Machine<'_> {
                     // SAFETY: the operands and the result have this lane, and a chosen one is inside the tensor.
                     unsafe {
                         let operands = atomic.operands.map(|slot| element(self.at(slot), at + bit, width));
-                        let old = step(atomic, tensor(self.args[access.word], offsets[bit], width), operands);
+                        let old = step(atomic, tensor(self.address(access), offsets[bit], width), operands);
                         if atomic.op.has_result() {
                             memory::by_bytes!(width, T => self.at(access.data).cast::<T>().add(at + bit).write(old as T));
                         }

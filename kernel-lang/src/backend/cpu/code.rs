@@ -71,9 +71,9 @@ pub(super) enum Other {
 #[derive(Clone, Debug)]
 pub(super) struct Access {
     pub(super) kind: AccessKind,
-    /// The argument word of the address; the length is the next.
+    /// The word of the scratch that holds the address; the length is the next.
     pub(super) word: usize,
-    /// The pointer's name.
+    /// The pointer's name; empty if it was made of an address.
     pub(super) parameter: Name,
     pub(super) loc: Loc,
     pub(super) extents: Vec<usize>,

@@ -11,7 +11,6 @@ use crate::location::{Loc, Name};
 pub(super) struct Machine<'a> {
     pub(super) code: &'a Code,
     pub(super) scratch: *mut u8,
-    pub(super) args: &'a [u64],
     pub(super) program: [u32; 3],
     pub(super) checked: bool,
 }
@@ -28,7 +27,7 @@ pub(super) unsafe fn run(
     program: [u32; 3],
     checked: bool,
 ) -> Result<(), Violation> {
-    let machine = Machine { code, scratch, args, program, checked };
+    let machine = Machine { code, scratch, program, checked };
     // SAFETY: the front of the scratch has room for these words.
     unsafe {
         scratch.cast::<u64>().copy_from_nonoverlapping(args.as_ptr(), args.len());

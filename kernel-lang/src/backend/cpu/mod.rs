@@ -160,6 +160,9 @@ impl fmt::Display for Violation {
         let held = if *length == 1 { "1 element".to_string() } else { format!("{length} elements") };
         match assertion {
             Some(message) => write!(f, "{message}: program ({x}, {y}, {z})")?,
+            None if parameter.is_empty() => {
+                write!(f, "`{op}` at index {index} of what an address leads to: lane {lane} of program ({x}, {y}, {z})")?;
+            }
             None => write!(f, "`{op}` at index {index} of `{parameter}`, which has {held}: lane {lane} of program ({x}, {y}, {z})")?,
         }
         if *line != 0 {

@@ -12,7 +12,7 @@ use crate::backend::cpu::code::{
 };
 use crate::backend::cpu::forms::{self, Forms};
 use crate::dtype::Dtype;
-use crate::ir::{self, ConstExpr, Function, Handle, Inst, Op, Region, SideTable, Type, Value, rewrite};
+use crate::ir::{self, ConstExpr, Function, Handle, Inst, Op, Region, SideTable, Type, UNKNOWN_LENGTH, Value, rewrite};
 use crate::scalar::Scalar;
 use crate::scalar::lanes::{self, Lanes};
 
@@ -38,7 +38,7 @@ pub(super) struct Translator<'a> {
     pub(super) loops: Vec<(Label, Label)>,
     pub(super) symbols: SideTable<Value, Option<Symbol>>,
     places: SideTable<Value, Option<Place>>,
-    /// The argument word of each pointer parameter.
+    /// The word of each pointer's address: an argument, or among the scalars. The length is the next.
     words: SideTable<Value, usize>,
     front: Vec<u8>,
     tiles: Vec<Lifetime>,
@@ -140,6 +140,12 @@ impl Translator<'_> {
             Op::NumPrograms { axis } => self.grid_value(true, *axis, data.results[0]),
             Op::Address { base } => self.set_scalar(data.results[0], argument(self.words[*base], Dtype::I64)),
             Op::Length { base } => self.set_scalar(data.results[0], argument(self.words[*base] + 1, Dtype::I64)),
+            Op::Pointer { address } => {
+                let (to, from) = (self.new_scalar(), self.place(*address).slot);
+                self.front_constant(Scalar::from_bits(Dtype::I64, UNKNOWN_LENGTH as u64), 1);
+                self.instrs.push(Instr::Copy { to, from, bytes: 8 });
+                self.words[data.results[0]] = to.0 as usize / 8;
+            }
             Op::Load { base, offset, other, volatile, .. } => {
                 let other = other.map_or(Other::Zero, |other| match self.place(other) {
                     Place { slot, uniform } if uniform || func.ty(*offset).is_scalar() => Other::Uniform(slot),
@@ -196,6 +202,7 @@ impl Translator<'_> {
             Op::Sort { x, descending } => self.sort(*x, *descending, data.results[0]),
             Op::Butterfly { x, axis, bit } => self.butterfly(*x, *axis as usize, *bit, data.results[0]),
             Op::Convert { .. } => unreachable!("a kernel for the CPU has no layouts"),
+            Op::InlinePtx { .. } => unreachable!("a kernel for the CPU computes what the text stands for"),
             Op::Ring { .. } | Op::Fetch { .. } | Op::FetchGroup {} | Op::FetchWait { .. } | Op::Fetched { .. } => {
                 unreachable!("a kernel for the CPU loads where it stands")
             }
@@ -430,8 +437,7 @@ impl Translator<'_> {
                 _ => Mask::Tile(self.full(mask)),
             },
         };
-        let param = self.func.param_index(base).expect("a pointer is a parameter");
-        let parameter = self.func.params[param].name.clone();
+        let parameter = self.func.param_index(base).map_or("".into(), |param| self.func.params[param].name.clone());
         Access {
             kind,
             word: self.words[base],

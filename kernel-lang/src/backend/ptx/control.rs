@@ -9,6 +9,8 @@ use super::{Emitter, Lanes, arithmetic_type};
 
 impl Emitter<'_> {
     pub(super) fn control(&mut self, op: &Op, results: &[Value]) {
+        // Once for all ways.
+        self.await_cluster();
         match op {
             Op::If { cond, then_region, else_region } => self.branch(*cond, *then_region, *else_region, results),
             Op::For { lower, upper, step, init, body, .. } => self.counted_loop([*lower, *upper, *step], init, *body, results),

@@ -18,7 +18,7 @@ impl Emitter<'_> {
             Op::ProgramId { axis } => self.special(&format!("%{}id.{}", self.program(), AXES[*axis as usize]), result),
             Op::NumPrograms { axis } => self.special(&format!("%n{}id.{}", self.program(), AXES[*axis as usize]), result),
             Op::Length { base } | Op::Address { base } => {
-                let (address, length) = self.pointers[*base].expect("a pointer is a parameter of the kernel");
+                let (address, length) = self.pointers[*base].expect("a pointer is a parameter, or was made before");
                 self.define(result, Lanes::Splat(if matches!(op, Op::Length { .. }) { length } else { address }));
             }
             Op::Cast { x } => {

@@ -83,7 +83,7 @@ impl Emitter<'_> {
 
     pub(super) fn access(&mut self, base: Value, offset: Value, align: u32, dtype: Dtype) -> Access {
         let bytes = dtype.bytes() as i64;
-        let (base_reg, _) = self.pointers[base].expect("a pointer is a parameter of the kernel");
+        let (base_reg, _) = self.pointers[base].expect("a pointer is a parameter, or was made before");
         let layout = self.layout(offset).cloned();
         let count = self.lane_count(offset);
         match self.facts.get(self.func, offset) {

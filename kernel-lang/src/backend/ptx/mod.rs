@@ -16,8 +16,10 @@ mod compare;
 mod control;
 mod convert;
 mod elementwise;
+mod exchange;
 mod float8;
 mod index;
+mod inline;
 mod lookup;
 mod math;
 mod memory;
@@ -34,7 +36,7 @@ use std::collections::HashMap;
 
 use crate::analysis::affine::AffineFacts;
 use crate::dtype::Dtype;
-use crate::ir::{BinaryOp, Evict, Function, Handle, Inst, Op, Region, SideTable, Type, Value, Verified};
+use crate::ir::{BinaryOp, Evict, Function, Handle, Inst, Op, Region, SideTable, Type, UNKNOWN_LENGTH, Value, Verified};
 use crate::layout::Layout;
 use crate::location::Loc;
 use crate::schedule::Schedule;
@@ -90,7 +92,7 @@ struct Emitter<'a> {
     rooms: Vec<HashMap<compare::RoomKey, Reg>>,
     /// How many neighbouring registers a mask has alike, in this region: of masks of wide accesses.
     runs: HashMap<Value, usize>,
-    /// Addresses and lengths of pointer parameters.
+    /// Addresses and lengths of pointers.
     pointers: SideTable<Value, Option<(Reg, Reg)>>,
     /// The address of the report, in a checked kernel.
     report_buffer: Option<Reg>,
@@ -102,6 +104,8 @@ struct Emitter<'a> {
     /// Does the module need the bits of 2/pi?
     uses_two_over_pi: bool,
     shared: shared::Shared,
+    /// Where the CTAs of a program tell each other scalars.
+    exchange: Option<exchange::Exchange>,
     rings: ring::Rings,
     loc: Loc,
     target: Target,
@@ -142,6 +146,7 @@ pub fn emit(func: Verified<'_>, target: &Target, schedule: Schedule) -> Module {
         ptx_version: target.ptx_version(),
         uses_two_over_pi: false,
         shared: shared::Shared::default(),
+        exchange: None,
         rings: ring::Rings::default(),
         loc: Loc::NONE,
         target: *target,
@@ -150,6 +155,7 @@ pub fn emit(func: Verified<'_>, target: &Target, schedule: Schedule) -> Module {
     emitter.params();
     emitter.policies();
     emitter.thread_parts();
+    emitter.prepare_exchange();
     emitter.region(func.body);
     let body = std::mem::take(&mut emitter.asm).finish();
 
@@ -244,6 +250,14 @@ fn needed(func: &Function) -> Vec<bool> {
                 changed |= !needed[value.index()];
                 needed[value.index()] = true;
             };
+            if let Op::Load { base, .. }
+            | Op::Store { base, .. }
+            | Op::Atomic { base, .. }
+            | Op::Fetch { base, .. }
+            | Op::Report { base, .. } = &data.op
+            {
+                need(*base);
+            }
             match &data.op {
                 Op::Load { offset, mask, other, .. } => {
                     [*mask, *other].into_iter().flatten().for_each(&mut need);
@@ -469,6 +483,13 @@ impl Emitter<'_> {
             Op::Sort { .. } => unreachable!("a verified kernel with layouts sorts by butterflies"),
             Op::Reduce { .. } | Op::Scan { .. } => self.reduce(&data.op, &data.results),
             Op::ReducePio2 { x } => self.reduce_pio2(*x, data.results[0], data.results[1]),
+            Op::Pointer { address } => {
+                let [pointer, length] = [0; 2].map(|_| self.reg(Class::B64));
+                asm!(self, "cvta.to.global.u64 {pointer}, {}", self.scalar(*address));
+                asm!(self, "mov.b64 {length}, {UNKNOWN_LENGTH}");
+                self.pointers[data.results[0]] = Some((pointer, length));
+            }
+            Op::InlinePtx { .. } => self.inline_ptx(&data.op, &data.results),
             Op::Load { .. } => self.load(&data.op, data.results[0]),
             Op::Store { .. } => self.store(&data.op),
             Op::Assert { cond, message, .. } => self.assertion(*cond, message, data.loc),

@@ -23,6 +23,7 @@ use crate::ir::{BinaryOp, Def, Function, Handle, Op, Region, Value};
 use crate::layout::{Layout, Level};
 
 use super::registers::{Class, Reg, asm};
+use super::shared::WIDEST;
 use super::{Emitter, Lanes, Source};
 
 /// Who holds a bit of the index along the axis.
@@ -75,7 +76,10 @@ impl Emitter<'_> {
             match level {
                 Level::Register => self.combine_registers(&mut cx, bit),
                 Level::Lane => self.combine_lanes(&mut cx, bit),
-                Level::Warp => self.combine_warps(&mut cx, &bits[at..at + row]),
+                Level::Warp => {
+                    let is_alike = lanes_alike(&layout, &bits[at..], axis as usize);
+                    self.combine_warps(&mut cx, &bits[at..at + row], is_alike);
+                }
                 Level::Block => {
                     let is_same = results.iter().all(|result| !self.func.ty(*result).is_tile());
                     self.combine_blocks(&mut cx, &bits[at..at + row], is_same);
@@ -128,6 +132,14 @@ impl Emitter<'_> {
         func.yielded(combine).iter().map(|value| self.scalar(*value)).collect()
     }
 
+    /// What a row of neighbouring runs gives: two by two, so that few wait for each other.
+    fn combined_row(&mut self, combine: Region, mut row: Vec<Vec<Reg>>) -> Vec<Reg> {
+        while row.len() > 1 {
+            row = row.chunks(2).map(|pair| self.combined(combine, &pair[0], &pair[1])).collect();
+        }
+        row.remove(0)
+    }
+
     fn combine_registers(&mut self, cx: &mut Cx<'_>, bit: usize) {
         let bit = 1 << bit;
         let (early, late) = if cx.reverse { (bit, 0) } else { (0, bit) };
@@ -170,93 +182,88 @@ impl Emitter<'_> {
         }
     }
 
-    /// Every warp writes what its runs gave, and reads what those of all the warps did that differ from it in these bits.
-    fn combine_warps(&mut self, cx: &mut Cx<'_>, bits: &[Bit]) {
-        let threads = self.schedule.threads();
+    /// Every warp writes what its runs gave, and reads what those of all the warps did that differ from it in these bits. Where the lanes of a
+    /// warp have the same, one of them writes.
+    fn combine_warps(&mut self, cx: &mut Cx<'_>, bits: &[Bit], is_alike: bool) {
+        // Those who write are numbered through; a bit of a warp's number is a bit of theirs.
+        let (writers, warp) = if is_alike { (self.schedule.num_warps, 1) } else { (self.schedule.threads(), 32) };
         let runs: Vec<u32> = cx.totals.keys().copied().collect();
         let dtypes: Vec<_> = cx.inputs.iter().map(|input| self.func.ty(*input).dtype()).collect();
-        let sizes: Vec<u32> = dtypes.iter().map(|dtype| runs.len() as u32 * threads * dtype.bytes() as u32).collect();
-        let range = self.scratch(sizes.iter().sum());
-        let starts: Vec<u32> = (0..sizes.len()).map(|input| range.start + sizes[..input].iter().sum::<u32>()).collect();
-        let place = |input: usize, run: usize, thread: u32| starts[input] + (run as u32 * threads + thread) * dtypes[input].bytes() as u32;
-        let thread = self.thread();
-        let addresses: Vec<Reg> = dtypes.iter().map(|dtype| self.thread_address(thread, dtype.bytes())).collect();
+        let size = |input: usize| (runs.len() as u32 * writers * dtypes[input].bytes() as u32).next_multiple_of(WIDEST);
+        let range = self.scratch((0..dtypes.len()).map(size).sum());
+        let starts: Vec<u32> = (0..dtypes.len()).map(|input| range.start + (0..input).map(size).sum::<u32>()).collect();
+        let place = |input: usize, run: usize, writer: u32| starts[input] + (run as u32 * writers + writer) * dtypes[input].bytes() as u32;
+        let (mut number, thread) = (self.thread(), self.thread());
+        let mut writes = None;
+        if is_alike {
+            number = self.reg(Class::B32);
+            asm!(self, "shr.u32 {number}, {thread}, 5");
+            writes = self.owner(31, thread);
+        }
+        let addresses: Vec<Reg> = dtypes.iter().map(|dtype| self.thread_address(number, dtype.bytes())).collect();
         for (run, first) in runs.iter().enumerate() {
             for (input, dtype) in dtypes.iter().enumerate() {
                 let reg = cx.totals[first][input];
-                self.store_group("st.shared", &format!("[{}+{}]", addresses[input], place(input, run, 0)), *dtype, None, &[reg]);
+                self.store_group("st.shared", &format!("[{}+{}]", addresses[input], place(input, run, 0)), *dtype, writes, &[reg]);
             }
         }
         self.barrier();
-        let mask: u32 = bits.iter().map(|bit| 32 << bit.bit).sum();
+        let mask: u32 = bits.iter().map(|bit| warp << bit.bit).sum();
         let others = self.reg(Class::B32);
-        asm!(self, "and.b32 {others}, {thread}, {}", !mask & (threads - 1));
+        asm!(self, "and.b32 {others}, {number}, {}", !mask & (writers - 1));
         let addresses: Vec<Reg> = dtypes.iter().map(|dtype| self.thread_address(others, dtype.bytes())).collect();
         let mut order: Vec<u32> = (0..1 << bits.len()).collect();
         if cx.reverse {
             order.reverse();
         }
         let warp_of =
-            |part: u32| bits.iter().enumerate().filter(|(index, _)| part >> index & 1 == 1).map(|(_, bit)| 32 << bit.bit).sum::<u32>();
+            |part: u32| bits.iter().enumerate().filter(|(index, _)| part >> index & 1 == 1).map(|(_, bit)| warp << bit.bit).sum::<u32>();
         // In which of the warps in a row is this thread?
         let mine: Vec<Option<Reg>> = order
             .iter()
             .enumerate()
-            .map(|(index, part)| (!cx.prefixes.is_empty() && index > 0).then(|| self.is_thread_part(mask, warp_of(*part))))
+            .map(|(index, part)| (!cx.prefixes.is_empty() && index > 0).then(|| self.is_part(number, mask, warp_of(*part))))
             .collect();
         for (run, first) in runs.iter().enumerate() {
-            let mut total: Vec<Reg> = Vec::new();
-            let mut before: Vec<Reg> = Vec::new();
-            for (index, part) in order.iter().enumerate() {
-                let mut next = Vec::new();
-                for (input, dtype) in dtypes.iter().enumerate() {
-                    let place = format!("[{}+{}]", addresses[input], place(input, run, warp_of(*part)));
-                    next.extend(self.load_group("ld.shared", &place, *dtype, None, &[None]));
+            let mut parts: Vec<Vec<Reg>> = vec![Vec::new(); order.len()];
+            for (input, dtype) in dtypes.iter().enumerate() {
+                // Side by side, several at once.
+                let is_row = order.iter().enumerate().all(|(index, part)| warp_of(*part) == index as u32);
+                let group = if is_row { (WIDEST as usize / dtype.bytes()).min(order.len()) } else { 1 };
+                for (first, parts) in parts.chunks_mut(group).enumerate() {
+                    let from = format!("[{}+{}]", addresses[input], place(input, run, warp_of(order[first * group])));
+                    let regs = self.load_group("ld.shared", &from, *dtype, None, &vec![None; group]);
+                    parts.iter_mut().zip(regs).for_each(|(part, reg)| part.push(reg));
                 }
-                if index == 0 {
-                    (total, before) = (next.clone(), next);
-                    continue;
-                }
+            }
+            if cx.prefixes.is_empty() {
+                let total = self.combined_row(cx.combine, parts);
+                cx.totals.insert(*first, total);
+                continue;
+            }
+            let (mut total, mut before) = (parts[0].clone(), parts[0].clone());
+            for (index, next) in parts.iter().enumerate().skip(1) {
                 if let Some(is_mine) = mine[index] {
                     before = if index == 1 { total.clone() } else { self.choose(is_mine, &total, &before) };
                 }
-                total = self.combined(cx.combine, &total, &next);
+                total = self.combined(cx.combine, &total, next);
             }
-            if let Some(is_first) = (!cx.prefixes.is_empty()).then(|| self.is_thread_part(mask, warp_of(order[0]))) {
-                for register in (0..cx.prefixes.len()).filter(|register| *register as u32 & !cx.taken == *first) {
-                    let own = cx.prefixes[register].clone();
-                    let longer = self.combined(cx.combine, &before, &own);
-                    cx.prefixes[register] = self.choose(is_first, &own, &longer);
-                }
+            let is_first = self.is_part(number, mask, warp_of(order[0]));
+            for register in (0..cx.prefixes.len()).filter(|register| *register as u32 & !cx.taken == *first) {
+                let own = cx.prefixes[register].clone();
+                let longer = self.combined(cx.combine, &before, &own);
+                cx.prefixes[register] = self.choose(is_first, &own, &longer);
             }
             cx.totals.insert(*first, total);
         }
         self.reads_shared(range);
     }
 
-    /// As [`Emitter::combine_warps`], of the CTAs of a cluster: each thread reads what threads of its number have in the other CTAs. Where all
-    /// threads of a CTA have the same, one of them writes.
+    /// As [`Emitter::combine_warps`], of the CTAs of a cluster: each thread reads what threads of its number have in the other CTAs. What all
+    /// threads of a CTA have alike, the CTAs tell each other.
     fn combine_blocks(&mut self, cx: &mut Cx<'_>, bits: &[Bit], is_same: bool) {
         let runs: Vec<u32> = cx.totals.keys().copied().collect();
         let dtypes: Vec<_> = cx.inputs.iter().map(|input| self.func.ty(*input).dtype()).collect();
-        let stride = |dtype: Dtype| if is_same { 8 } else { self.schedule.threads() * dtype.bytes() as u32 };
-        let sizes: Vec<u32> = dtypes.iter().map(|dtype| runs.len() as u32 * stride(*dtype)).collect();
-        let strides: Vec<u32> = dtypes.iter().map(|dtype| stride(*dtype)).collect();
-        let range = self.scratch(sizes.iter().sum());
-        let place = |input: usize, run: usize| range.start + sizes[..input].iter().sum::<u32>() + run as u32 * strides[input];
-        let thread = self.thread();
-        let own: Vec<Reg> = dtypes
-            .iter()
-            .map(|dtype| if is_same { self.shared_address(None) } else { self.thread_address(thread, dtype.bytes()) })
-            .collect();
-        let writes = if is_same { self.owner(self.schedule.threads() - 1, thread) } else { None };
-        for (run, first) in runs.iter().enumerate() {
-            for (input, dtype) in dtypes.iter().enumerate() {
-                let to = format!("[{}+{}]", own[input], place(input, run));
-                self.store_group("st.shared", &to, *dtype, writes, &[cx.totals[first][input]]);
-            }
-        }
-        self.program_barrier();
         let mask: u32 = bits.iter().map(|bit| 1 << bit.bit).sum();
         let rest = !mask & (self.schedule.num_ctas - 1);
         let others = (rest != 0).then(|| {
@@ -264,14 +271,35 @@ impl Emitter<'_> {
             asm!(self, "and.b32 {others}, {}, {rest}", self.threads.block());
             others
         });
+        let along = |part: u32| bits.iter().enumerate().filter(|(index, _)| part >> index & 1 == 1).map(|(_, bit)| 1 << bit.bit).sum();
+        let ranks: Vec<u32> = (0..1u32 << bits.len()).map(along).collect();
+        if let ([run], true) = (&runs[..], is_same) {
+            let told = self.tell(&dtypes, &cx.totals[run], &ranks, others);
+            let total = self.combined_row(cx.combine, told);
+            cx.totals.insert(*run, total);
+            return;
+        }
+        let threads = self.schedule.threads();
+        let sizes: Vec<u32> = dtypes.iter().map(|dtype| runs.len() as u32 * threads * dtype.bytes() as u32).collect();
+        let range = self.scratch(sizes.iter().sum());
+        let starts: Vec<u32> = (0..sizes.len()).map(|input| range.start + sizes[..input].iter().sum::<u32>()).collect();
+        let place = |input: usize, run: usize| starts[input] + run as u32 * threads * dtypes[input].bytes() as u32;
+        let thread = self.thread();
+        let own: Vec<Reg> = dtypes.iter().map(|dtype| self.thread_address(thread, dtype.bytes())).collect();
+        for (run, first) in runs.iter().enumerate() {
+            for (input, dtype) in dtypes.iter().enumerate() {
+                let to = format!("[{}+{}]", own[input], place(input, run));
+                self.store_group("st.shared", &to, *dtype, None, &[cx.totals[first][input]]);
+            }
+        }
+        self.program_barrier();
         let mut totals: Vec<Vec<Reg>> = Vec::new();
-        for part in 0..1u32 << bits.len() {
-            let along: u32 = bits.iter().enumerate().filter(|(index, _)| part >> index & 1 == 1).map(|(_, bit)| 1 << bit.bit).sum();
+        for rank in ranks {
             let block = match others {
-                None => along.to_string(),
+                None => rank.to_string(),
                 Some(others) => {
                     let block = self.reg(Class::B32);
-                    asm!(self, "or.b32 {block}, {others}, {along}");
+                    asm!(self, "or.b32 {block}, {others}, {rank}");
                     block.to_string()
                 }
             };
@@ -307,10 +335,10 @@ impl Emitter<'_> {
         self.shared_address(Some(offset))
     }
 
-    /// Are those bits of the thread's number `value`?
-    fn is_thread_part(&mut self, mask: u32, value: u32) -> Reg {
-        let (masked, is_equal, thread) = (self.reg(Class::B32), self.reg(Class::Pred), self.thread());
-        asm!(self, "and.b32 {masked}, {thread}, {mask}");
+    /// Are those bits of the number `value`?
+    fn is_part(&mut self, number: Reg, mask: u32, value: u32) -> Reg {
+        let (masked, is_equal) = (self.reg(Class::B32), self.reg(Class::Pred));
+        asm!(self, "and.b32 {masked}, {number}, {mask}");
         asm!(self, "setp.eq.s32 {is_equal}, {masked}, {value}");
         is_equal
     }
@@ -336,6 +364,14 @@ pub(super) fn summed_products(func: &Function) -> Vec<bool> {
         summed[input.index()] = is_product && is_float && is_sum;
     }
     summed
+}
+
+/// Do all lanes of a warp have the same, when these bits of the index along the axis are left to combine?
+fn lanes_alike(layout: &Layout, left: &[Bit], axis: usize) -> bool {
+    (0..layout.bits(Level::Lane)).all(|bit| {
+        let is_along = |at: usize| layout.basis(Level::Lane, bit).is_some_and(|basis| basis[at] != 0);
+        !left.contains(&Bit { level: Level::Lane, bit }) && (0..layout.shape().len()).all(|at| at == axis || !is_along(at))
+    })
 }
 
 /// Who holds the bits of an index along the axis, in the order in which runs become one.

@@ -34,7 +34,7 @@ impl Emitter<'_> {
         let parameter = self.func.param_index(base).map_or("".into(), |index| self.func.params[index].name.clone());
         let file = self.func.files.get(usize::from(loc.file)).cloned();
         self.sites.push(Site { assertion: None, parameter, kind, file, loc });
-        let (_, length) = self.pointers[base].expect("a pointer is a parameter of the kernel");
+        let (_, length) = self.pointers[base].expect("a pointer is a parameter, or was made before");
         let indices = self.indices(offset);
         let outside = self.lanes(outside);
         for (register, index) in indices.into_iter().enumerate() {

@@ -26,8 +26,8 @@ use super::registers::{Class, Reg, asm};
 pub(super) const NAME: &str = "shared";
 /// Memory that is taken rather than waiting for what there is.
 const SPARE_BYTES: u32 = 4096;
-/// What the widest access of a thread needs.
-const ALIGN: u32 = 16;
+/// The most bytes that a thread moves at once: what every range is aligned to.
+pub(super) const WIDEST: u32 = 16;
 
 /// What is known about shared memory at this place of the program.
 #[derive(Default)]
@@ -80,7 +80,7 @@ impl Shared {
 impl Emitter<'_> {
     /// Bytes that this op may write at once.
     pub(super) fn scratch(&mut self, bytes: u32) -> Range<u32> {
-        let bytes = bytes.next_multiple_of(ALIGN);
+        let bytes = bytes.next_multiple_of(WIDEST);
         let held = self.shared.held.iter().map(|range| range.end).max().unwrap_or_default();
         let start = self.shared.place(bytes, true).filter(|start| start + bytes <= self.shared.bytes.max(held + SPARE_BYTES));
         let start = start.unwrap_or_else(|| {
@@ -123,6 +123,7 @@ impl Emitter<'_> {
         if self.schedule.num_ctas == 1 {
             return self.barrier();
         }
+        self.await_cluster();
         asm!(self, "barrier.cluster.arrive.release.aligned");
         asm!(self, "barrier.cluster.wait.acquire.aligned");
         self.shared.pending.clear();
@@ -140,6 +141,7 @@ impl Emitter<'_> {
 
     /// In front of a return: a CTA that others read from stays until they have.
     pub(super) fn end_cluster_reads(&mut self) {
+        self.await_cluster();
         if self.shared.pending.iter().any(|pending| pending.by_cluster) {
             self.program_barrier();
         }

@@ -105,7 +105,7 @@ impl Elaborator<'_> {
         self.errors.push_help(at, format!("{what} takes {}, not {given}", count_words(wanted, "argument")), help);
     }
 
-    fn check_types(&mut self, row: &Row, call: &Call) {
+    pub(super) fn check_types(&mut self, row: &Row, call: &Call) {
         let (least, most) = types(row).into_inner();
         let usage = usage(row, call);
         if call.types.len() < least {

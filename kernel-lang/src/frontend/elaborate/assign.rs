@@ -28,21 +28,25 @@ impl Elaborator<'_> {
                 let parts = self.take_apart(meaning, list.len(), *place);
                 list.iter().zip(parts).for_each(|(pattern, part)| self.bind_meaning(pattern, part));
             }
-            Pattern::Wild | Pattern::Error => {}
+            Pattern::Struct { path, fields, is_partial, place } => {
+                let parts = self.fields_of(meaning, (path, fields, *is_partial), *place);
+                fields.iter().zip(parts).for_each(|((_, pattern), part)| self.bind_meaning(pattern, part));
+            }
+            Pattern::Field { .. } | Pattern::Wild | Pattern::Error => {}
         }
     }
 
     fn take_apart(&mut self, meaning: Meaning, len: usize, place: Place) -> Vec<Meaning> {
         match meaning {
-            Meaning::Tuple(parts) if parts.len() == len => return parts,
+            Meaning::Tuple(None, parts) if parts.len() == len => return parts,
             Meaning::Poison => {}
             other => {
                 let found = self.describe(&other);
-                self.errors.push_help(
-                    place,
-                    format!("a tuple of {len} is taken apart here, but the value is {found}"),
-                    "the pattern has as many names as the tuple has values; `_` skips one",
-                );
+                let help = match other.as_struct() {
+                    Some((of, _)) => format!("name its fields: `{}`", of.def.written()),
+                    None => "the pattern has as many names as the tuple has values; `_` skips one".to_string(),
+                };
+                self.errors.push_help(place, format!("a tuple of {len} is taken apart here, but the value is {found}"), help);
             }
         }
         vec![Meaning::Poison; len]
@@ -74,7 +78,7 @@ impl Elaborator<'_> {
                     Meaning::Poison
                 }
             },
-            Meaning::Pointer { .. } | Meaning::View(_) | Meaning::Tuple(_) | Meaning::Function(_) => {
+            Meaning::Pointer { .. } | Meaning::View(_) | Meaning::Tuple(..) | Meaning::Function(_) => {
                 let found = self.describe(&meaning);
                 self.errors.push_help(ty, format!("the value is {found}, not the scalar `{elem}`"), "leave the type out");
                 Meaning::Poison
@@ -90,24 +94,40 @@ impl Elaborator<'_> {
                 let parts = self.take_apart(meaning, list.len(), *pattern_place);
                 list.iter().zip(parts).for_each(|(pattern, part)| self.assign(pattern, part, place));
             }
-            Pattern::Wild | Pattern::Error => {}
+            Pattern::Field { variable, fields } => self.assign_field(variable, fields, meaning, place),
+            Pattern::Struct { .. } | Pattern::Wild | Pattern::Error => {}
         }
     }
 
     /// The type of elements that an assignment keeps.
     pub(super) fn elem_of_target(&self, pattern: &Pattern) -> Option<Elem> {
-        let Pattern::Name { name, .. } = pattern else { return None };
-        self.elem_of(&self.variables[self.find(&name.text)?].meaning)
+        let (name, fields) = match pattern {
+            Pattern::Name { name, .. } => (name, &[][..]),
+            Pattern::Field { variable, fields } => (variable, &fields[..]),
+            _ => return None,
+        };
+        let variable = &self.variables[self.find(&name.text)?].meaning;
+        let part = fields.iter().try_fold(variable, |part, field| part.part(&field.text));
+        self.elem_of(part?)
     }
 
-    /// `name += value;`
-    pub(super) fn update(&mut self, name: &Name, operator: Operator, value: &Expr, place: Place) {
+    /// `name += value;`, `name.field += value;`
+    pub(super) fn update(&mut self, pattern: &Pattern, operator: Operator, value: &Expr, place: Place) {
+        let (name, fields) = match pattern {
+            Pattern::Name { name, .. } => (name, &[][..]),
+            Pattern::Field { variable, fields } => (variable, &fields[..]),
+            _ => return,
+        };
         let rhs = self.expr(value);
-        let lhs = self.name(&name.text, name.place);
-        let target = Expr { kind: ExprKind::Name(name.text.clone()), place: name.place };
+        let mut target = Expr { kind: ExprKind::Name(name.text.clone()), place: name.place };
+        for field in fields {
+            let place = target.place.to(field.place);
+            target = Expr { kind: ExprKind::Field(Box::new(target), field.clone()), place };
+        }
+        let lhs = self.expr(&target);
         let result = self.operate(operator, (&lhs, &target), (&rhs, value), place);
         if !lhs.is_poison() {
-            self.assign_name(name, result, value.place);
+            self.assign(pattern, result, value.place);
         }
     }
 
@@ -123,6 +143,13 @@ impl Elaborator<'_> {
             }
             return;
         };
+        self.check_mutable(index, name);
+        let old = self.variables[index].meaning.clone();
+        let new = self.keep_type(&name.text, &old, meaning, place);
+        self.variables[index].meaning = new;
+    }
+
+    pub(super) fn check_mutable(&mut self, index: usize, name: &Name) {
         if !self.variables[index].mutable {
             let help = match self.variables[index].origin {
                 Origin::Parameter => format!("declare the parameter as `mut {}`", name.text),
@@ -131,24 +158,24 @@ impl Elaborator<'_> {
             };
             self.errors.push_help(name.place, format!("`{}` is not mutable", name.text), help);
         }
-        let old = self.variables[index].meaning.clone();
-        let new = self.keep_type(&name.text, &old, meaning, place);
-        self.variables[index].meaning = new;
     }
 
     /// `new` as a value of the type of `old`; on a mistake `old`, so that the walk goes on with the right type.
-    fn keep_type(&mut self, name: &str, old: &Meaning, new: Meaning, place: Place) -> Meaning {
+    pub(super) fn keep_type(&mut self, name: &str, old: &Meaning, new: Meaning, place: Place) -> Meaning {
         match (old, &new) {
             (Meaning::Poison, _) => return new,
             (_, Meaning::Poison) => return old.clone(),
-            (Meaning::Tuple(olds), Meaning::Tuple(news)) if olds.len() == news.len() => {
-                return Meaning::Tuple(olds.iter().zip(news).map(|(old, new)| self.keep_type(name, old, new.clone(), place)).collect());
+            (Meaning::Tuple(of, olds), Meaning::Tuple(other, news)) if of == other && olds.len() == news.len() => {
+                let kept = olds.iter().zip(news).map(|(old, new)| self.keep_type(name, old, new.clone(), place));
+                return Meaning::Tuple(of.clone(), kept.collect());
             }
             (Meaning::Pointer { base: a, .. }, Meaning::Pointer { base: b, .. }) if a != b => {
-                let param = |value: &crate::ir::Value| {
-                    self.func.params.iter().find(|param| param.value == *value).map_or_else(String::new, |param| param.name.to_string())
-                };
-                let message = format!("`{name}` points into `{}` and cannot point into `{}`", param(a), param(b));
+                let param =
+                    |value: &crate::ir::Value| self.func.param_index(*value).map(|index| format!("`{}`", self.func.params[index].name));
+                let other = if param(a).is_none() { "another" } else { "an" };
+                let into = param(a).unwrap_or_else(|| "what an address leads to".to_string());
+                let elsewhere = param(b).unwrap_or_else(|| format!("what {other} address leads to"));
+                let message = format!("`{name}` points into {into} and cannot point into {elsewhere}");
                 self.errors.push_help(
                     place,
                     message,

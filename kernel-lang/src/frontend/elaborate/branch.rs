@@ -133,6 +133,10 @@ impl Elaborator<'_> {
         let (a, b) = (self.describe(then_value), self.describe(else_value));
         let help = match (self.elem_of(then_value), self.elem_of(else_value)) {
             (Some(x), Some(y)) if x != y => format!("cast one side: `(..) as {x}`"),
+            (None, None) if matches!((then_value, else_value), (Meaning::Pointer { .. }, Meaning::Pointer { .. })) => {
+                "a pointer stays in one tensor: choose between what is loaded, or between addresses, `select(cond, a, b) as Ptr<f32>`"
+                    .to_string()
+            }
             (Some(_), Some(_)) => "both need the same extent; a scalar becomes a tile with `full([N], value)`".to_string(),
             _ => "both branches need values of one type".to_string(),
         };

@@ -12,6 +12,12 @@ use crate::ir::{BinaryOp, CompareOp, ConstBinary, ConstExpr, Domain, Elem, Op, T
 impl Elaborator<'_> {
     pub(super) fn call(&mut self, call: &Call, place: Place) -> Meaning {
         let name = call.word.text.as_str();
+        if let Some(owner) = &call.owner {
+            return self.associated(owner, call, place);
+        }
+        if let Some(meaning) = call.is_method.then(|| self.method(call, place)).flatten() {
+            return meaning;
+        }
         if call.is_method && matches!(name, "load" | "store") {
             return self.view_access(call, place);
         }
@@ -22,13 +28,11 @@ impl Elaborator<'_> {
             return self.call_closure(&closure, call);
         }
         let Some(row) = row else {
-            if !call.is_method
-                && let Some(func) = self.device_function(name)
-            {
+            if let Some(func) = self.device_function(name) {
                 return self.call_function(&func, call, place);
             }
             self.check_arguments(call);
-            if let Some(index) = self.find(name).filter(|_| !call.is_method) {
+            if let Some(index) = self.find(name) {
                 if !self.variables[index].meaning.is_poison() {
                     let help = "a kernel calls the words of `galatea::dsl` and `#[device]` functions";
                     self.errors.push_help(call.word.place, format!("`{name}` is a value and cannot be called"), help);
@@ -36,9 +40,8 @@ impl Elaborator<'_> {
                 return Meaning::Poison;
             }
             let (message, help) = match words::find(name) {
-                Some(row) if call.is_method => (format!("`{name}` is not a method"), format!("write `{}`", row.usage)),
                 Some(row) => (format!("`{name}` is a method"), format!("write `{}`", row.usage)),
-                None => words::unknown(name, call.is_method),
+                None => words::unknown(name, false),
             };
             self.errors.push_help(call.word.place, message, help);
             return Meaning::Poison;
@@ -47,6 +50,7 @@ impl Elaborator<'_> {
             self.words.push((row.name, call.word.place.start));
         }
         if let Word::Library(family) = row.word {
+            self.check_types(row, call);
             let func = self.library_function(family, name).expect("a test holds the table of words to the library");
             return self.call_function(&func, call, place);
         }

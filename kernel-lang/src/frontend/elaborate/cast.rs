@@ -9,6 +9,9 @@ use crate::ir::{ConstBinary, ConstExpr, Elem, Op};
 impl Elaborator<'_> {
     /// Converts what stands `at` some place as Rust's `as` does. What is constant stays constant where it keeps its value.
     pub(super) fn cast(&mut self, meaning: &Meaning, elem: &Elem, at: Place, place: Place) -> Meaning {
+        if let (Meaning::Pointer { base, offset }, Elem::Dtype(dtype @ (Dtype::U64 | Dtype::I64))) = (meaning, elem) {
+            return self.address_of(*base, *offset, *dtype, place);
+        }
         if let Meaning::Pointer { .. } = meaning {
             let found = self.describe(meaning);
             self.errors.push_help(at, format!("cannot cast {found}"), "read the elements first: `load(x + offsets) as f32`");

@@ -1,8 +1,10 @@
 //! Closures: `|a, b| a + b` becomes the region of a reduction or a scan.
 
+use super::join::Plan;
 use super::meaning::Meaning;
-use super::{Elaborator, Region};
-use crate::frontend::ast::{Call, Expr, ExprKind, Name, Pattern};
+use super::{Elaborator, Region, Value};
+use crate::frontend::ast::{Call, Expr, ExprKind, Name, Owner, Pattern};
+use crate::frontend::parse;
 use crate::frontend::place::Place;
 use crate::frontend::words::{self, Row, Word};
 use crate::ir::{Elem, Op, Type};
@@ -15,8 +17,8 @@ impl Elaborator<'_> {
         }
     }
 
-    /// A closure on two elements, or on two tuples of elements, as a region.
-    pub(super) fn closure(&mut self, row: &Row, expr: &Expr, elems: &[Elem], is_tuple: bool) -> Option<Region> {
+    /// A closure on two elements, or on two tuples or structs of elements, as a region; the plan says how elements make one side.
+    pub(super) fn closure(&mut self, row: &Row, expr: &Expr, elems: &[Elem], plan: &Plan) -> Option<Region> {
         if let ExprKind::Name(name) = &expr.kind
             && let Some(word) = words::find(name).filter(|word| word.args < 2 && self.find(name).is_none())
         {
@@ -30,7 +32,7 @@ impl Elaborator<'_> {
             return None;
         }
         if let Some(closure) = self.calling(expr) {
-            return self.closure(row, &closure, elems, is_tuple);
+            return self.closure(row, &closure, elems, plan);
         }
         let ExprKind::Closure(params, body) = &expr.kind else {
             let meaning = self.expr(expr);
@@ -52,7 +54,10 @@ impl Elaborator<'_> {
                     params.len(),
                     if params.len() == 1 { "" } else { "s" }
                 ),
-                if is_tuple { "write `|(a, b), (c, d)| (a + c, b + d)`" } else { "write `|a, b| a + b`" },
+                match plan {
+                    Plan::Tuple(None, _) => "write `|(a, b), (c, d)| (a + c, b + d)`",
+                    _ => "write `|a, b| a + b`",
+                },
             );
             return None;
         };
@@ -62,10 +67,13 @@ impl Elaborator<'_> {
         self.region_params(region, elems);
         let outer = std::mem::replace(&mut self.region, region);
         let values = self.scoped(|cx| {
-            cx.bind_side(earlier, region, 0, elems.len(), is_tuple);
-            cx.bind_side(later, region, elems.len(), elems.len(), is_tuple);
+            let params = cx.func.region(region).params.clone();
+            let (first, second) = params.split_at(elems.len());
+            cx.bind_meaning(earlier, plan.with(first));
+            cx.bind_meaning(later, plan.with(second));
             let meaning = cx.expr(body);
-            cx.closure_values(row, &meaning, body, elems, is_tuple)
+            let mut values = Vec::new();
+            cx.closure_values(row, &meaning, body, elems, plan, &mut values).then_some(values)
         });
         self.region = outer;
         self.check_assignments(&before, body.place);
@@ -80,9 +88,12 @@ impl Elaborator<'_> {
     /// `f`, where a closure is expected, is `|a, b| f(a, b)`: of a word or a device function.
     fn calling(&self, expr: &Expr) -> Option<Expr> {
         let place = expr.place;
-        let text = match &expr.kind {
-            ExprKind::Name(name) if self.is_function(name) && !self.is_type(expr) => name.clone(),
-            ExprKind::Path(path) => path.join("::"),
+        let (owner, text) = match &expr.kind {
+            ExprKind::Name(name) if self.is_function(name) && !self.is_type(expr) => (None, name.clone()),
+            ExprKind::Path(path) => match path.split_last() {
+                Some((last, owner)) if parse::is_type_path(owner) => (Some(owner.join("::")), last.clone()),
+                _ => (None, path.join("::")),
+            },
             _ => return None,
         };
         // The blank keeps the names apart from every name that a user can write.
@@ -90,7 +101,8 @@ impl Elaborator<'_> {
         let (earlier, later) = (name("earlier value"), name("later value"));
         let arg = |name: &Name| Expr { kind: ExprKind::Name(name.text.clone()), place };
         let args = vec![arg(&earlier), arg(&later)];
-        let call = Call { word: name(&text), types: Vec::new(), generics: Vec::new(), args, named: Vec::new(), is_method: false };
+        let owner = owner.map(|owner| Owner { path: name(&owner), generics: Vec::new() });
+        let call = Call { word: name(&text), owner, types: Vec::new(), generics: Vec::new(), args, named: Vec::new(), is_method: false };
         let param = |name: Name| Pattern::Name { name, mutable: false };
         let body = Expr { kind: ExprKind::Call(call), place };
         Some(Expr { kind: ExprKind::Closure(vec![param(earlier), param(later)], Box::new(body)), place })
@@ -101,57 +113,50 @@ impl Elaborator<'_> {
         self.find(name).is_none_or(|index| matches!(self.variables[index].meaning, Meaning::Function(_)))
     }
 
-    fn bind_side(&mut self, pattern: &Pattern, region: Region, first: usize, count: usize, is_tuple: bool) {
-        let mut parts: Vec<Meaning> =
-            self.func.region(region).params[first..first + count].iter().map(|value| Meaning::Value(*value)).collect();
-        let meaning = if is_tuple { Meaning::Tuple(parts) } else { parts.remove(0) };
-        self.bind_meaning(pattern, meaning);
-    }
-
     /// What the closure gives, as elements of the inputs.
-    fn closure_values(
-        &mut self,
-        row: &Row,
-        meaning: &Meaning,
-        body: &Expr,
-        elems: &[Elem],
-        is_tuple: bool,
-    ) -> Option<Vec<crate::ir::Value>> {
-        let parts = match meaning {
-            Meaning::Poison => return None,
-            Meaning::Tuple(parts) if is_tuple && parts.len() == elems.len() => parts.clone(),
-            other if !is_tuple && !matches!(other, Meaning::Tuple(_)) => vec![other.clone()],
-            other => {
+    fn closure_values(&mut self, row: &Row, meaning: &Meaning, body: &Expr, elems: &[Elem], plan: &Plan, values: &mut Vec<Value>) -> bool {
+        match (plan, meaning) {
+            (_, Meaning::Poison) => false,
+            (Plan::Tuple(of, plans), Meaning::Tuple(given, parts)) if of == given && plans.len() == parts.len() => {
+                plans.iter().zip(parts).all(|(plan, part)| self.closure_values(row, part, body, elems, plan, values))
+            }
+            (Plan::Result(index), part) if !matches!(part, Meaning::Tuple(..)) => {
+                let value = self.closure_value(row, part, body, &elems[*index]);
+                values.extend(value);
+                value.is_some()
+            }
+            (plan, other) => {
                 let found = self.describe(other);
-                let wanted = if is_tuple { format!("a tuple of {}", elems.len()) } else { format!("`{}`", elems[0]) };
+                let wanted = match plan {
+                    Plan::Tuple(Some(of), _) => format!("`{}`", of.def.name.text),
+                    Plan::Tuple(None, plans) => format!("a tuple of {}", plans.len()),
+                    Plan::Result(index) => format!("`{}`", elems[*index]),
+                    Plan::Same(_) | Plan::Pointer(..) => return false,
+                };
                 self.errors.push_help(
                     body.place,
                     format!("the closure gives {found}, and combines {wanted}"),
                     "it gives what both elements together are: of the same type as each",
                 );
-                return None;
-            }
-        };
-        let mut values = Vec::new();
-        for (part, elem) in parts.iter().zip(elems) {
-            if !self.shape_of(part).is_empty() {
-                self.not_a_scalar(row, part, body.place);
-                return None;
-            }
-            match self.with_elem(part, elem, body.place) {
-                Ok(value) => values.push(value?),
-                Err(()) => {
-                    let found = self.describe(part);
-                    self.errors.push_help(
-                        body.place,
-                        format!("the closure gives {found}, and combines `{elem}`"),
-                        format!("cast what it gives: `(..) as {elem}`"),
-                    );
-                    return None;
-                }
+                false
             }
         }
-        Some(values)
+    }
+
+    fn closure_value(&mut self, row: &Row, part: &Meaning, body: &Expr, elem: &Elem) -> Option<Value> {
+        if !self.shape_of(part).is_empty() {
+            self.not_a_scalar(row, part, body.place);
+            return None;
+        }
+        self.with_elem(part, elem, body.place).unwrap_or_else(|()| {
+            let found = self.describe(part);
+            self.errors.push_help(
+                body.place,
+                format!("the closure gives {found}, and combines `{elem}`"),
+                format!("cast what it gives: `(..) as {elem}`"),
+            );
+            None
+        })
     }
 
     fn not_a_scalar(&mut self, row: &Row, meaning: &Meaning, place: Place) {
@@ -181,6 +186,10 @@ impl Elaborator<'_> {
                 Op::Load { .. } | Op::Store { .. } | Op::Atomic { .. } => {
                     ("a closure neither reads nor writes memory", "load before, and give the tile as another input")
                 }
+                Op::InlinePtx { volatile: true, .. } => (
+                    "an `inline_ptx!` that is `volatile` cannot stand in a closure",
+                    "elements are combined in no certain order and number: what only computes needs no `volatile`",
+                ),
                 Op::Assert { assumed: true, .. } => ("`assume` cannot stand in a closure", "assume it before: `assume(n > 0)`"),
                 Op::Assert { .. } => ("`device_assert!` cannot stand in a closure", "check the tile before: `device_assert!(x >= 0)`"),
                 Op::Print { .. } => ("`device_print!` cannot stand in a closure", "print the tile before: `device_print!(\"x is {}\", x)`"),

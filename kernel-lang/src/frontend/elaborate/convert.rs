@@ -66,13 +66,13 @@ impl Elaborator<'_> {
                 self.view_as_value(view, place);
                 None
             }
-            Meaning::Pointer { .. } | Meaning::Tuple(_) | Meaning::Function(_) => {
+            Meaning::Pointer { .. } | Meaning::Tuple(..) | Meaning::Function(_) => {
                 let found = self.describe(meaning);
                 let help = match meaning {
-                    Meaning::Pointer { .. } => "read the elements first: `load(x + offsets)`",
-                    Meaning::Function(_) => "call it: `f(x)`",
-                    _ if *meaning == Meaning::UNIT => "what stands here does something and gives no value",
-                    _ => "take the tuple apart: `let (a, b) = t;`",
+                    Meaning::Pointer { .. } => "read the elements first: `load(x + offsets)`".to_string(),
+                    Meaning::Function(_) => "call it: `f(x)`".to_string(),
+                    _ if *meaning == Meaning::UNIT => "what stands here does something and gives no value".to_string(),
+                    _ => meaning.parts_help(None),
                 };
                 self.errors.push_help(place, format!("a number or a tile is expected here, not {found}"), help);
                 None

@@ -9,7 +9,6 @@ use crate::dtype::Dtype;
 use crate::frontend::ast::{Block, Expr, ExprKind, Operator, TypeName};
 use crate::frontend::place::Place;
 use crate::frontend::signature::{dtype_of, float8_named};
-use crate::frontend::words;
 use crate::ir::{BinaryOp, CompareOp, ConstBinary, ConstExpr, ConstUnary, Domain, Elem, Op, UnaryOp};
 
 impl Elaborator<'_> {
@@ -46,8 +45,10 @@ impl Elaborator<'_> {
                     None => Meaning::Poison,
                 }
             }
+            ExprKind::CastToPointer(x, ty, mutable) => self.cast_to_pointer(x, ty, *mutable, place),
             ExprKind::Call(call) => self.call(call, place),
-            ExprKind::Tuple(list) => Meaning::Tuple(list.iter().map(|elem| self.expr(elem)).collect()),
+            ExprKind::Tuple(list) => Meaning::Tuple(None, list.iter().map(|elem| self.expr(elem)).collect()),
+            ExprKind::Struct(literal) => self.struct_literal(literal, place),
             ExprKind::Shape(_) => {
                 self.errors.push_help(
                     place,
@@ -65,7 +66,8 @@ impl Elaborator<'_> {
                 Meaning::Poison
             }
             ExprKind::NewAxes(x, axes) => self.new_axes(x, axes, place),
-            ExprKind::Field(x, index) => self.field(x, index, place),
+            ExprKind::Field(x, name) => self.field(x, name, place),
+            ExprKind::InlinePtx(inline) => self.inline_ptx(inline, place),
             ExprKind::If(_) | ExprKind::Block(_) => self.expr_as(expr, None),
         }
     }
@@ -97,7 +99,7 @@ impl Elaborator<'_> {
         let help = match name {
             "i128" | "u128" => "the widest integers are `i64` and `u64`".to_string(),
             "char" | "str" | "String" => "kernels compute with numbers and `bool`".to_string(),
-            "Ptr" | "PtrMut" => "pointers come from the kernel's parameters".to_string(),
+            "Ptr" | "PtrMut" => format!("name what it points to: `address as {name}<f32>`"),
             _ if let Some(float8) = float8_named(name) => format!("did you mean {float8}?"),
             _ if elsewhere(name).is_some() => format!("it is called `{}` here", elsewhere(name).unwrap_or_default()),
             _ => {
@@ -212,29 +214,6 @@ impl Elaborator<'_> {
         self.choices(self.func.ty(value).elem()).iter().all(|dtype| domain.contains(*dtype))
     }
 
-    fn field(&mut self, x: &Expr, index: &str, place: Place) -> Meaning {
-        match self.expr(x) {
-            Meaning::Poison => Meaning::Poison,
-            Meaning::Tuple(list) => {
-                if let Some(part) = index.parse().ok().and_then(|index: usize| list.get(index)) {
-                    return part.clone();
-                }
-                self.errors.push_help(
-                    place,
-                    format!("there is no field `{index}` in a tuple of {}", list.len()),
-                    "the first field is `.0`",
-                );
-                Meaning::Poison
-            }
-            other => {
-                let (message, help) = words::of_a_tensor(index)
-                    .unwrap_or_else(|| (format!("{} has no fields", self.describe(&other)), "only tuples have fields: `t.0`".to_string()));
-                self.errors.push_help(place, message, help);
-                Meaning::Poison
-            }
-        }
-    }
-
     /// `&&` and `||`: on scalars the right side runs only if it is needed; on tiles both do.
     fn logical(&mut self, is_and: bool, lhs: &Expr, rhs: &Expr, place: Place) -> Meaning {
         let a = self.expr(lhs);
@@ -283,9 +262,12 @@ fn reads_memory(expr: &Expr) -> bool {
         ExprKind::Call(call) => {
             call.word.text == "load" || call.args.iter().any(reads_memory) || call.named.iter().any(|(_, value)| reads_memory(value))
         }
-        ExprKind::Neg(x) | ExprKind::Not(x) | ExprKind::Cast(x, _) | ExprKind::Field(x, _) | ExprKind::NewAxes(x, _) => reads_memory(x),
+        ExprKind::Neg(x) | ExprKind::Not(x) | ExprKind::Cast(x, _) | ExprKind::CastToPointer(x, ..) => reads_memory(x),
+        ExprKind::Field(x, _) | ExprKind::NewAxes(x, _) => reads_memory(x),
         ExprKind::Binary(_, lhs, rhs) => reads_memory(lhs) || reads_memory(rhs),
         ExprKind::Tuple(list) | ExprKind::Shape(list) => list.iter().any(reads_memory),
+        ExprKind::InlinePtx(inline) => inline.volatile || inline.exprs().any(reads_memory),
+        ExprKind::Struct(literal) => literal.fields.iter().map(|(_, value)| value).chain(&literal.base).any(reads_memory),
         ExprKind::If(_) | ExprKind::Block(_) => true,
         _ => false,
     }

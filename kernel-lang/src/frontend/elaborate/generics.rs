@@ -6,7 +6,8 @@ use super::Elaborator;
 use super::inline::{Arg, Frame, mentions, usage};
 use super::meaning::{Constant, Meaning};
 use crate::frontend::ast::{Call, Expr, Generic, TypeName};
-use crate::frontend::device::{DeviceFn, GenericKind, ParamType};
+use crate::frontend::device::{DeviceFn, GenericKind};
+use crate::frontend::param_type::ParamType;
 use crate::frontend::place::Place;
 use crate::frontend::signature::TypeGeneric;
 use crate::ir::{Domain, Elem};
@@ -14,6 +15,18 @@ use crate::ir::{Domain, Elem};
 impl Elaborator<'_> {
     /// The call's frame, with the generics that the call names or its arguments tell.
     pub(super) fn frame(&mut self, func: &Rc<DeviceFn>, call: &Call, args: &[Option<Arg>], place: Place) -> Option<Frame> {
+        self.frame_with(func, call, args, &[], place)
+    }
+
+    /// A frame whose constants are told by what stands around the call, if nothing else tells them.
+    pub(super) fn frame_with(
+        &mut self,
+        func: &Rc<DeviceFn>,
+        call: &Call,
+        args: &[Option<Arg>],
+        told: &[Option<Meaning>],
+        place: Place,
+    ) -> Option<Frame> {
         let name = func.name.text.as_str();
         let mut types: Vec<Option<Elem>> = vec![None; func.types.len()];
         let mut consts: Vec<Option<Meaning>> = vec![None; func.consts.len()];
@@ -32,7 +45,7 @@ impl Elaborator<'_> {
         }
         for (generic, kind) in call.generics.iter().zip(&func.generics) {
             match (generic, kind) {
-                (Generic::Type(ty), GenericKind::Type(_)) if ty.text.as_deref() == Some("_") => {}
+                (Generic::Type(ty), _) if ty.text.as_deref() == Some("_") => {}
                 (Generic::Type(ty), GenericKind::Type(index)) => types[*index] = self.elem(ty),
                 (Generic::Type(TypeName { text: Some(text), place }), GenericKind::Const(index)) => {
                     consts[*index] = Some(self.name(text, *place));
@@ -81,6 +94,11 @@ impl Elaborator<'_> {
         }
         for (index, generic) in func.consts.iter().enumerate() {
             let generic_name = generic.name.text.as_str();
+            if consts[index].is_none() {
+                let mut args = func.params.iter().zip(args);
+                let found = args.find_map(|(param, arg)| const_of(&param.ty, generic_name, &arg.as_ref()?.0));
+                consts[index] = found.or_else(|| told.get(index)?.clone());
+            }
             match &consts[index] {
                 Some(Meaning::Constant(Constant { elem: None, .. }) | Meaning::Poison) => {}
                 Some(Meaning::Constant(constant)) => consts[index] = Some(Meaning::Constant(Constant { elem: None, ..constant.clone() })),
@@ -165,7 +183,7 @@ impl Elaborator<'_> {
         None
     }
 
-    fn collect(&self, ty: &ParamType, generic: &str, meaning: &Meaning, pointees: &mut Vec<Elem>, values: &mut Vec<Meaning>) {
+    pub(super) fn collect(&self, ty: &ParamType, generic: &str, meaning: &Meaning, pointees: &mut Vec<Elem>, values: &mut Vec<Meaning>) {
         match (ty, meaning) {
             (ParamType::Scalar(name) | ParamType::Value(name), Meaning::Value(_) | Meaning::Constant(_))
                 if name.text.as_deref() == Some(generic) =>
@@ -175,11 +193,35 @@ impl Elaborator<'_> {
             (ParamType::Pointer(name, _), Meaning::Pointer { base, .. }) if name.text.as_deref() == Some(generic) => {
                 pointees.push(self.func.ty(*base).elem().clone());
             }
-            (ParamType::Tuple(types), Meaning::Tuple(list)) => {
+            (ParamType::View(name, ..), Meaning::View(view)) if name.text.as_deref() == Some(generic) => {
+                pointees.push(self.func.ty(view.base).elem().clone());
+            }
+            (ParamType::Tuple(types), Meaning::Tuple(None, list)) => {
                 types.iter().zip(list).for_each(|(ty, part)| self.collect(ty, generic, part, pointees, values));
+            }
+            // What the struct's own parameter is, its fields say.
+            (ParamType::Struct(owner), Meaning::Tuple(Some(of), fields)) => {
+                let func = &of.def.constructor;
+                let named = func.generics.iter().zip(&owner.generics).filter(|(_, named)| named.name() == Some(generic));
+                for (kind, _) in named.filter(|(kind, _)| matches!(kind, GenericKind::Type(_))) {
+                    let own = func.generic_name(*kind);
+                    func.params.iter().zip(fields).for_each(|(param, field)| self.collect(&param.ty, own, field, pointees, values));
+                }
             }
             _ => {}
         }
+    }
+}
+
+/// The constant that a struct among the arguments gives a constant parameter.
+fn const_of(ty: &ParamType, generic: &str, meaning: &Meaning) -> Option<Meaning> {
+    match (ty, meaning) {
+        (ParamType::Tuple(types), Meaning::Tuple(None, list)) => types.iter().zip(list).find_map(|(ty, part)| const_of(ty, generic, part)),
+        (ParamType::Struct(owner), Meaning::Tuple(Some(of), _)) => {
+            let mut named = of.def.constructor.generics.iter().zip(&owner.generics).filter(|(_, named)| named.name() == Some(generic));
+            named.find_map(|(kind, _)| if let GenericKind::Const(index) = kind { of.consts.get(*index).cloned() } else { None })
+        }
+        _ => None,
     }
 }
 

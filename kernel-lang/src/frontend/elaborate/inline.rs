@@ -9,11 +9,12 @@ use super::Elaborator;
 use super::arguments::{as_method, option_help};
 use super::meaning::{Constant, FunctionValue, Meaning};
 use super::scope::{Origin, Variable};
-use crate::frontend::ast::{Call, Expr, ExprKind, TypeName};
-use crate::frontend::device::{DeviceFn, GenericKind, Home, OptionDefault, ParamType};
+use crate::frontend::ast::{Call, Expr, ExprKind, Generic, Name, TypeName};
+use crate::frontend::device::{DeviceFn, Home, OptionDefault};
 use crate::frontend::library;
+use crate::frontend::param_type::ParamType;
+use crate::frontend::parse::is_type_name;
 use crate::frontend::place::{Place, Shown};
-use crate::frontend::signature::TypeGeneric;
 use crate::frontend::words;
 use crate::ir::Elem;
 
@@ -47,6 +48,11 @@ impl Elaborator<'_> {
 
     /// A call of a function that is written in the language.
     pub(super) fn call_function(&mut self, func: &Rc<DeviceFn>, call: &Call, place: Place) -> Meaning {
+        self.call_with(func, call, None, place)
+    }
+
+    /// A call whose first argument, if it stands in front of a dot, has been computed.
+    pub(super) fn call_with(&mut self, func: &Rc<DeviceFn>, call: &Call, receiver: Option<Meaning>, place: Place) -> Meaning {
         let name = func.name.text.as_str();
         if let Some(first) = self.frames.iter().position(|frame| Rc::ptr_eq(&frame.func, func)) {
             let names = self.frames[first..].iter().map(|frame| frame.func.name.text.as_str()).chain([name]);
@@ -62,16 +68,11 @@ impl Elaborator<'_> {
             return Meaning::Poison;
         }
         let before = self.errors.len();
-        let Some(args) = self.arguments(func, call) else { return Meaning::Poison };
+        let Some(args) = self.arguments(func, call, receiver) else { return Meaning::Poison };
         if self.errors.len() > before || args.iter().any(|arg| arg.as_ref().is_some_and(|(meaning, _)| meaning.is_poison())) {
             return Meaning::Poison;
         }
-        for (param, arg) in func.params.iter().zip(&args) {
-            if let Some(arg) = arg.as_ref().filter(|(meaning, _)| !is_of_kind(&param.ty, meaning)) {
-                self.wrong_kind(func, param.name.text.as_str(), &param.ty, arg);
-            }
-        }
-        if self.errors.len() > before || self.is_library(func) && self.shapes_differ(func, call, &args, place) {
+        if !self.are_of_kind(func, &args) || self.is_library(func) && self.shapes_differ(func, call, &args, place) {
             return Meaning::Poison;
         }
         let Some(frame) = self.frame(func, call, &args, place) else { return Meaning::Poison };
@@ -150,14 +151,17 @@ impl Elaborator<'_> {
     }
 
     /// The arguments in the order of the parameters; an option that is left out is none.
-    fn arguments(&mut self, func: &DeviceFn, call: &Call) -> Option<Vec<Option<Arg>>> {
+    fn arguments(&mut self, func: &DeviceFn, call: &Call, receiver: Option<Meaning>) -> Option<Vec<Option<Arg>>> {
         let name = func.name.text.as_str();
         let wanted = func.params.iter().filter(|param| param.option.is_none()).count();
         let options: Vec<&str> = func.params.iter().filter(|param| param.option.is_some()).map(|param| param.name.text.as_str()).collect();
         let types: Vec<&ParamType> = func.params.iter().filter(|param| param.option.is_none()).map(|param| &param.ty).collect();
         let before = self.errors.len();
-        let given = call.args.iter().enumerate();
-        let given: Vec<Arg> = given.map(|(index, arg)| (self.value_argument(arg, types.get(index).copied()), arg.place)).collect();
+        let computed = usize::from(receiver.is_some());
+        let mut given: Vec<Arg> = receiver.into_iter().zip(&call.args).map(|(meaning, arg)| (meaning, arg.place)).collect();
+        for (index, arg) in call.args.iter().enumerate().skip(computed) {
+            given.push((self.value_argument(arg, types.get(index).copied()), arg.place));
+        }
         let mut named: Vec<(&str, Arg)> = Vec::new();
         for (option, value) in &call.named {
             if options.contains(&option.text.as_str()) {
@@ -253,7 +257,7 @@ impl Elaborator<'_> {
     }
 
     /// The element type that a name in a function's signature is.
-    fn elem_in(&mut self, frame: &Frame, name: &TypeName) -> Option<Elem> {
+    pub(super) fn elem_in(&mut self, frame: &Frame, name: &TypeName) -> Option<Elem> {
         let text = name.text.as_deref()?;
         if let Some((_, elem)) = frame.types.iter().find(|(known, _)| known == text) {
             return Some(elem.clone());
@@ -265,7 +269,7 @@ impl Elaborator<'_> {
     }
 
     /// An argument as a value of the parameter's type.
-    fn argument(&mut self, frame: &Frame, param: &str, ty: &ParamType, (meaning, place): Arg) -> Meaning {
+    pub(super) fn argument(&mut self, frame: &Frame, param: &str, ty: &ParamType, (meaning, place): Arg) -> Meaning {
         let func = frame.func.name.text.as_str();
         match (ty, &meaning) {
             (ParamType::Wrong, _) | (_, Meaning::Poison) => Meaning::Poison,
@@ -304,6 +308,15 @@ impl Elaborator<'_> {
                 }
                 meaning
             }
+            (ParamType::View(name, rank, mutable), Meaning::View(view)) if view.extents.len() == *rank => {
+                let Some(elem) = self.elem_in(frame, name) else { return Meaning::Poison };
+                let crate::ir::Type::Pointer { elem: own, mutable: own_mutable } = self.func.ty(view.base).clone() else { return meaning };
+                if own != elem || *mutable && !own_mutable {
+                    self.wrong_kind(&frame.func, param, ty, &(meaning, place));
+                    return Meaning::Poison;
+                }
+                meaning
+            }
             (ParamType::Function(takes, gives), Meaning::Function(closure)) => {
                 if takes.len() != closure.params.len() {
                     let message =
@@ -315,14 +328,47 @@ impl Elaborator<'_> {
                 let (params, body, takes, gives) = (params.clone(), body.clone(), takes.clone(), (**gives).clone());
                 Meaning::Function(Rc::new(FunctionValue { params, body, takes, gives, frames: *frames, scopes: *scopes }))
             }
-            (ParamType::Tuple(types), Meaning::Tuple(parts)) if types.len() == parts.len() => {
+            (ParamType::Tuple(types), Meaning::Tuple(None, parts)) if types.len() == parts.len() => {
                 let parts = types.iter().zip(parts).map(|(ty, part)| self.argument(frame, param, ty, (part.clone(), place)));
-                Meaning::Tuple(parts.collect())
+                Meaning::Tuple(None, parts.collect())
+            }
+            (ParamType::Struct(owner), Meaning::Tuple(Some(of), fields)) => {
+                self.struct_as(frame, owner, (of, fields), place).unwrap_or_else(|| {
+                    self.wrong_kind(&frame.func, param, ty, &(meaning.clone(), place));
+                    Meaning::Poison
+                })
             }
             _ => {
                 self.wrong_kind(&frame.func, param, ty, &(meaning, place));
                 Meaning::Poison
             }
+        }
+    }
+
+    /// Reports arguments that are something else than the parameters take, whatever their element types are.
+    pub(super) fn are_of_kind(&mut self, func: &DeviceFn, args: &[Option<Arg>]) -> bool {
+        let mut fine = true;
+        for (param, arg) in func.params.iter().zip(args) {
+            if let Some(arg) = arg.as_ref().filter(|(meaning, _)| !self.is_of_kind(&func.home, &param.ty, meaning)) {
+                self.wrong_kind(func, param.name.text.as_str(), &param.ty, arg);
+                fine = false;
+            }
+        }
+        fine
+    }
+
+    /// Is it what a parameter of the type takes, element types aside?
+    fn is_of_kind(&self, home: &Home, ty: &ParamType, meaning: &Meaning) -> bool {
+        match (ty, meaning) {
+            (ParamType::Wrong, _) | (_, Meaning::Poison) => true,
+            (ParamType::Scalar(_) | ParamType::Value(_), Meaning::Value(_) | Meaning::Constant(_)) => true,
+            (ParamType::Pointer(..), Meaning::Pointer { .. }) | (ParamType::Function(..), Meaning::Function(_)) => true,
+            (ParamType::View(_, rank, _), Meaning::View(view)) => view.extents.len() == *rank,
+            (ParamType::Tuple(types), Meaning::Tuple(None, parts)) => types.len() == parts.len(),
+            (ParamType::Struct(owner), Meaning::Tuple(Some(of), _)) => {
+                self.struct_in(Some(home), &owner.path.text).is_some_and(|def| Rc::ptr_eq(&def, &of.def))
+            }
+            _ => false,
         }
     }
 
@@ -338,6 +384,7 @@ impl Elaborator<'_> {
         let help = match (meaning, ty) {
             (Meaning::Pointer { .. }, ParamType::Scalar(_) | ParamType::Value(_)) => "read the elements first: `load(x + offsets)`",
             (_, ParamType::Function(..)) => "give a closure: `|x| f(x)`",
+            (_, ParamType::View(..)) => "a view is a parameter of the kernel, or `view(x, [m, n], [n, 1])`",
             (_, ParamType::Pointer(..)) => "a pointer is a parameter of the kernel, `x`, or `x + offsets`",
             _ => "give what the function's signature says",
         };
@@ -375,10 +422,17 @@ impl Elaborator<'_> {
                     Meaning::Poison
                 })
             }
-            (ParamType::Tuple(types), Meaning::Tuple(parts)) if types.len() == parts.len() => {
-                Meaning::Tuple(types.iter().zip(parts).map(|(ty, part)| self.output(what, part, ty, place)).collect())
+            (ParamType::Tuple(types), Meaning::Tuple(None, parts)) if types.len() == parts.len() => {
+                Meaning::Tuple(None, types.iter().zip(parts).map(|(ty, part)| self.output(what, part, ty, place)).collect())
+            }
+            (ParamType::Struct(owner), Meaning::Tuple(Some(of), fields))
+                if let Some(frame) = self.frames.last().cloned()
+                    && let Some(given) = self.struct_as(&frame, owner, (of, fields), place) =>
+            {
+                given
             }
             (ParamType::Pointer(..), Meaning::Pointer { .. }) => meaning.clone(),
+            (ParamType::View(_, rank, _), Meaning::View(view)) if view.extents.len() == *rank => meaning.clone(),
             // A value that nobody asked for is dropped, as a statement's is.
             (ParamType::Tuple(types), _) if types.is_empty() => Meaning::UNIT,
             _ => {
@@ -395,43 +449,39 @@ impl Elaborator<'_> {
     }
 }
 
-/// Is it what a parameter of the type takes, element types aside?
-fn is_of_kind(ty: &ParamType, meaning: &Meaning) -> bool {
-    match (ty, meaning) {
-        (ParamType::Wrong, _) | (_, Meaning::Poison) => true,
-        (ParamType::Scalar(_) | ParamType::Value(_), Meaning::Value(_) | Meaning::Constant(_)) => true,
-        (ParamType::Pointer(..), Meaning::Pointer { .. }) | (ParamType::Function(..), Meaning::Function(_)) => true,
-        (ParamType::Tuple(types), Meaning::Tuple(parts)) => types.len() == parts.len(),
-        _ => false,
-    }
-}
-
 /// How a call of the function is written.
 pub(super) fn usage(func: &DeviceFn) -> String {
-    let generics: Vec<&str> = func
-        .generics
-        .iter()
-        .map(|kind| match kind {
-            GenericKind::Type(index) => func.types[*index].name.text.as_str(),
-            GenericKind::Const(index) => func.consts[*index].name.text.as_str(),
-        })
-        .collect();
-    let is_inferred = |generic: &TypeGeneric| func.params.iter().any(|param| mentions(&param.ty, &generic.name.text));
-    let generics = match func.consts.is_empty() && func.types.iter().all(is_inferred) {
+    let is_inferred = |name: &Name| func.params.iter().any(|param| mentions(&param.ty, &name.text));
+    let types = func.types.iter().map(|generic| &generic.name);
+    let is_told = types.chain(func.consts.iter().map(|generic| &generic.name)).all(is_inferred);
+    let named = |generics: Vec<&str>| match generics.is_empty() || is_told {
         true => String::new(),
         false => format!("::<{}>", generics.join(", ")),
     };
+    let of_block: Vec<&str> = func.this.iter().flat_map(|this| &this.generics).filter_map(Generic::name).collect();
+    let (of_struct, own) = func.generics.iter().map(|kind| func.generic_name(*kind)).partition(|name| of_block.contains(name));
+    let generics = named(own);
     let params = func.params.iter().map(|param| match param.option {
         None => param.name.text.clone(),
         Some(_) => format!("{} = ..", param.name.text),
     });
-    format!("{}{generics}({})", func.name.text, params.collect::<Vec<_>>().join(", "))
+    let (name, params) = (&func.name.text, params.collect::<Vec<_>>());
+    match &func.this {
+        // A struct's fields are its constructor's parameters.
+        None if is_type_name(name) => format!("{name}{generics} {{ {} }}", params.join(", ")),
+        None => format!("{name}{generics}({})", params.join(", ")),
+        Some(_) if params.first().is_some_and(|first| first == "self") => format!("w.{name}{generics}({})", params[1..].join(", ")),
+        Some(this) => format!("{}{}::{name}{generics}({})", this.path.text, named(of_struct), params.join(", ")),
+    }
 }
 
 pub(super) fn mentions(ty: &ParamType, generic: &str) -> bool {
     match ty {
         ParamType::Wrong | ParamType::Function(..) => false,
-        ParamType::Scalar(name) | ParamType::Value(name) | ParamType::Pointer(name, _) => name.text.as_deref() == Some(generic),
+        ParamType::Scalar(name) | ParamType::Value(name) | ParamType::Pointer(name, _) | ParamType::View(name, ..) => {
+            name.text.as_deref() == Some(generic)
+        }
+        ParamType::Struct(owner) => owner.generics.iter().any(|named| named.name() == Some(generic)),
         ParamType::Tuple(list) => list.iter().any(|ty| mentions(ty, generic)),
     }
 }
@@ -445,9 +495,22 @@ fn kind(ty: &ParamType) -> String {
         ParamType::Value(elem) => format!("`Value<{}>`", name(elem)),
         ParamType::Pointer(elem, false) => format!("`Ptr<{}>`", name(elem)),
         ParamType::Pointer(elem, true) => format!("`PtrMut<{}>`", name(elem)),
+        ParamType::View(elem, rank, mutable) => format!("`View{}<{}, {rank}>`", if *mutable { "Mut" } else { "" }, name(elem)),
+        ParamType::Struct(owner) => {
+            let generics: Vec<String> = owner.generics.iter().map(generic_words).collect();
+            let generics = if generics.is_empty() { String::new() } else { format!("<{}>", generics.join(", ")) };
+            format!("`{}{generics}`", owner.path.text)
+        }
         ParamType::Function(takes, _) => format!("a closure of {}", count(takes.len())),
         ParamType::Tuple(list) if list.is_empty() => "`()`".to_string(),
         ParamType::Tuple(list) => format!("a tuple of {}", list.len()),
+    }
+}
+
+fn generic_words(generic: &Generic) -> String {
+    match generic {
+        Generic::Type(ty) => ty.text.clone().unwrap_or_default(),
+        Generic::Const(expr) => super::operator::written(expr),
     }
 }
 

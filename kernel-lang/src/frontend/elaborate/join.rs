@@ -1,6 +1,8 @@
 //! Where two ways meet: values that differ become results of the op around them.
 
-use super::meaning::{Constant, Meaning};
+use std::rc::Rc;
+
+use super::meaning::{Constant, Instance, Meaning};
 use super::{Elaborator, Region, Value};
 use crate::frontend::place::Place;
 
@@ -13,7 +15,8 @@ pub(super) enum Plan {
     Result(usize),
     /// A pointer whose offset is the n-th result.
     Pointer(Value, usize),
-    Tuple(Vec<Plan>),
+    /// Several, of a tuple or of a struct.
+    Tuple(Option<Rc<Instance>>, Vec<Plan>),
 }
 
 impl Plan {
@@ -26,7 +29,7 @@ impl Plan {
             Plan::Pointer(base, index) => {
                 get(*index).map_or(Meaning::Poison, |offset| Meaning::Pointer { base: *base, offset: Some(offset) })
             }
-            Plan::Tuple(list) => Meaning::Tuple(list.iter().map(|plan| plan.with(results)).collect()),
+            Plan::Tuple(of, list) => Meaning::Tuple(of.clone(), list.iter().map(|plan| plan.with(results)).collect()),
         }
     }
 }
@@ -43,8 +46,9 @@ impl Elaborator<'_> {
         match (a, b) {
             (Meaning::Poison, _) | (_, Meaning::Poison) => Some(Plan::Same(Meaning::Poison)),
             _ if a == b => Some(Plan::Same(a.clone())),
-            (Meaning::Tuple(x), Meaning::Tuple(y)) if x.len() == y.len() => {
-                x.iter().zip(y).map(|(a, b)| self.join(a, b, ways, place)).collect::<Option<Vec<Plan>>>().map(Plan::Tuple)
+            (Meaning::Tuple(of, x), Meaning::Tuple(other, y)) if of == other && x.len() == y.len() => {
+                let parts = x.iter().zip(y).map(|(a, b)| self.join(a, b, ways, place)).collect::<Option<Vec<Plan>>>();
+                parts.map(|parts| Plan::Tuple(of.clone(), parts))
             }
             (Meaning::Pointer { base, offset: x }, Meaning::Pointer { base: other, offset: y }) if base == other => {
                 let (x, y) = (self.offset_in(ways.regions[0], *x, place)?, self.offset_in(ways.regions[1], *y, place)?);

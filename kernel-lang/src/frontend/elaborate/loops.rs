@@ -379,7 +379,7 @@ impl Elaborator<'_> {
                 }
                 None => Plan::Same(Meaning::Poison),
             },
-            Meaning::Tuple(list) => Plan::Tuple(list.iter().map(|elem| self.leaf_plan(elem, init, place)).collect()),
+            Meaning::Tuple(of, list) => Plan::Tuple(of.clone(), list.iter().map(|elem| self.leaf_plan(elem, init, place)).collect()),
             Meaning::Value(_) | Meaning::Constant(_) => match self.value(meaning, place) {
                 Some(value) => {
                     init.push(value);
@@ -417,7 +417,7 @@ impl Elaborator<'_> {
 
     fn leaf_values(&mut self, plan: &Plan, meaning: &Meaning, values: &mut [Value], place: Place) {
         match (plan, meaning) {
-            (Plan::Tuple(plans), Meaning::Tuple(list)) => {
+            (Plan::Tuple(_, plans), Meaning::Tuple(_, list)) => {
                 plans.iter().zip(list).for_each(|(plan, elem)| self.leaf_values(plan, elem, values, place));
             }
             (Plan::Pointer(_, index), Meaning::Pointer { offset, .. }) => {
@@ -462,6 +462,6 @@ fn count(plan: &Plan) -> usize {
     match plan {
         Plan::Same(_) => 0,
         Plan::Result(_) | Plan::Pointer(..) => 1,
-        Plan::Tuple(list) => list.iter().map(count).sum(),
+        Plan::Tuple(_, list) => list.iter().map(count).sum(),
     }
 }

@@ -5,7 +5,8 @@ use std::rc::Rc;
 use super::Elaborator;
 use crate::dtype::Dtype;
 use crate::frontend::ast::{Expr, Pattern};
-use crate::frontend::device::ParamType;
+use crate::frontend::device_struct::DeviceStruct;
+use crate::frontend::param_type::ParamType;
 use crate::ir::{ConstExpr, Elem, Type, Value};
 
 /// What an expression means.
@@ -21,10 +22,24 @@ pub(super) enum Meaning {
     Pointer { base: Value, offset: Option<Value> },
     /// A tensor of several axes.
     View(View),
-    /// Several; `()` is the empty tuple.
-    Tuple(Vec<Meaning>),
+    /// Several: a tuple, or the fields of a struct. `()` is the empty tuple.
+    Tuple(Option<Rc<Instance>>, Vec<Meaning>),
     /// A closure that was given to a function.
     Function(Rc<FunctionValue>),
+}
+
+/// The struct that a tuple holds the fields of. What its type parameters are, the fields say.
+#[derive(Debug)]
+pub(super) struct Instance {
+    pub(super) def: Rc<DeviceStruct>,
+    /// What its constants are.
+    pub(super) consts: Vec<Meaning>,
+}
+
+impl PartialEq for Instance {
+    fn eq(&self, other: &Instance) -> bool {
+        Rc::ptr_eq(&self.def, &other.def) && self.consts == other.consts
+    }
 }
 
 /// A closure, and what is seen in it.
@@ -98,10 +113,46 @@ impl Constant {
 }
 
 impl Meaning {
-    pub(super) const UNIT: Meaning = Meaning::Tuple(Vec::new());
+    pub(super) const UNIT: Meaning = Meaning::Tuple(None, Vec::new());
 
     pub(super) fn constant(expr: ConstExpr, kind: Kind, elem: Option<Elem>) -> Meaning {
         Meaning::Constant(Constant { expr, kind, elem })
+    }
+
+    /// The struct that it is one of, and its fields.
+    pub(super) fn as_struct(&self) -> Option<(&Rc<Instance>, &[Meaning])> {
+        match self {
+            Meaning::Tuple(Some(of), fields) => Some((of, fields)),
+            _ => None,
+        }
+    }
+
+    /// A field of a tuple or of a struct.
+    pub(super) fn part(&self, name: &str) -> Option<&Meaning> {
+        match self {
+            Meaning::Tuple(Some(of), fields) => fields.get(of.def.field(name)?),
+            Meaning::Tuple(None, list) => list.get(name.parse::<usize>().ok()?),
+            _ => None,
+        }
+    }
+
+    pub(super) fn part_mut(&mut self, name: &str) -> Option<&mut Meaning> {
+        match self {
+            Meaning::Tuple(Some(of), fields) => fields.get_mut(of.def.field(name)?),
+            Meaning::Tuple(None, list) => list.get_mut(name.parse::<usize>().ok()?),
+            _ => None,
+        }
+    }
+
+    /// How one comes to a part of it, where several are too many.
+    pub(super) fn parts_help(&self, written: Option<&Expr>) -> String {
+        match self.as_struct().and_then(|(of, _)| of.def.fields.first()) {
+            Some(field) => {
+                let x = written.map(super::operator::written).filter(|text| !text.contains('(')).unwrap_or_else(|| "w".to_string());
+                format!("take one of its fields: `{x}.{}`", field.name.text)
+            }
+            None => "take the tuple apart: `let (a, b) = t;`".to_string(),
+        }
     }
 
     pub(super) fn is_poison(&self) -> bool {
@@ -147,8 +198,9 @@ impl Elaborator<'_> {
                 }
             }
             Meaning::View(view) => self.view_words(view),
-            Meaning::Tuple(list) if list.is_empty() => "`()`".to_string(),
-            Meaning::Tuple(list) => format!("a tuple of {}", list.len()),
+            Meaning::Tuple(Some(of), fields) => format!("`{}`", self.struct_words(of, fields)),
+            Meaning::Tuple(None, list) if list.is_empty() => "`()`".to_string(),
+            Meaning::Tuple(None, list) => format!("a tuple of {}", list.len()),
             Meaning::Function(_) => "a closure".to_string(),
         }
     }

@@ -73,7 +73,10 @@ impl Elaborator<'_> {
     ) -> Meaning {
         let (cache, evict) = self.store_options(call);
         if let Type::Pointer { mutable: false, .. } = self.func.ty(base) {
-            self.read_only(base, call.is_method, call.args[0].place);
+            match call.is_method {
+                true => self.read_only_view(base, call.args[0].place),
+                false => _ = self.is_writable(base, "store through", call.args[0].place),
+            }
             return Meaning::UNIT;
         }
         let elem = self.func.ty(base).elem().clone();
@@ -90,9 +93,16 @@ impl Elaborator<'_> {
     /// Is it a `PtrMut`? `what` is what cannot be done with a `Ptr`.
     pub(super) fn is_writable(&mut self, base: Value, what: &str, place: Place) -> bool {
         let Type::Pointer { elem, mutable: false } = self.func.ty(base) else { return true };
-        let name = self.func.params.iter().find(|param| param.value == base).map_or("x".into(), |param| param.name.clone());
-        let help = format!("declare the parameter as `{name}: PtrMut<{elem}>`");
-        self.errors.push_help(place, format!("cannot {what} `{name}`, which is `Ptr<{elem}>`"), help);
+        let (message, help) = match self.func.param_index(base).map(|index| &self.func.params[index].name) {
+            Some(name) => {
+                let help = format!("declare the parameter as `{name}: PtrMut<{elem}>`");
+                (format!("cannot {what} `{name}`, which is `Ptr<{elem}>`"), help)
+            }
+            None => {
+                (format!("cannot {what} a `Ptr<{elem}>`"), format!("make the address one that is written to: `address as PtrMut<{elem}>`"))
+            }
+        };
+        self.errors.push_help(place, message, help);
         false
     }
 
@@ -153,7 +163,7 @@ impl Elaborator<'_> {
         if meaning.is_poison() {
             return None;
         }
-        if let Meaning::Pointer { .. } | Meaning::View(_) | Meaning::Tuple(_) = meaning {
+        if let Meaning::Pointer { .. } | Meaning::View(_) | Meaning::Tuple(..) = meaning {
             return self.value(meaning, expr.place);
         }
         let own = self.shape_of(meaning);

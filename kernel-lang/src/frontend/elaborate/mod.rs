@@ -15,6 +15,7 @@ mod convert;
 mod expression;
 mod generics;
 mod inline;
+mod inline_ptx;
 mod join;
 mod lookup;
 mod loops;
@@ -28,6 +29,7 @@ mod reduction;
 mod scope;
 mod shape;
 mod static_loop;
+mod structs;
 mod view;
 
 use std::collections::HashMap;
@@ -169,7 +171,7 @@ impl Elaborator<'_> {
                 let meaning = self.expr_as(value, elem.as_ref());
                 self.assign(pattern, meaning, value.place);
             }
-            StmtKind::Update(name, operator, value) => self.update(name, *operator, value, stmt.place),
+            StmtKind::Update(target, operator, value) => self.update(target, *operator, value, stmt.place),
             StmtKind::Expr(expr) => {
                 self.expr(expr);
             }

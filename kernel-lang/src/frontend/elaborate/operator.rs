@@ -25,11 +25,15 @@ impl Elaborator<'_> {
         {
             return meaning;
         }
-        if matches!(lhs.0, Meaning::Tuple(_)) || matches!(rhs.0, Meaning::Tuple(_)) {
+        if matches!(lhs.0, Meaning::Tuple(..)) || matches!(rhs.0, Meaning::Tuple(..)) {
             let (a, b) = (self.describe(lhs.0), self.describe(rhs.0));
             let is_nothing = *lhs.0 == Meaning::UNIT || *rhs.0 == Meaning::UNIT;
-            let help =
-                if is_nothing { "what gives `()` does something and has no value" } else { "take the tuple apart: `let (a, b) = t;`" };
+            let help = if is_nothing {
+                "what gives `()` does something and has no value".to_string()
+            } else {
+                let (several, expr) = if matches!(lhs.0, Meaning::Tuple(..)) { lhs } else { rhs };
+                several.parts_help(Some(expr))
+            };
             self.errors.push_help(place, format!("cannot {} {a} {} {b}", verb(operator).0, verb(operator).1), help);
             return Meaning::Poison;
         }
@@ -202,6 +206,7 @@ pub(super) fn written(expr: &Expr) -> String {
         ExprKind::Int(value, suffix) => format!("{value}{}", suffix.as_ref().and_then(|suffix| suffix.text.as_deref()).unwrap_or("")),
         ExprKind::Float(value, suffix) => format!("{value:?}{}", suffix.as_ref().and_then(|suffix| suffix.text.as_deref()).unwrap_or("")),
         ExprKind::Bool(value) => value.to_string(),
+        ExprKind::Field(x, name) => format!("{}.{}", written(x), name.text),
         ExprKind::Call(call) if !call.is_method => format!("{}(..)", call.word.text),
         _ => "(..)".to_string(),
     }

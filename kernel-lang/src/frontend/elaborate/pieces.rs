@@ -117,7 +117,7 @@ impl Elaborator<'_> {
             let combine = self.region_of(std::slice::from_ref(&elem), place, |_, first, second| vec![[first, second][which][0]]);
             self.emit(Op::Reduce { inputs: vec![value], axis, combine }, &[], place).into()
         });
-        Meaning::Tuple(halves.to_vec())
+        Meaning::Tuple(None, halves.to_vec())
     }
 
     /// `flip(x, axis = k)`

@@ -5,9 +5,9 @@ use super::meaning::{Constant, Kind, Meaning};
 use super::operator::Operand;
 use super::{Elaborator, Value};
 use crate::dtype::Dtype;
-use crate::frontend::ast::Operator;
+use crate::frontend::ast::{Expr, Operator, TypeName};
 use crate::frontend::place::Place;
-use crate::ir::{BinaryOp, ConstExpr, Elem, Op, Type, UnaryOp};
+use crate::ir::{BinaryOp, Builder, ConstExpr, Elem, Op, Type, UnaryOp};
 
 const INDEX: Elem = Elem::Dtype(Dtype::I64);
 
@@ -88,6 +88,55 @@ impl Elaborator<'_> {
                 None
             }
         }
+    }
+
+    /// `address as Ptr<f32>`: a pointer to what lies there.
+    pub(super) fn cast_to_pointer(&mut self, x: &Expr, elem: &TypeName, mutable: bool, place: Place) -> Meaning {
+        let (meaning, elem) = (self.expr(x), self.elem(elem));
+        let Some(elem) = elem.filter(|_| !meaning.is_poison()) else { return Meaning::Poison };
+        let word = if mutable { "PtrMut" } else { "Ptr" };
+        let is_address = self.elem_of(&meaning).is_some_and(|elem| matches!(elem, Elem::Dtype(Dtype::U64 | Dtype::I64)));
+        if !is_address || !self.shape_of(&meaning).is_empty() {
+            let found = self.describe(&meaning);
+            let help = if is_address {
+                "each address is a pointer of its own: take them one by one, in a loop or one a program".to_string()
+            } else {
+                format!("an address is what `Tensor::address` gives: `load(addresses + i) as {word}<{elem}>` with `addresses: Ptr<u64>`")
+            };
+            self.errors.push_help(x.place, format!("a pointer is made of one `u64`, not of {found}"), help);
+            return Meaning::Poison;
+        }
+        if !self.func.unchecked {
+            let help = "mark the kernel `#[kernel(unchecked)]`: it is an `unsafe fn` then, and what lies there is its caller's matter";
+            self.errors.push_help(place, "nothing is known of what an address leads to, which a safe kernel cannot allow", help);
+            return Meaning::Poison;
+        }
+        let Some(value) = self.value(&meaning, x.place) else { return Meaning::Poison };
+        let scalar = Type::scalar(Dtype::I64);
+        let address = if self.func.ty(value) == &scalar { Some(value) } else { self.emit(Op::Bitcast { x: value }, &[scalar], place) };
+        let pointer = address.and_then(|address| self.emit(Op::Pointer { address }, &[Type::Pointer { elem, mutable }], place));
+        pointer.map_or(Meaning::Poison, |base| Meaning::Pointer { base, offset: None })
+    }
+
+    /// `(x + i) as u64`: the addresses that a pointer leads to.
+    pub(super) fn address_of(&mut self, base: Value, offset: Option<Value>, to: Dtype, place: Place) -> Meaning {
+        let elem = self.func.ty(base).elem().clone();
+        let Some(dtype) = elem.dtype() else {
+            let help = "take the address in a kernel for one type, or where the type is known: `load(x)` needs no address";
+            self.errors.push_help(place, format!("an element `{elem}` has no one size"), help);
+            return Meaning::Poison;
+        };
+        let loc = self.loc(place);
+        let b = &mut Builder::new(&mut self.func, self.region, loc);
+        let mut address = b.op(Op::Address { base }, &[]);
+        if let Some(offset) = offset {
+            let shape = b.func.ty(offset).shape().to_vec();
+            let bytes = b.int_like(dtype.bytes() as i128, offset);
+            let bytes = b.binary(BinaryOp::Mul, offset, bytes);
+            address = if shape.is_empty() { address } else { b.broadcast(address, &shape) };
+            address = b.binary(BinaryOp::Add, address, bytes);
+        }
+        Meaning::Value(if to == Dtype::I64 { address } else { b.bitcast(address, to) })
     }
 
     /// The offset of a pointer as a value.

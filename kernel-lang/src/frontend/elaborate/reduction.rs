@@ -1,5 +1,6 @@
 //! Words that combine the elements along an axis.
 
+use super::join::Plan;
 use super::meaning::Meaning;
 use super::{Elaborator, Region, Value};
 use crate::dtype::Dtype;
@@ -187,15 +188,8 @@ impl Elaborator<'_> {
     /// `reduce(x, axis, |a, b| ..)` and `associative_scan(x, axis, |a, b| ..)`
     pub(super) fn custom(&mut self, row: &Row, call: &Call, place: Place) -> Meaning {
         let meaning = self.expr(&call.args[0]);
-        let (parts, is_tuple) = match &meaning {
-            Meaning::Tuple(parts) if !parts.is_empty() => (parts.clone(), true),
-            other => (vec![other.clone()], false),
-        };
-        let mut inputs = Vec::new();
-        for part in &parts {
-            let Some(value) = self.value(part, call.args[0].place) else { return Meaning::Poison };
-            inputs.push(value);
-        }
+        let (mut parts, mut inputs) = (Vec::new(), Vec::new());
+        let Some(plan) = self.inputs(&meaning, call.args[0].place, &mut parts, &mut inputs) else { return Meaning::Poison };
         let shape = self.func.ty(inputs[0]).shape().to_vec();
         if let Some(scalar) = parts.iter().find(|part| self.shape_of(part).is_empty()) {
             let found = self.describe(scalar);
@@ -220,7 +214,7 @@ impl Elaborator<'_> {
         }
         let axis = self.axis(&call.args[1], shape.len(), &found);
         let elems: Vec<Elem> = inputs.iter().map(|value| self.func.ty(*value).elem().clone()).collect();
-        let combine = self.closure(row, &call.args[2], &elems, is_tuple);
+        let combine = self.closure(row, &call.args[2], &elems, &plan);
         let (Some(axis), Some(combine)) = (axis, combine) else { return Meaning::Poison };
         let values = if row.word == Word::Scan {
             let reverse = self.flag(call, "reverse");
@@ -232,7 +226,21 @@ impl Elaborator<'_> {
             let keep_dims = self.flag(call, "keep_dims");
             self.along(inputs, Some(axis), combine, keep_dims, place)
         };
-        let mut meanings: Vec<Meaning> = values.into_iter().map(Meaning::Value).collect();
-        if is_tuple { Meaning::Tuple(meanings) } else { meanings.remove(0) }
+        plan.with(&values)
+    }
+
+    /// The tiles in a tuple or a struct, and how they make it.
+    fn inputs(&mut self, meaning: &Meaning, place: Place, parts: &mut Vec<Meaning>, values: &mut Vec<Value>) -> Option<Plan> {
+        match meaning {
+            Meaning::Tuple(of, list) if !list.is_empty() => {
+                let plans = list.iter().map(|part| self.inputs(part, place, parts, values)).collect::<Option<Vec<Plan>>>()?;
+                Some(Plan::Tuple(of.clone(), plans))
+            }
+            part => {
+                values.push(self.value(part, place)?);
+                parts.push(part.clone());
+                Some(Plan::Result(values.len() - 1))
+            }
+        }
     }
 }

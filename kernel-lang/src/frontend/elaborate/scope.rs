@@ -179,9 +179,9 @@ impl Assigned {
                 self.expr(value);
                 for_each_name(pattern, &mut |name| self.add(&name.text));
             }
-            StmtKind::Update(name, _, value) => {
+            StmtKind::Update(target, _, value) => {
                 self.expr(value);
-                self.add(&name.text);
+                for_each_name(target, &mut |name| self.add(&name.text));
             }
             StmtKind::Expr(value) | StmtKind::DeviceAssert(value, _) => self.expr(value),
             StmtKind::DevicePrint(_, values) => values.iter().for_each(|value| self.expr(value)),
@@ -225,10 +225,15 @@ impl Assigned {
                 inner.else_block.iter().for_each(|block| self.block(block));
             }
             ExprKind::Block(block) => self.block(block),
-            ExprKind::Neg(x) | ExprKind::Not(x) | ExprKind::Cast(x, _) | ExprKind::Field(x, _) | ExprKind::NewAxes(x, _) => self.expr(x),
+            ExprKind::Neg(x) | ExprKind::Not(x) | ExprKind::Cast(x, _) | ExprKind::CastToPointer(x, ..) => self.expr(x),
+            ExprKind::Field(x, _) | ExprKind::NewAxes(x, _) => self.expr(x),
             ExprKind::Binary(_, lhs, rhs) => [lhs, rhs].into_iter().for_each(|side| self.expr(side)),
             ExprKind::Call(call) => call.args.iter().chain(call.named.iter().map(|(_, value)| value)).for_each(|arg| self.expr(arg)),
             ExprKind::Tuple(list) | ExprKind::Shape(list) => list.iter().for_each(|elem| self.expr(elem)),
+            ExprKind::InlinePtx(inline) => inline.exprs().for_each(|expr| self.expr(expr)),
+            ExprKind::Struct(literal) => {
+                literal.fields.iter().map(|(_, value)| value).chain(&literal.base).for_each(|value| self.expr(value))
+            }
             _ => {}
         }
     }
@@ -239,6 +244,8 @@ pub(super) fn for_each_name(pattern: &Pattern, visit: &mut dyn FnMut(&Name)) {
     match pattern {
         Pattern::Name { name, .. } => visit(name),
         Pattern::Tuple(list, _) => list.iter().for_each(|elem| for_each_name(elem, visit)),
+        Pattern::Struct { fields, .. } => fields.iter().for_each(|(_, inner)| for_each_name(inner, visit)),
+        Pattern::Field { variable, .. } => visit(variable),
         Pattern::Wild | Pattern::Error => {}
     }
 }

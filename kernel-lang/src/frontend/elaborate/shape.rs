@@ -139,11 +139,11 @@ impl Elaborator<'_> {
                 let shape = offset.map_or_else(Vec::new, |offset| self.func.ty(offset).shape().to_vec());
                 Some((meaning, shape))
             }
-            Meaning::Tuple(_) | Meaning::View(_) | Meaning::Function(_) => {
+            Meaning::Tuple(..) | Meaning::View(_) | Meaning::Function(_) => {
                 let found = self.describe(&meaning);
                 let help = match meaning {
-                    Meaning::View(_) => "multiply its extents: `extent(x, 0) * extent(x, 1)`",
-                    _ => "take the tuple apart: `let (a, b) = t;`",
+                    Meaning::View(_) => "multiply its extents: `extent(x, 0) * extent(x, 1)`".to_string(),
+                    _ => meaning.parts_help(Some(x)),
                 };
                 self.errors.push_help(x.place, format!("`{name}` takes a scalar or a tile, not {found}"), help);
                 None

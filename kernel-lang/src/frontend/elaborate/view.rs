@@ -245,18 +245,17 @@ impl Elaborator<'_> {
     }
 
     /// What is said of a store through something that is only read.
-    pub(super) fn read_only(&mut self, base: Value, is_view: bool, place: Place) {
-        let ty = self.func.ty(base).clone();
-        let name = self.func.params.iter().find(|param| param.value == base).map_or("x".into(), |param| param.name.clone());
-        let elem = ty.elem();
-        let (message, help) = if is_view {
-            (
-                format!("cannot store through `{name}`, which is only read"),
-                format!("declare the parameter as `{name}: ViewMut<{elem}, ..>`"),
-            )
-        } else {
-            let help = format!("declare the parameter as `{name}: PtrMut<{elem}>`");
-            (format!("cannot store through `{name}`, which is `Ptr<{elem}>`"), help)
+    pub(super) fn read_only_view(&mut self, base: Value, place: Place) {
+        let elem = self.func.ty(base).elem().clone();
+        let (message, help) = match self.func.param_index(base).map(|index| &self.func.params[index].name) {
+            Some(name) => {
+                let help = format!("declare the parameter as `{name}: ViewMut<{elem}, ..>`");
+                (format!("cannot store through `{name}`, which is only read"), help)
+            }
+            None => {
+                let help = format!("make the address one that is written to: `address as PtrMut<{elem}>`");
+                (format!("cannot store through a view of a `Ptr<{elem}>`"), help)
+            }
         };
         self.errors.push_help(place, message, help);
     }

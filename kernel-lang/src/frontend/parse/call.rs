@@ -30,7 +30,8 @@ impl Parser<'_> {
         };
         let Some((args, named)) = self.arguments(&call.args) else { return Expr { kind: ExprKind::Error, place } };
         let mut word = self.name(&last.ident);
-        if path.path.segments.len() > 1 {
+        let owner = self.owner_of(&path.path);
+        if owner.is_none() && path.path.segments.len() > 1 {
             let written = path.path.segments.iter().map(|segment| plain(&segment.ident)).collect::<Vec<_>>().join("::");
             if words::find(&word.text).is_some() {
                 let help = format!("the words of the language need no path: `{}(..)`", word.text);
@@ -38,18 +39,22 @@ impl Parser<'_> {
             }
             word.place = Place::from(&path.path.segments[0].ident).to(word.place);
         }
-        word.text = self.function_name(&path.path);
-        self.function_value(&word.text, call.args.get(2));
+        if owner.is_none() {
+            word.text = self.function_name(&path.path);
+            self.function_value(&word.text, call.args.get(2));
+        }
         let (mut types, mut generics) = (Vec::new(), Vec::new());
         match &last.arguments {
             syn::PathArguments::None => {}
-            syn::PathArguments::AngleBracketed(list) if words::find(&word.text).is_some() => types = self.type_arguments(&word.text, list),
+            syn::PathArguments::AngleBracketed(list) if owner.is_none() && words::find(&word.text).is_some() => {
+                types = self.type_arguments(&word.text, list)
+            }
             syn::PathArguments::AngleBracketed(list) => generics = self.generic_arguments(list),
             syn::PathArguments::Parenthesized(_) => {
                 return self.foreign(place, "this syntax is not available in kernels", "write `word::<T>(..)`");
             }
         }
-        Expr { kind: ExprKind::Call(Call { word, types, generics, args, named, is_method: false }), place }
+        Expr { kind: ExprKind::Call(Call { word, owner, types, generics, args, named, is_method: false }), place }
     }
 
     pub(super) fn method_call(&mut self, call: &syn::ExprMethodCall, place: Place) -> Expr {
@@ -57,14 +62,21 @@ impl Parser<'_> {
         let Some((mut args, named)) = self.arguments(&call.args) else { return Expr { kind: ExprKind::Error, place } };
         args.insert(0, receiver);
         let word = self.name(&call.method);
-        let types = call.turbofish.as_ref().map_or_else(Vec::new, |generics| self.type_arguments(&word.text, generics));
+        // The words that are methods have types; a struct's methods have generics.
+        let (types, generics) = match &call.turbofish {
+            None => (Vec::new(), Vec::new()),
+            Some(list) if words::find(&word.text).is_some() => (self.type_arguments(&word.text, list), Vec::new()),
+            Some(list) => (Vec::new(), self.generic_arguments(list)),
+        };
         self.function_value(&word.text, call.args.get(1));
-        Expr { kind: ExprKind::Call(Call { word, types, generics: Vec::new(), args, named, is_method: true }), place }
+        Expr { kind: ExprKind::Call(Call { word, owner: None, types, generics, args, named, is_method: true }), place }
     }
 
     /// What combines elements may be the name of a function.
     fn function_value(&mut self, word: &str, arg: Option<&Rust>) {
-        if let ("reduce" | "associative_scan", Some(Rust::Path(path))) = (word, arg) {
+        if let ("reduce" | "associative_scan", Some(Rust::Path(path))) = (word, arg)
+            && self.owner_of(&path.path).is_none()
+        {
             self.function_name(&path.path);
         }
     }
@@ -110,7 +122,7 @@ impl Parser<'_> {
     }
 
     /// What stands between the `<` and `>` of a device function: types and constants.
-    fn generic_arguments(&mut self, generics: &syn::AngleBracketedGenericArguments) -> Vec<Generic> {
+    pub(super) fn generic_arguments(&mut self, generics: &syn::AngleBracketedGenericArguments) -> Vec<Generic> {
         let mut list = Vec::new();
         for argument in &generics.args {
             match argument {

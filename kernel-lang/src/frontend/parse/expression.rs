@@ -4,7 +4,7 @@ use quote::ToTokens;
 use syn::{BinOp, Expr as Rust, Lit, UnOp};
 
 use super::{Parser, plain};
-use crate::frontend::ast::{Expr, ExprKind, If, Operator, TypeName};
+use crate::frontend::ast::{Expr, ExprKind, If, Name, Operator, TypeName};
 use crate::frontend::place::Place;
 use crate::frontend::words;
 use crate::ir::{BinaryOp, CompareOp};
@@ -20,8 +20,11 @@ impl Parser<'_> {
             Rust::Unary(unary) => self.unary(unary, place),
             Rust::Binary(binary) => return self.binary(binary, place),
             Rust::Cast(cast) => {
-                let x = self.expr(&cast.expr);
-                ExprKind::Cast(Box::new(x), self.ty(&cast.ty))
+                let x = Box::new(self.expr(&cast.expr));
+                match pointer_type(&cast.ty) {
+                    Some((elem, mutable)) => ExprKind::CastToPointer(x, self.ty(elem), mutable),
+                    None => ExprKind::Cast(x, self.ty(&cast.ty)),
+                }
             }
             Rust::Call(call) => return self.call(call, place),
             Rust::MethodCall(call) => return self.method_call(call, place),
@@ -29,7 +32,12 @@ impl Parser<'_> {
             Rust::Array(array) => ExprKind::Shape(array.elems.iter().map(|elem| self.expr(elem)).collect()),
             Rust::If(inner) => return self.if_expr(inner, place),
             Rust::Block(block) if block.label.is_none() => ExprKind::Block(self.block(&block.block)),
-            Rust::Field(field) => ExprKind::Field(Box::new(self.expr(&field.base)), field.member.to_token_stream().to_string()),
+            Rust::Field(field) => {
+                let base = self.expr(&field.base);
+                let name = Name { text: field.member.to_token_stream().to_string(), place: Place::of(&field.member) };
+                ExprKind::Field(Box::new(base), name)
+            }
+            Rust::Struct(literal) => return self.struct_literal(literal, place),
             _ => return self.unsupported(expr, place),
         };
         Expr { kind, place }
@@ -152,7 +160,6 @@ impl Parser<'_> {
             Rust::Closure(closure) => return self.closure(closure, place),
             Rust::Match(_) => ("`match` is not available in kernels", "use `if` and `else` on scalars, `select(cond, a, b)` on tiles"),
             Rust::Reference(_) | Rust::RawAddr(_) => ("references have no meaning in a kernel", "values are copied; pass the value itself"),
-            Rust::Struct(_) => ("structs are not available in kernels", "use a tuple or separate variables"),
             Rust::Repeat(_) => ("arrays are not available in kernels", "a tile of equal elements is `full([N], value)`"),
             Rust::Loop(_) => ("`loop` is not available in kernels", "use `while cond { .. }`"),
             Rust::While(_) | Rust::ForLoop(_) => ("a loop has no value", "make it a statement, and assign to a variable in it"),
@@ -223,6 +230,18 @@ impl Parser<'_> {
         let params = closure.inputs.iter().map(|param| self.pattern(param)).collect();
         let body = self.expr(&closure.body);
         Expr { kind: ExprKind::Closure(params, Box::new(body)), place }
+    }
+}
+
+/// What `Ptr<T>` and `PtrMut<T>` point to, and whether it is the latter.
+fn pointer_type(ty: &syn::Type) -> Option<(&syn::Type, bool)> {
+    let syn::Type::Path(path) = ty else { return None };
+    let last = path.path.segments.last().filter(|_| path.qself.is_none())?;
+    let syn::PathArguments::AngleBracketed(list) = &last.arguments else { return None };
+    match (list.args.first(), list.args.len()) {
+        (Some(syn::GenericArgument::Type(elem)), 1) if last.ident == "Ptr" => Some((elem, false)),
+        (Some(syn::GenericArgument::Type(elem)), 1) if last.ident == "PtrMut" => Some((elem, true)),
+        _ => None,
     }
 }
 

@@ -1,4 +1,4 @@
-//! The macros of the language: `static_assert!`, `device_assert!`, `static_print!`, `device_print!`.
+//! The macros that stand as statements: `static_assert!`, `device_assert!`, `static_print!`, `device_print!`; and what is said of others.
 
 use quote::ToTokens;
 use syn::Expr as Rust;
@@ -14,7 +14,8 @@ use crate::ir::template::{self, Piece};
 const STATEMENTS: [&str; 4] = ["static_assert", "device_assert", "static_print", "device_print"];
 
 /// What to say where another macro stands.
-pub(super) const MACROS: &str = "the macros of the language are `static_assert!`, `device_assert!`, `static_print!` and `device_print!`";
+pub(super) const MACROS: &str =
+    "the macros of the language are `static_assert!`, `device_assert!`, `static_print!`, `device_print!` and `inline_ptx!`";
 
 /// Is it a statement by nature, also at the end of a block?
 pub(super) fn is_statement(mac: &syn::Macro) -> bool {
@@ -24,8 +25,10 @@ pub(super) fn is_statement(mac: &syn::Macro) -> bool {
 impl Parser<'_> {
     pub(super) fn macro_stmt(&mut self, mac: &syn::Macro, place: Place) -> Option<StmtKind> {
         if !is_statement(mac) {
-            self.macro_call(mac, place);
-            return None;
+            return match self.macro_call(mac, place) {
+                Expr { kind: ExprKind::Error, .. } => None,
+                value => Some(StmtKind::Expr(value)),
+            };
         }
         let args = match mac.parse_body_with(Punctuated::<Rust, syn::Token![,]>::parse_terminated) {
             Ok(args) => args,
@@ -134,9 +137,9 @@ impl Parser<'_> {
     pub(super) fn macro_call(&mut self, mac: &syn::Macro, place: Place) -> Expr {
         let name = mac.path.segments.last().map_or_else(String::new, |segment| segment.ident.to_string());
         let help = match name.as_str() {
-            "inline_ptx" => {
-                return self.foreign(place, format!("`{name}!` is not available yet"), "remove it for now");
-            }
+            // The semicolon behind a statement is no part of it.
+            "inline_ptx" => return self.inline_ptx(mac, Place::of(mac)),
+            "asm" | "llvm_asm" | "global_asm" => super::inline_ptx::FORM,
             "device_assert" => "make it a statement: `device_assert!(x >= 0, \"x is negative\");`",
             "static_assert" => "make it a statement: `static_assert!(N > 16, \"N is too small\");`",
             "device_print" => "make it a statement: `device_print!(\"x is {}\", x);`",

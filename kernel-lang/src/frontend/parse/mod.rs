@@ -2,16 +2,18 @@
 
 mod call;
 mod expression;
+mod inline_ptx;
 mod macros;
 mod statement;
+mod structs;
 
 use quote::ToTokens;
 
-use crate::frontend::ast::{Block, Expr, ExprKind, Name, TypeName};
+use crate::frontend::ast::{Block, Expr, ExprKind, Generic, Name, TypeName};
 use crate::frontend::place::{Errors, Place};
 use crate::frontend::words;
 
-/// A path in a body that leads to a device function.
+/// A path that leads to a device function or to a struct.
 #[derive(Clone)]
 pub(crate) struct Request {
     /// The path as the calls spell it.
@@ -45,6 +47,45 @@ pub(crate) fn expression(expr: &syn::Expr, errors: &mut Errors) -> Expr {
     Parser { errors, gives_value: true, requests: Vec::new(), bound: Vec::new() }.expr(expr)
 }
 
+/// What stands between the `<` and `>` of a struct's type.
+pub(crate) fn generics(list: &syn::AngleBracketedGenericArguments, errors: &mut Errors) -> Vec<Generic> {
+    Parser { errors, gives_value: true, requests: Vec::new(), bound: Vec::new() }.generic_arguments(list)
+}
+
+/// Asks for what a path leads to; `Self` is at hand. The path as it is written.
+pub(crate) fn request(path: &syn::Path, requests: &mut Vec<Request>) -> String {
+    let segments = path.segments.iter().map(|segment| plain(&segment.ident)).collect::<Vec<_>>();
+    let text = format!("{}{}", if path.leading_colon.is_some() { "::" } else { "" }, segments.join("::"));
+    if text != "Self" {
+        let mut path = path.clone();
+        path.segments.iter_mut().for_each(|segment| segment.arguments = syn::PathArguments::None);
+        add_request(Request { text: text.clone(), path }, requests);
+    }
+    text
+}
+
+/// Each path is asked for once.
+pub(crate) fn add_request(request: Request, requests: &mut Vec<Request>) {
+    if requests.iter().all(|known| known.text != request.text) {
+        requests.push(request);
+    }
+}
+
+/// Is it written as types are: `Welford`, but not `f32` or `stats`?
+pub(crate) fn is_type_name(name: &str) -> bool {
+    name.starts_with(char::is_uppercase)
+}
+
+/// Is it what Rust has for values of the host?
+pub(crate) fn is_of_the_host(name: &str) -> bool {
+    ["Vec", "Option", "Result", "String", "Box", "Rc", "Arc", "Tensor"].contains(&name)
+}
+
+/// Do the segments of a path lead to a type?
+pub(crate) fn is_type_path(path: &[String]) -> bool {
+    path.last().is_some_and(|last| is_type_name(last))
+}
+
 /// The names of the parameters.
 fn parameters(item: &syn::ItemFn) -> Vec<String> {
     let name = |input: &syn::FnArg| match input {
@@ -63,6 +104,9 @@ fn parameters(item: &syn::ItemFn) -> Vec<String> {
 fn braces(block: &syn::Block) -> Place {
     Place { start: block.brace_token.span.open(), end: block.brace_token.span.close() }
 }
+
+const ELEMENT_TYPES: &str =
+    "element types are `f16`, `bf16`, `f32`, `f64`, `i8` to `i64`, `u8` to `u64`, `usize`, `isize`, `bool` and type parameters such as `T`";
 
 struct Parser<'a> {
     errors: &'a mut Errors,
@@ -96,12 +140,14 @@ impl Parser<'_> {
             _ => None,
         };
         if text.is_none() {
-            let written = ty.to_token_stream().to_string().replace(' ', "");
-            self.errors.push_help(
-                place,
-                format!("`{written}` is not an element type"),
-                "element types are `f16`, `bf16`, `f32`, `f64`, `i8` to `i64`, `u8` to `u64`, `usize`, `isize`, `bool` and type parameters such as `T`",
-            );
+            let written = ty.to_token_stream().to_string().replace(' ', "").replace("*const", "*const ").replace("*mut", "*mut ");
+            let help = match ty {
+                syn::Type::Ptr(_) if written.starts_with("*mut") => "a pointer is written `address as PtrMut<f32>`",
+                syn::Type::Ptr(_) => "a pointer is written `address as Ptr<f32>`",
+                _ if written.starts_with("Ptr") => "an address becomes a pointer by `as`: `address as Ptr<f32>`",
+                _ => ELEMENT_TYPES,
+            };
+            self.errors.push_help(place, format!("`{written}` is not an element type"), help);
         }
         TypeName { text, place }
     }
@@ -115,10 +161,8 @@ impl Parser<'_> {
         let segments = path.segments.iter().map(|segment| plain(&segment.ident)).collect::<Vec<_>>();
         let text = format!("{}{}", if path.leading_colon.is_some() { "::" } else { "" }, segments.join("::"));
         // A variable hides a function of its name, as in Rust.
-        if !words::is_reserved(&text) && !self.bound.contains(&text) && self.requests.iter().all(|known| known.text != text) {
-            let mut path = path.clone();
-            path.segments.iter_mut().for_each(|segment| segment.arguments = syn::PathArguments::None);
-            self.requests.push(Request { text: text.clone(), path });
+        if !words::is_reserved(&text) && !self.bound.contains(&text) {
+            request(path, &mut self.requests);
         }
         text
     }

@@ -71,6 +71,10 @@ impl Parser<'_> {
                 self.errors.push_help(Place::of(ty), "a tuple's type is not written in a kernel", "leave it out");
                 None
             }
+            syn::Type::Path(path) if path.path.segments.last().is_some_and(|last| is_struct_type(last)) => {
+                self.errors.push_help(Place::of(ty), "a struct's type is not written in a kernel", "leave it out: the value says it");
+                None
+            }
             ty => Some(self.ty(ty)),
         });
         let Some(init) = &local.init else {
@@ -99,9 +103,9 @@ impl Parser<'_> {
                 let target = self.target(&binary.left);
                 let value = self.expr(&binary.right);
                 match target {
-                    Pattern::Name { name, .. } => StmtKind::Update(name, operator, value),
+                    Pattern::Name { .. } | Pattern::Field { .. } => StmtKind::Update(target, operator, value),
                     Pattern::Error => return None,
-                    Pattern::Wild | Pattern::Tuple(..) => {
+                    Pattern::Wild | Pattern::Tuple(..) | Pattern::Struct { .. } => {
                         let sign = operator.sign();
                         self.errors.push_help(
                             Place::of(&binary.left),
@@ -296,12 +300,17 @@ impl Parser<'_> {
             Pat::Wild(_) => Pattern::Wild,
             Pat::Paren(paren) => self.pattern(&paren.pat),
             Pat::Tuple(tuple) => Pattern::Tuple(tuple.elems.iter().map(|elem| self.pattern(elem)).collect(), Place::of(tuple)),
+            Pat::Struct(pat) => self.struct_pattern(pat),
             Pat::Type(typed) => {
                 self.errors.push_help(Place::of(typed), "a type cannot stand inside a pattern", "write it after the whole pattern");
                 Pattern::Error
             }
             other => {
-                self.errors.push_help(Place::of(other), "this pattern is not available in kernels", "bind a name, `_`, or a tuple of them");
+                self.errors.push_help(
+                    Place::of(other),
+                    "this pattern is not available in kernels",
+                    "bind a name, `_`, a tuple of them, or the fields of a struct",
+                );
                 Pattern::Error
             }
         }
@@ -324,14 +333,7 @@ impl Parser<'_> {
                 );
                 Pattern::Error
             }
-            Rust::Field(_) => {
-                self.errors.push_help(
-                    Place::of(expr),
-                    "a part of a tuple is not assigned to",
-                    "take the tuple apart: `let (mut a, mut b) = t;`",
-                );
-                Pattern::Error
-            }
+            Rust::Field(field) => self.field_target(field),
             other => {
                 self.errors.push_help(Place::of(other), "only variables are assigned to", "write `x = ..` or `(a, b) = ..`");
                 Pattern::Error
@@ -370,6 +372,12 @@ fn is_statement(expr: &Rust) -> bool {
         Rust::Group(group) => is_statement(&group.expr),
         _ => false,
     }
+}
+
+/// `Welford`, `Welford<f32>`: a type parameter is written in capitals.
+fn is_struct_type(last: &syn::PathSegment) -> bool {
+    let name = super::plain(&last.ident);
+    super::is_type_name(&name) && !super::is_of_the_host(&name) && (!last.arguments.is_none() || name.contains(char::is_lowercase))
 }
 
 /// Tokens as one would write them.

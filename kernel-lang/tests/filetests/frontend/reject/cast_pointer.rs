@@ -1,4 +1,4 @@
 #[kernel]
-fn k(x: Ptr<f32>, y: PtrMut<i64>) {
-    store(y, x as i64);
+fn k(x: Ptr<f32>, y: PtrMut<i32>) {
+    store(y, x as i32);
 }

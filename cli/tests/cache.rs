@@ -1,0 +1,141 @@
+//! `galatea cache` as a user calls it.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use kernel_runtime::cache::{Attempt, Key, Kind, Record, RecordKey, Records, Store};
+
+fn galatea(directory: &Path, arguments: &[&str]) -> (String, String, bool) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_galatea"));
+    // What `--dir` names is used, whatever the environment says.
+    command.arg("cache").args(arguments).arg("--dir").arg(directory).env("GALATEA_CACHE", "off");
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (text(stdout), text(stderr), status.success())
+}
+
+fn succeed(directory: &Path, arguments: &[&str]) -> String {
+    let (out, err, success) = galatea(directory, arguments);
+    assert!(success && err.is_empty(), "{arguments:?}: {out}\n{err}");
+    out
+}
+
+fn fail(directory: &Path, arguments: &[&str]) -> String {
+    let (out, err, success) = galatea(directory, arguments);
+    assert!(!success && out.is_empty(), "{arguments:?}: {out}\n{err}");
+    err
+}
+
+fn record(kernel: &str, device: &str, value: u64) -> Record {
+    let text = str::to_owned;
+    let of = RecordKey { kernel: text(kernel), content: text("3f1c"), device: text(device), driver: text("13.0"), values: vec![value] };
+    let attempts = vec![
+        Attempt { config: text("Config { B: 64 }"), timed: Some((8.5, 20)), failed: None },
+        Attempt { config: text("Config { B: 128 }"), timed: None, failed: Some(text("too much")) },
+    ];
+    Record { of, attempts, chosen: 0 }
+}
+
+/// A store with one entry of each kind, and a record more.
+fn store(directory: &Path) -> Store {
+    let store = Store::open(directory);
+    let code = [("kernel", "silu"), ("architecture", "9.0"), ("driver", "13.0"), ("ptx", "3f1c")];
+    store.put(&Key::new(Kind::Code, &code), &[0xff; 3000]).unwrap();
+    let ptx = [("kernel", "silu"), ("values", "T = f32"), ("schedule", "num_warps = 4"), ("target", "sm_80")];
+    store.put(&Key::new(Kind::Ptx, &ptx), b"silu 0\n.version 7.0\n").unwrap();
+    let records: Records = [record("silu", "NVIDIA H200", 7), record("add", "NVIDIA A100", 8)].into_iter().collect();
+    records.keep_in(&store).unwrap();
+    store
+}
+
+#[test]
+fn the_list_says_what_there_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    assert_eq!(succeed(path, &["list"]), format!("0 entries, 0 B, of 1.0 GiB at most, in {}\n", path.display()));
+    store(path);
+    let out = succeed(path, &["list"]);
+    for part in [
+        "silu, for 9.0, driver 13.0\n",
+        "silu, T = f32, num_warps = 4, for sm_80\n",
+        "silu, key 7, on NVIDIA H200, driver 13.0\n",
+        "3.1 KiB  just now         silu, for 9.0",
+        "4 entries, ",
+    ] {
+        assert!(out.contains(part), "{part}: {out}");
+    }
+    let out = succeed(path, &["list", "--kind", "tuning", "--kernel", "add"]);
+    assert!(out.contains("NVIDIA A100") && out.contains("1 entry, ") && !out.contains("silu"), "{out}");
+    assert!(fail(path, &["list", "--kind", "cubin"]).contains("there are code, ptx and tuning"));
+}
+
+#[test]
+fn an_entry_is_shown_and_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = store(directory.path());
+    let entries = store.entries().unwrap();
+    let name = |kind| entries.iter().find(|entry| entry.key.kind() == kind).unwrap().key.name();
+    let out = succeed(directory.path(), &["show", &name(Kind::Ptx)[..12]]);
+    assert!(out.contains("kernel: silu\n") && out.ends_with("\n\nsilu 0\n.version 7.0\n"), "{out}");
+    let out = succeed(directory.path(), &["show", name(Kind::Tuning)]);
+    assert!(out.contains("\"median_us\": 8.5"), "{out}");
+    assert!(succeed(directory.path(), &["show", name(Kind::Code)]).contains("machine code"));
+    let file = directory.path().join("silu.cubin");
+    assert_eq!(succeed(directory.path(), &["show", name(Kind::Code), "-o", file.to_str().unwrap()]), "");
+    assert_eq!(std::fs::read(file).unwrap(), [0xff; 3000]);
+    assert!(fail(directory.path(), &["show", "zz"]).contains("help: `galatea cache list`"));
+    assert!(fail(directory.path(), &["show", ""]).contains("4 entries are called"));
+}
+
+#[test]
+fn clearing_removes_what_was_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = store(directory.path());
+    let left = || store.entries().unwrap().len();
+    assert!(succeed(directory.path(), &["clear", "--dry-run"]).contains("4 entries, ") && left() == 4);
+    assert!(succeed(directory.path(), &["clear", "--kernel", "add"]).contains("removed 1 entry, ") && left() == 3);
+    assert!(succeed(directory.path(), &["clear", "--kind", "code"]).contains("removed 1 entry, ") && left() == 2);
+    assert!(succeed(directory.path(), &["clear"]).contains("removed 2 entries, ") && left() == 0);
+}
+
+#[test]
+fn records_travel_as_a_file() {
+    let [from, to] = [(), ()].map(|()| tempfile::tempdir().unwrap());
+    let store = store(from.path());
+    let file = from.path().join("h200.json");
+    let name = file.to_str().unwrap();
+    assert!(succeed(from.path(), &["export", "--out", name, "--device", "H200"]).starts_with("1 record in "));
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.contains("\n      \"chosen\": \"Config { B: 64 }\""), "{text}");
+    assert!(succeed(to.path(), &["import", name]).starts_with("1 record from "));
+    let taken = Records::of_store(&Store::open(to.path())).unwrap();
+    assert!(taken.iter().eq([&record("silu", "NVIDIA H200", 7)]));
+
+    let all = succeed(from.path(), &["export"]);
+    assert_eq!(Records::parse(&all).unwrap(), Records::of_store(&store).unwrap());
+    assert_eq!(Records::parse(&succeed(from.path(), &["export", "--kernel", "add"])).unwrap().len(), 1);
+    std::fs::write(&file, all.replacen("\"key\"", "\"keys\"", 1)).unwrap();
+    let error = fail(to.path(), &["import", name]);
+    assert!(error.contains("h200.json: ") && error.contains("record 0 has no field `key`"), "{error}");
+    assert!(fail(to.path(), &["import", "none.json"]).contains("cannot read `none.json`"));
+}
+
+#[test]
+fn caches_that_are_off_are_told_to_be() {
+    let output = Command::new(env!("CARGO_BIN_EXE_galatea")).args(["cache", "list"]).env("GALATEA_CACHE", "off").output().unwrap();
+    assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains("help: name a directory"), "{output:?}");
+}
+
+#[test]
+fn who_reads_only_the_beginning_sees_no_error() {
+    use std::process::Stdio;
+
+    let directory = tempfile::tempdir().unwrap();
+    store(directory.path());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_galatea"));
+    let mut child =
+        command.args(["cache", "list", "--dir"]).arg(directory.path()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+}

@@ -1,0 +1,153 @@
+//! Texts of PTX in a kernel: their places for registers; what their statements do says [`statements()`].
+//!
+//! A place is `{name}`, or `{name[1]}` where several registers hold what the text takes of a value; `{{` and `}}` are braces, as in Rust's `asm!`.
+
+mod statements;
+
+use std::fmt;
+
+use crate::dtype::Dtype;
+
+pub use statements::{Reach, statements};
+
+/// A part of a text.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Piece {
+    /// What stands there.
+    Text(String),
+    /// A register of a result or an operand.
+    Register {
+        /// Which one: by its name in the language, by its number in the IR.
+        name: String,
+        /// Which of its registers, if it has several.
+        part: Option<usize>,
+    },
+}
+
+/// As it is written in a text.
+impl fmt::Display for Piece {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Piece::Text(text) => f.write_str(&text.replace('{', "{{").replace('}', "}}")),
+            Piece::Register { name, part: None } => write!(f, "{{{name}}}"),
+            Piece::Register { name, part: Some(part) } => write!(f, "{{{name}[{part}]}}"),
+        }
+    }
+}
+
+/// Takes a text apart.
+///
+/// # Errors
+/// A brace without its other half, and what is no place.
+pub fn parse(text: &str) -> Result<Vec<Piece>, String> {
+    let mut pieces = Vec::new();
+    let (mut plain, mut rest) = (String::new(), text);
+    while let Some(first) = rest.chars().next() {
+        if let Some(doubled) = ["{{", "}}"].into_iter().find(|doubled| rest.starts_with(doubled)) {
+            plain.push(first);
+            rest = &rest[doubled.len()..];
+        } else if first == '{' {
+            let end = rest.find('}').ok_or("a `{` of the text has no `}`")?;
+            if !plain.is_empty() {
+                pieces.push(Piece::Text(std::mem::take(&mut plain)));
+            }
+            pieces.push(place(&rest[1..end])?);
+            rest = &rest[end + 1..];
+        } else if first == '}' {
+            return Err("a `}` of the text has no `{`".to_string());
+        } else {
+            plain.push(first);
+            rest = &rest[first.len_utf8()..];
+        }
+    }
+    if !plain.is_empty() {
+        pieces.push(Piece::Text(plain));
+    }
+    Ok(pieces)
+}
+
+/// What stands between the braces of a place.
+fn place(text: &str) -> Result<Piece, String> {
+    let (name, part) = match text.split_once('[').map(|(name, part)| (name, part.strip_suffix(']').and_then(|part| part.parse().ok()))) {
+        None => (text, None),
+        Some((name, Some(part))) => (name, Some(part)),
+        Some((_, None)) => return Err(format!("`{{{text}}}` is no place for a register")),
+    };
+    let is_name = !name.is_empty() && name.chars().all(|c| c == '_' || c.is_alphanumeric());
+    if is_name { Ok(Piece::Register { name: name.to_string(), part }) } else { Err(format!("`{{{text}}}` is no place for a register")) }
+}
+
+/// Does a register of 32 bits hold several elements, where a text takes `pack` of them at once?
+pub fn is_packed(dtype: Dtype, pack: usize) -> bool {
+    pack > 1 && dtype.bits() < 32 && dtype != Dtype::Bool
+}
+
+/// How many registers hold `pack` elements.
+///
+/// # Errors
+/// Narrow elements that do not fill registers of 32 bits.
+pub fn registers(dtype: Dtype, pack: usize) -> Result<usize, String> {
+    if !is_packed(dtype, pack) {
+        return Ok(pack);
+    }
+    let bits = pack * dtype.bits() as usize;
+    if bits % 32 != 0 {
+        return Err(format!("`pack = {pack}` of `{dtype}` are {bits} bits, and packed elements fill registers of 32 bits"));
+    }
+    Ok(bits / 32)
+}
+
+/// Checks the places of a text against the types of the results and operands in their order, as far as these are known.
+///
+/// # Errors
+/// A place that names none of them or none of their registers, and elements that cannot be packed.
+pub fn check(text: &str, types: &[Option<Dtype>], pack: usize) -> Result<(), String> {
+    for dtype in types.iter().flatten() {
+        registers(*dtype, pack)?;
+    }
+    for piece in parse(text)? {
+        let Piece::Register { name, part } = &piece else { continue };
+        let index = name.parse::<usize>().ok().filter(|index| *index < types.len());
+        let Some(index) = index else { return Err(format!("the place `{piece}` is that of no result and no operand")) };
+        let Some(dtype) = types[index] else { continue };
+        check_part(&piece, dtype, pack, *part)?;
+    }
+    Ok(())
+}
+
+/// Checks one place of something with that element type.
+///
+/// # Errors
+/// A register that is not there, or several where one is meant.
+pub fn check_part(piece: &Piece, dtype: Dtype, pack: usize, part: Option<usize>) -> Result<(), String> {
+    let count = registers(dtype, pack)?;
+    match part {
+        None if count > 1 => Err(format!("`{piece}` is {count} registers, because `pack = {pack}` of `{dtype}` are")),
+        Some(part) if part >= count => Err(format!("there is no `{piece}`: it has {count} register{}", if count == 1 { "" } else { "s" })),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_taken_apart_and_put_together() {
+        for text in ["", "add.f32 {d}, {a}, {b};", "{{ .reg .b32 t; mov.b32 {d[1]}, t; }}", "mov.b32 {0}, {{{1}, {2[0]}}};"] {
+            assert_eq!(parse(text).unwrap().iter().map(Piece::to_string).collect::<String>(), text);
+        }
+        for wrong in ["{", "}", "{}", "{a b}", "{a[}", "{a[b]}", "{a.0}"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn narrow_elements_fill_whole_registers() {
+        assert_eq!(registers(Dtype::U8, 4), Ok(1));
+        assert_eq!(registers(Dtype::F16, 4), Ok(2));
+        assert_eq!(registers(Dtype::F32, 4), Ok(4));
+        assert_eq!(registers(Dtype::U8, 1), Ok(1));
+        assert!(registers(Dtype::U8, 2).is_err());
+    }
+}

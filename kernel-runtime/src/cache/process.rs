@@ -1,0 +1,88 @@
+//! The store of a process: chosen by the program, else by the environment.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
+
+use etcetera::BaseStrategy;
+
+use super::Store;
+
+/// The environment variable that names the directory, or says `off`.
+const VARIABLE: &str = "GALATEA_CACHE";
+
+/// Waiting for another process to compile is worth it for as long as a compilation may take.
+pub(super) const COMPILING: Duration = Duration::from_secs(10);
+
+/// The store of this process; none before it is asked for.
+static CURRENT: RwLock<Option<Choice>> = RwLock::new(None);
+
+#[derive(Clone)]
+struct Choice {
+    store: Option<Store>,
+    /// Did somebody name the directory? Then they want to know why nothing is kept there.
+    named: bool,
+}
+
+/// Makes this store the one of this process, whatever the environment says, or none. What was loaded already stays so.
+///
+/// ```
+/// use kernel_runtime::cache::{self, Store};
+///
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let directory = directory.path();
+/// cache::set(Some(Store::open(directory).with_limit_bytes(64 << 20)));
+/// assert_eq!(cache::current().unwrap().directory(), directory);
+/// cache::set(None); // nothing is kept, and nothing is looked for
+/// assert!(cache::current().is_none());
+/// ```
+pub fn set(store: Option<Store>) {
+    *CURRENT.write().unwrap_or_else(PoisonError::into_inner) = Some(Choice { store, named: true });
+}
+
+/// The store of this process; none if it is switched off, or if there is no home for it.
+pub fn current() -> Option<Store> {
+    choice().store
+}
+
+/// The directory of the store where neither the program nor the environment says otherwise; none for a user without a home.
+pub fn default_directory() -> Option<PathBuf> {
+    etcetera::choose_base_strategy().ok().map(|base| base.cache_dir().join("galatea"))
+}
+
+fn choice() -> Choice {
+    if let Some(choice) = &*CURRENT.read().unwrap_or_else(PoisonError::into_inner) {
+        return choice.clone();
+    }
+    let mut current = CURRENT.write().unwrap_or_else(PoisonError::into_inner);
+    current.get_or_insert_with(from_environment).clone()
+}
+
+fn from_environment() -> Choice {
+    match std::env::var_os(VARIABLE) {
+        Some(name) if name == "off" => Choice { store: None, named: true },
+        Some(directory) if !directory.is_empty() => Choice { store: Some(Store::open(directory)), named: true },
+        _ => Choice { store: default_directory().map(Store::open), named: false },
+    }
+}
+
+/// Tells once in a process why nothing is kept. That a home cannot be written is usual in containers, and told to who named a directory.
+pub(super) fn tell(error: &io::Error) {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    let Choice { store, named } = choice();
+    let usual = matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::NotADirectory
+    );
+    if let Some(store) = store
+        && (named || !usual)
+        && !TOLD.swap(true, Ordering::Relaxed)
+    {
+        let directory = store.directory().display();
+        crate::prints::show(format!(
+            "warning: cannot keep what was compiled or tuned in {directory}: {error}\nhelp: `{VARIABLE}` names another directory, or is `off`"
+        ));
+    }
+}

@@ -1,0 +1,272 @@
+//! Records of tuning in a store, and as JSON in files that a team commits.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::process::tell;
+use super::{Attempt, Key, Kind, Lock, Record, RecordKey, Store, current};
+
+/// Records from a file: what `galatea cache export` writes, and `#[autotune]` may embed.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Records(Vec<Record>);
+
+/// A text is no file of records.
+#[derive(Debug, thiserror::Error)]
+#[error("these are no records of tuning: {reason}\nhelp: `galatea cache export` writes them")]
+pub struct RecordsError {
+    reason: String,
+}
+
+impl Records {
+    /// The records of a file's text.
+    ///
+    /// ```
+    /// use kernel_runtime::cache::Records;
+    ///
+    /// let text = r#"{ "format": "galatea tuning records 1", "records": [{
+    ///     "kernel": "add", "content": "3f1c", "device": "NVIDIA H200", "driver": "13.0", "key": [4096],
+    ///     "chosen": "Config { BLOCK_SIZE: 1024, num_warps: 4, num_stages: 3 }",
+    ///     "tried": [{ "config": "Config { BLOCK_SIZE: 1024, num_warps: 4, num_stages: 3 }", "median_us": 12.5, "samples": 20 }]
+    /// }] }"#;
+    /// let records = Records::parse(text)?;
+    /// assert_eq!(records.iter().next().unwrap().chosen().config, "Config { BLOCK_SIZE: 1024, num_warps: 4, num_stages: 3 }");
+    /// assert_eq!(Records::parse(&records.to_string())?, records);
+    /// # Ok::<(), kernel_runtime::cache::RecordsError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`RecordsError`] says what is wrong with the first record that is.
+    pub fn parse(text: &str) -> Result<Records, RecordsError> {
+        let wrong = |reason: String| RecordsError { reason };
+        let value: Value = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        if value["format"] != FORMAT {
+            return Err(wrong(format!("the field `format` is not `{FORMAT}`")));
+        }
+        let records = value["records"].as_array().ok_or_else(|| wrong("there is no list `records`".to_owned()))?;
+        let read = |(place, record): (usize, &Value)| {
+            read(record).map_err(|field| wrong(format!("record {place} has no field `{field}`, or another value than belongs there")))
+        };
+        records.iter().enumerate().map(read).collect::<Result<_, _>>().map(Records)
+    }
+
+    /// All of them, by kernel, device and key.
+    pub fn iter(&self) -> impl Iterator<Item = &Record> {
+        self.0.iter()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Are there none?
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The record of this key, of the same driver if there is one, else of any: what was fast with one driver is the best that is known for the next.
+    pub fn find(&self, of: &RecordKey) -> Option<&Record> {
+        let fits = |record: &&Record| RecordKey { driver: of.driver.clone(), ..record.of.clone() } == *of;
+        let same_driver = |record: &&Record| record.of.driver == of.driver;
+        self.0.iter().filter(fits).find(same_driver).or_else(|| self.0.iter().find(fits))
+    }
+
+    /// All records of a store.
+    ///
+    /// # Errors
+    /// What the system says of its directory.
+    pub fn of_store(store: &Store) -> std::io::Result<Records> {
+        let entries = store.entries()?.into_iter().filter(|entry| entry.key.kind() == Kind::Tuning);
+        Ok(entries.filter_map(|entry| store.get(&entry.key).and_then(read_payload)).collect())
+    }
+
+    /// Keeps all of them in a store, in the place of those that it has of the same keys.
+    ///
+    /// # Errors
+    /// Why one could not be kept.
+    pub fn keep_in(&self, store: &Store) -> std::io::Result<()> {
+        self.0.iter().try_for_each(|record| store.put(&record.of.key(), record.to_string().as_bytes()))
+    }
+}
+
+impl FromIterator<Record> for Records {
+    fn from_iter<I: IntoIterator<Item = Record>>(records: I) -> Records {
+        let mut records: Vec<Record> = records.into_iter().collect();
+        // The same text for the same records, so that a diff of it is what changed.
+        records.sort_by(|a, b| a.of.sorted().cmp(&b.of.sorted()));
+        Records(records)
+    }
+}
+
+/// The text of a file.
+impl std::fmt::Display for Records {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let records: Vec<Value> = self.0.iter().map(write).collect();
+        writeln!(f, "{:#}", json!({ "format": FORMAT, "records": records }))
+    }
+}
+
+/// The record as JSON.
+impl std::fmt::Display for Record {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(f, "{:#}", write(self))
+    }
+}
+
+impl RecordKey {
+    fn key(&self) -> Key {
+        let RecordKey { kernel, content, device, driver, values } = self;
+        let values: Vec<String> = values.iter().map(u64::to_string).collect();
+        let fields =
+            [("kernel", kernel.as_str()), ("content", content), ("device", device), ("driver", driver), ("key", &values.join(" "))];
+        Key::new(Kind::Tuning, &fields)
+    }
+
+    fn sorted(&self) -> (&str, &str, &[u64], &str, &str) {
+        (&self.kernel, &self.device, &self.values, &self.content, &self.driver)
+    }
+}
+
+/// The record of this key in the process's store.
+pub(crate) fn find(of: &RecordKey) -> Option<Record> {
+    let payload = current()?.get(&of.key())?;
+    read_payload(payload).filter(|record| record.of == *of)
+}
+
+/// Keeps a record in the process's store.
+pub(crate) fn save(record: &Record) {
+    if let Some(store) = current()
+        && let Err(error) = store.put(&record.of.key(), record.to_string().as_bytes())
+    {
+        tell(&error);
+    }
+}
+
+/// The right to tune this key: another process that wants to waits, and finds the record. Whoever gets it looks once more.
+pub(crate) fn lock(of: &RecordKey) -> Option<Lock> {
+    current()?.lock(&of.key(), TUNING)
+}
+
+/// Tuning takes a second, or with very slow kernels a minute.
+const TUNING: Duration = Duration::from_secs(60);
+const FORMAT: &str = "galatea tuning records 1";
+
+fn write(record: &Record) -> Value {
+    let Record { of: RecordKey { kernel, content, device, driver, values }, attempts, .. } = record;
+    let tried: Vec<Value> = attempts.iter().map(write_attempt).collect();
+    let chosen = &record.chosen().config;
+    json!({ "kernel": kernel, "content": content, "device": device, "driver": driver, "key": values, "chosen": chosen, "tried": tried })
+}
+
+fn write_attempt(Attempt { config, timed, failed }: &Attempt) -> Value {
+    let mut fields = Map::from_iter([("config".to_owned(), config.as_str().into())]);
+    if let Some((median_us, samples)) = timed {
+        // A nanosecond is below what an event can tell.
+        fields.insert("median_us".to_owned(), ((median_us * 1000.0).round() / 1000.0).into());
+        fields.insert("samples".to_owned(), (*samples).into());
+    }
+    if let Some(reason) = failed {
+        fields.insert("failed".to_owned(), reason.as_str().into());
+    }
+    Value::Object(fields)
+}
+
+fn read_payload(payload: Vec<u8>) -> Option<Record> {
+    read(&serde_json::from_slice(&payload).ok()?).ok()
+}
+
+/// The record, or the name of a field that is wrong.
+fn read(value: &Value) -> Result<Record, &'static str> {
+    let text = |name: &'static str| value[name].as_str().map(str::to_owned).ok_or(name);
+    let list = |name: &'static str| value[name].as_array().ok_or(name);
+    let values = list("key")?.iter().map(|value| value.as_u64().ok_or("key")).collect::<Result<_, _>>()?;
+    let attempts = list("tried")?.iter().map(|attempt| read_attempt(attempt).ok_or("tried")).collect::<Result<Vec<_>, _>>()?;
+    let chosen = text("chosen")?;
+    let chosen = attempts.iter().position(|attempt| attempt.config == chosen).ok_or("chosen")?;
+    let of = RecordKey { kernel: text("kernel")?, content: text("content")?, device: text("device")?, driver: text("driver")?, values };
+    Ok(Record { of, attempts, chosen })
+}
+
+fn read_attempt(value: &Value) -> Option<Attempt> {
+    let timed = value["median_us"].as_f64().zip(value["samples"].as_u64().and_then(|samples| usize::try_from(samples).ok()));
+    let failed = value["failed"].as_str().map(str::to_owned);
+    Some(Attempt { config: value["config"].as_str()?.to_owned(), timed, failed })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(kernel: &str, driver: &str, values: &[u64]) -> Record {
+        let of = RecordKey {
+            kernel: kernel.into(),
+            content: "3f1c".into(),
+            device: "NVIDIA H200".into(),
+            driver: driver.into(),
+            values: values.to_vec(),
+        };
+        let attempt =
+            |config: &str, timed, failed: Option<&str>| Attempt { config: config.into(), timed, failed: failed.map(str::to_owned) };
+        let attempts = vec![
+            attempt("Config { B: 64 }", None, Some("not enough \"shared\" memory\n")),
+            attempt("Config { B: 128 }", Some((12.346, 20)), None),
+            attempt("Config { B: 256 }", None, None),
+        ];
+        Record { of, attempts, chosen: 1 }
+    }
+
+    #[test]
+    fn a_file_of_records_reads_as_it_was_written_and_in_one_order() {
+        let [a, b, c] = [record("add", "13.0", &[1, u64::MAX]), record("add", "13.0", &[2]), record("mul", "13.0", &[1])];
+        let records: Records = [c.clone(), a.clone(), b.clone()].into_iter().collect();
+        assert!(records.iter().eq([&a, &b, &c]));
+        assert_eq!(Records::parse(&records.to_string()).unwrap(), records);
+        assert_eq!(records.to_string(), [b, c, a].into_iter().collect::<Records>().to_string());
+    }
+
+    #[test]
+    fn a_committed_record_serves_other_drivers_and_no_other_kernel_or_device() {
+        let [old, new] = [record("add", "12.8", &[1]), record("add", "13.0", &[1])];
+        let records: Records = [new.clone(), old.clone()].into_iter().collect();
+        let find = |change: &dyn Fn(&mut RecordKey)| {
+            let mut of = old.of.clone();
+            change(&mut of);
+            records.find(&of)
+        };
+        assert_eq!(find(&|_| ()), Some(&old));
+        assert_eq!(find(&|of| of.driver = "13.0".into()), Some(&new));
+        assert!(find(&|of| of.driver = "14.0".into()).is_some());
+        assert_eq!(find(&|of| of.content = "edited".into()), None);
+        assert_eq!(find(&|of| of.device = "NVIDIA A100".into()), None);
+        assert_eq!(find(&|of| of.values = vec![2]), None);
+    }
+
+    #[test]
+    fn what_is_no_record_is_told_and_never_chosen() {
+        let good = [record("add", "13.0", &[1])].into_iter().collect::<Records>().to_string();
+        let cases = [
+            ("", "EOF"),
+            ("{}", "`format`"),
+            (&good.replace("records 1", "records 2"), "`format`"),
+            (&good.replace("\"records\"", "\"others\""), "`records`"),
+            (&good.replace("\"device\"", "\"gpu\""), "record 0 has no field `device`"),
+            (&good.replacen("Config { B: 128 }", "Config { B: 512 }", 1), "`chosen`"),
+            (&good.replace("18446744073709551615", "-1").replacen("      1\n", "      -1\n", 1), "`key`"),
+        ];
+        for (text, part) in cases {
+            let error = Records::parse(text).unwrap_err().to_string();
+            assert!(error.contains(part) && error.contains("help: "), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_store_gives_back_the_record_of_its_own_key_only() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path());
+        let records: Records = [record("add", "13.0", &[1]), record("add", "13.1", &[1])].into_iter().collect();
+        records.keep_in(&store).unwrap();
+        assert_eq!(Records::of_store(&store).unwrap(), records);
+        assert!(store.get(&record("add", "14.0", &[1]).of.key()).is_none());
+    }
+}

@@ -1,0 +1,87 @@
+//! PTX of variants that are compiled in process.
+
+use kernel_lang::{COMPILER, Compiled, Options, Schedule};
+
+use super::process::{COMPILING, tell};
+use super::{Key, Kind, current, hash};
+
+/// What the compiler makes of a kernel: from the process's store, else by `make`. A variant for a checked launch, which looks for mistakes, is
+/// compiled each time.
+pub(crate) fn compile<E>(kernel: &str, ir: &str, options: &Options, make: impl FnOnce() -> Result<Compiled, E>) -> Result<Compiled, E> {
+    let store = if options.checked { None } else { current() };
+    let Some(store) = store else { return make() };
+    let make = || make().map(|compiled| (compiled.clone(), write(&compiled)));
+    store.get_or_make(&key(kernel, ir, options), COMPILING, read, make, |error| tell(&error))
+}
+
+fn key(kernel: &str, ir: &str, options: &Options) -> Key {
+    let Options { bindings, target, schedule, checked: _ } = options;
+    let Schedule { num_warps, num_ctas, num_stages, maxnreg } = *schedule;
+    let types = bindings.types.iter().map(|(name, dtype)| format!("{name} = {dtype}"));
+    let values: Vec<String> = types.chain(bindings.consts.iter().map(|(name, value)| format!("{name} = {value}"))).collect();
+    let mut schedule = format!("num_warps = {num_warps}, num_ctas = {num_ctas}, num_stages = {num_stages}");
+    if let Some(registers) = maxnreg {
+        schedule += &format!(", maxnreg = {registers}");
+    }
+    Key::new(
+        Kind::Ptx,
+        &[
+            ("kernel", kernel),
+            ("ir", &hash(&[ir.as_bytes()])),
+            ("values", &values.join(", ")),
+            ("schedule", &schedule),
+            ("target", &target.to_string()),
+            ("compiler", COMPILER),
+        ],
+    )
+}
+
+/// The function's name, the bytes of shared memory, and the text.
+fn write(compiled: &Compiled) -> Vec<u8> {
+    format!("{} {}\n{}", compiled.entry, compiled.shared_bytes, compiled.ptx).into_bytes()
+}
+
+fn read(payload: Vec<u8>) -> Option<Compiled> {
+    let text = String::from_utf8(payload).ok()?;
+    let (first, ptx) = text.split_once('\n')?;
+    let (entry, shared_bytes) = first.split_once(' ')?;
+    Some(Compiled { ptx: ptx.to_owned(), entry: entry.to_owned(), shared_bytes: shared_bytes.parse().ok()?, sites: Vec::new() })
+}
+
+#[cfg(test)]
+mod tests {
+    use kernel_lang::Bindings;
+    use kernel_lang::target::Target;
+
+    use super::*;
+
+    #[test]
+    fn what_was_compiled_is_read_as_it_was() {
+        let compiled = Compiled { ptx: ".version 7.0\n\n.. \n".into(), entry: "silu".into(), shared_bytes: 512, sites: Vec::new() };
+        assert_eq!(read(write(&compiled)), Some(compiled));
+        assert!(read(b"silu x\n".to_vec()).is_none() && read(b"\xff".to_vec()).is_none() && read(Vec::new()).is_none());
+    }
+
+    #[test]
+    fn everything_that_the_text_depends_on_is_in_the_key() {
+        let options = Options::new(Bindings::new().constant("B", 512), Target::SM_80);
+        let name = |ir: &str, options: &Options| key("silu", ir, options).name().to_owned();
+        let schedule = |schedule: Schedule| Options { schedule, ..options.clone() };
+        let mut names = vec![
+            name("a", &options),
+            name("b", &options),
+            name("a", &Options::new(Bindings::new().constant("B", 256), Target::SM_80)),
+            name("a", &Options::new(Bindings::new().constant("B", 512), Target::SM_90A)),
+            name("a", &schedule(Schedule { num_warps: 8, ..Schedule::DEFAULT })),
+            name("a", &schedule(Schedule { num_ctas: 2, ..Schedule::DEFAULT })),
+            name("a", &schedule(Schedule { num_stages: 1, ..Schedule::DEFAULT })),
+            name("a", &schedule(Schedule { maxnreg: Some(64), ..Schedule::DEFAULT })),
+        ];
+        assert_eq!(name("a", &options), names[0]);
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), 8);
+        assert_eq!(key("silu", "a", &options).field("values").unwrap(), "B = 512");
+        assert_eq!(key("silu", "a", &options).field("compiler").unwrap(), COMPILER);
+    }
+}

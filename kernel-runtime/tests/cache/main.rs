@@ -1,0 +1,30 @@
+//! The caches on disk, and all that can befall them. What must happen in a process of its own runs in this executable once more, as a child.
+
+#[path = "../axpy/mod.rs"]
+mod axpy;
+mod children;
+mod faults;
+mod launches;
+mod limits;
+mod processes;
+mod random;
+
+use libtest_mimic::{Arguments, Trial};
+
+type Test = (&'static str, fn());
+
+fn main() {
+    if let Some(role) = std::env::var_os(children::ROLE) {
+        return children::run(&role.to_string_lossy());
+    }
+    // Whatever a test forgets: no user's store is touched.
+    kernel_runtime::cache::set(None);
+    let tests = [faults::TESTS, launches::TESTS, limits::TESTS, processes::TESTS].concat();
+    let trial = |(name, test): Test| {
+        Trial::test(name, move || {
+            test();
+            Ok(())
+        })
+    };
+    libtest_mimic::run(&Arguments::from_args(), tests.into_iter().map(trial).collect()).exit();
+}
