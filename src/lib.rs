@@ -26,9 +26,9 @@
 //! # }
 //! ```
 //!
-//! The words of a kernel are documented in [`dsl`]; devices, tensors and launches below; [`mod@bench`] times launches and [`tune`] tells
-//! what `#[autotune]` tried and chose. With the feature `sim`, a GPU can be simulated: `Device::sim(Target::SM_90A)` runs the PTX itself,
-//! and checks every access of it, see [`sim`]. What is compiled and tuned at run time is kept on disk, see [`cache`].
+//! The words of a kernel are documented in [`dsl`]; who knows Triton begins with [`guide`]; devices, tensors and launches below; [`mod@bench`] times
+//! launches and [`tune`] tells what `#[autotune]` tried and chose. With the feature `sim`, a GPU can be simulated: `Device::sim(Target::SM_90A)?` runs
+//! the PTX itself, and checks every access of it, see [`sim`]. What is compiled and tuned at run time is kept on disk, see [`cache`].
 
 pub use kernel_lang::dsl;
 pub use kernel_macros::{__device, __kernel, autotune, device, kernel};
@@ -39,6 +39,9 @@ pub use kernel_runtime::{
     NoGrid, Number, OutOfBounds, PtrArg, PtrMutArg, Result, Scalar, Shape, Stream, Target, Tensor, TensorView, TensorViewMut, ViewArg,
     ViewMutArg, bench, bf16, cache, capture_prints, cdiv, cudarc, f8e4m3, f8e5m2, f16, sim, tune,
 };
+
+#[doc = include_str!("../docs/guide.md")]
+pub mod guide {}
 
 /// What most programs need: `use galatea::prelude::*`.
 pub mod prelude {

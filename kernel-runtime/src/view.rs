@@ -181,6 +181,24 @@ impl<'a, T: Element> TensorViewMut<'a, T> {
         Ok(TensorViewMut { memory: self.memory, offset: self.offset + skipped, shape, elements: PhantomData })
     }
 
+    /// The same elements in another shape, so that a kernel's `ViewMut` of several axes can take a part of a tensor with one.
+    ///
+    /// ```
+    /// # use kernel_runtime::{Device, Result};
+    /// # fn main() -> Result<()> {
+    /// let mut x = Device::cpu().zeros::<f32>([7])?;
+    /// let matrix = x.slice_mut(1..)?.reshape([2, 3])?;
+    /// assert_eq!(matrix.shape(), [2, 3]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`] if the shape holds another number of elements.
+    pub fn reshape(self, shape: impl IntoShape) -> Result<TensorViewMut<'a, T>> {
+        Ok(TensorViewMut { shape: fitting(shape, self.len())?, ..self })
+    }
+
     /// The parts before and from `index` of the first axis, which two kernels can write at the same time.
     ///
     /// # Errors

@@ -17,6 +17,7 @@ mod device_functions;
 mod devices;
 mod elementwise;
 mod float8;
+mod forms;
 mod grids;
 mod heuristics;
 mod inline_ptx;
@@ -85,6 +86,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         device_functions,
         elementwise,
         float8,
+        forms,
         grids,
         heuristics,
         inline_ptx,

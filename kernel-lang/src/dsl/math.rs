@@ -227,6 +227,7 @@ pub fn abs<T>(x: Value<T>) -> Value<T> {
 /// The smaller of two numbers. If one is NaN, the other one.
 ///
 /// Of one tile, the smallest element along `axis`, or of all: options as in [`sum`](super::sum), and `propagate_nan = true` to give NaN where one is.
+/// Where a bare integer beside a tile of floats could be meant as an axis, it is an error: write `0.0` or `axis = 0`.
 ///
 /// ```ignore
 /// let r = min(v, 6.0);
@@ -238,6 +239,7 @@ pub fn min<T>(a: Value<T>, b: Value<T>) -> Value<T> {
 /// The larger of two numbers. If one is NaN, the other one.
 ///
 /// Of one tile, the largest element along `axis`, or of all: options as in [`sum`](super::sum), and `propagate_nan = true` to give NaN where one is.
+/// Where a bare integer beside a tile of floats could be meant as an axis, it is an error: write `0.0` or `axis = 0`.
 ///
 /// ```ignore
 /// let r = max(v, 0.0);

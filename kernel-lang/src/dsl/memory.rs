@@ -5,7 +5,8 @@ use super::{Ptr, PtrMut, Shape, Value, only_in_a_kernel};
 /// Reads the elements at a pointer: a scalar for `x + i`, a tile for `x + offsets`.
 ///
 /// * `mask`: a `bool` scalar or a tile of the shape of the offsets. A lane whose mask is false does not touch memory.
-/// * `other`: what such a lane reads, and a lane outside of the tensor too; 0 (or `false`) if it is not given. It has the type of the elements.
+/// * `other`: what such a lane reads, and a lane outside of the tensor too; 0 (or `false`) if it is not given. It has the type of the elements;
+///   infinities are those of the elements' type, whatever type they name.
 /// * `cache`: `"ca"` all levels, `"cg"` the L2 only, `"cs"` streaming, `"cv"` fetch again.
 /// * `evict`: `"evict_first"`, `"evict_last"`, `"no_allocate"`: which data the caches, L1 and L2, give up first. An instruction takes one of the two:
 ///   beside a `cache`, `evict` counts for nothing.

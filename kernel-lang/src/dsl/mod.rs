@@ -16,7 +16,10 @@
 //!   blocks, `x.load([i, j], [M, N])` and `y.store([i, j], tile)`.
 //! * A **constant** is a literal, a `const` generic, or arithmetic on them. It takes the type of what it meets. Where it meets
 //!   nothing, as in `let mut count = 0;`, an integer is `i64` and a float `f32`; `0i32` and `0.0f64` say otherwise, and so does the type that the
-//!   value of an `if` is to have: `let step: u8 = if is_first { 1 } else { 2 };`. `f32::INFINITY`, `i32::MAX` and `std::f32::consts::PI` are constants too.
+//!   value of an `if` is to have: `let step: u8 = if is_first { 1 } else { 2 };`. `i32::MAX`, `f32::EPSILON` and `std::f32::consts::PI` are constants too, of
+//!   the type that they name. Infinities and NaN, which every type of floats has, become those of what they meet, whatever type they name: `f32::INFINITY`,
+//!   or `T::INFINITY`, `T::NEG_INFINITY` and `T::NAN` of a type parameter bound by `Float`. `const SCALE: f32 = 0.5;` stands in a body; a `const` outside
+//!   of the kernel is not seen there.
 //!
 //! # Types
 //!
@@ -49,6 +52,15 @@
 //! one scalar, and what is constant in a call stays constant in the body. `T == f32` and `T != f32` compare types, and are constants. What else a
 //! signature may hold, such as pointers, tuples, closures and options, stands in the documentation of `#[device]`.
 //!
+//! A closure with a name is a function of one kernel. It sees the variables in front of it, may load and store, and is written out where it is called; it
+//! does not assign to variables outside of it, and stays in its block:
+//!
+//! ```text
+//! let at = |i, j| load(x + i * n + j, mask = mask) as f32;
+//! let lerp = |a, b, part| a + (b - a) * part;
+//! let top = lerp(at(row, column), at(row, column + 1), right);
+//! ```
+//!
 //! # Structs
 //!
 //! A struct that is marked `#[device]` holds scalars, tiles, pointers, views, tuples and structs under names, and may have functions, `w.combine(other)`
@@ -59,8 +71,9 @@
 //!
 //! # Control flow
 //!
-//! `if`/`else` on a scalar `bool`; on a constant only the branch that is taken exists. `for i in a..b`, `(a..b).step_by(s)`,
-//! [`range`], `while`, `break`, `continue`, early `return`. A variable keeps its type: what a loop adds up to must be a tile from
+//! `if`/`else` on a scalar `bool`; on a constant only the branch that is taken exists. `match` on a scalar, with numbers, `true` and `false`, ranges,
+//! constants, several of them with `|`, names, `_` and guards: `match n { 0 => a, 1 | 2 => b, MODE => c, other if other % 2 == 0 => d, _ => e }`; it is a chain of `if`s.
+//! `for i in a..b`, `a..=b`, `(a..b).step_by(s)`, [`range`], `while`, `loop`, `break`, `continue`, early `return`. A variable keeps its type: what a loop adds up to must be a tile from
 //! the start, `let mut sum = zeros::<f32>([N]);`.
 //!
 //! `static_assert!(N >= 64, "N is too small")` checks constants when the kernel is compiled. `device_assert!(index < n, "index too large")` checks

@@ -52,7 +52,7 @@ pub(crate) enum ExprKind {
     Tuple(Vec<Expr>),
     /// `[N]`: only as a shape.
     Shape(Vec<Expr>),
-    /// `|a, b| a + b`: only as an argument.
+    /// `|a, b| a + b`: only as an argument, and as what a name is bound to.
     Closure(Vec<Pattern>, Box<Expr>),
     /// `x[(.., None)]`: for each axis of the result, whether it is new.
     NewAxes(Box<Expr>, Vec<bool>),
@@ -127,7 +127,7 @@ pub(crate) struct Call {
     /// The word; a device function as it is written, with its path: `activations::gelu`; of a struct's function its name alone.
     pub(crate) word: Name,
     /// The struct of a function that is called as `Welford::<f32>::new(..)`.
-    pub(crate) owner: Option<Owner>,
+    pub(crate) owner: Option<Box<Owner>>,
     pub(crate) types: Vec<TypeName>,
     /// What stands in `name::<..>(..)` of a device function.
     pub(crate) generics: Vec<Generic>,

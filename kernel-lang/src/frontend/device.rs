@@ -44,6 +44,11 @@ impl std::fmt::Debug for DeviceFn {
 }
 
 impl DeviceFn {
+    /// Is it the function that a struct's fields are the parameters of? Types are written with a capital letter, functions are not.
+    pub(crate) fn is_constructor(&self) -> bool {
+        self.this.is_none() && parse::is_type_name(&self.name.text)
+    }
+
     pub(crate) fn generic_name(&self, kind: GenericKind) -> &str {
         match kind {
             GenericKind::Type(index) => &self.types[index].name.text,
@@ -156,9 +161,7 @@ impl Devices {
         let is_device = |attrs: &[syn::Attribute]| attrs.iter().any(|attribute| attribute.path().is_ident("device"));
         for item in items {
             match item {
-                syn::Item::Fn(item)
-                    if is_device(&item.attrs) || all && item.attrs.iter().all(|attribute| attribute.path().is_ident("doc")) =>
-                {
+                syn::Item::Fn(item) if is_device(&item.attrs) || all && !has_another_meaning(item) => {
                     let key = format!("{}::{}", module.join("::"), plain(&item.sig.ident));
                     let home = Home::User { key: key.clone(), file: file.to_string(), foreign: None };
                     self.functions.insert(key.clone(), Rc::new(parse(item, home, errors)));
@@ -184,6 +187,12 @@ impl Devices {
             }
         }
     }
+}
+
+/// Is a function of a device module a kernel, a test, or a device function by itself?
+pub(crate) fn has_another_meaning(item: &syn::ItemFn) -> bool {
+    let known = ["doc", "cfg", "allow", "expect", "warn", "deny", "must_use", "inline", "deprecated", "rustfmt"];
+    item.attrs.iter().any(|attribute| attribute.path().segments.first().is_none_or(|first| known.iter().all(|name| first.ident != name)))
 }
 
 /// The `impl` block that a function stands in.

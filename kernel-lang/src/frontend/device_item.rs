@@ -45,7 +45,7 @@ fn members(items: Vec<syn::Item>) -> (Vec<Definition>, Vec<syn::Item>) {
     let (mut definitions, mut others) = (Vec::new(), Vec::new());
     for item in items {
         match item {
-            syn::Item::Fn(item) if !has_another_meaning(&item) => definitions.push(Definition::Function(item)),
+            syn::Item::Fn(item) if !device::has_another_meaning(&item) => definitions.push(Definition::Function(item)),
             syn::Item::Struct(item) => definitions.push(Definition::Struct(item, Vec::new())),
             other => others.push(other),
         }
@@ -62,12 +62,6 @@ fn members(items: Vec<syn::Item>) -> (Vec<Definition>, Vec<syn::Item>) {
         }
     }
     (definitions, rest)
-}
-
-/// Is it a kernel, a test, or a device function by itself?
-fn has_another_meaning(item: &syn::ItemFn) -> bool {
-    let known = ["doc", "cfg", "allow", "expect", "warn", "deny", "must_use", "inline", "deprecated", "rustfmt"];
-    item.attrs.iter().any(|attribute| attribute.path().segments.first().is_none_or(|first| known.iter().all(|name| first.ident != name)))
 }
 
 /// Items for rustc, and macros that hand on the sources.

@@ -34,7 +34,14 @@ pub(crate) fn structure(item: &syn::ItemStruct, impls: &[syn::ItemImpl], parsed:
             _ => None,
         });
         let methods: Vec<TokenStream> = methods.collect();
-        quote!(#(#attrs)* impl #generics #ty { #(#methods)* })
+        quote! {
+            #(#attrs)*
+            #[allow(
+                clippy::should_implement_trait, clippy::wrong_self_convention, clippy::new_ret_no_self, clippy::len_without_is_empty,
+                reason = "the names are those of the kernel language"
+            )]
+            impl #generics #ty { #(#methods)* }
+        }
     });
     let blocks: Vec<TokenStream> = blocks.collect();
     quote! {

@@ -353,6 +353,25 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("wrapping_shr", "a >> b"),
 ];
 
+/// Methods of Rust's numbers that are no words, and what says the same. As functions their names are free.
+const METHODS: &[(&str, &str)] = &[
+    ("into", "x as f32"),
+    ("clone", "x"),
+    ("rem_euclid", "(x % n + n) % n"),
+    ("rotate_left", "(x << k) | (x >> (32 - k))"),
+    ("rotate_right", "(x >> k) | (x << (32 - k))"),
+    ("saturating_sub", "max(x, y) - y"),
+    ("abs_diff", "max(x, y) - min(x, y)"),
+    ("is_multiple_of", "x % y == 0"),
+    ("is_power_of_two", "popc(x) == 1"),
+    ("ilog2", "63 - clz(x as i64)"),
+    ("fract", "x - trunc(x)"),
+    ("sin_cos", "(sin(x), cos(x))"),
+    ("to_radians", "x * (std::f32::consts::PI / 180.0)"),
+    ("from_bits", "bitcast::<f32>(x)"),
+    ("total_cmp", "x < y"),
+];
+
 /// The row of a word.
 pub(crate) fn find(name: &str) -> Option<&'static Row> {
     WORDS.iter().find(|row| row.name == name)
@@ -395,6 +414,9 @@ pub(crate) fn unknown(name: &str, is_method: bool) -> (String, String) {
     }
     if let Some(told) = of_a_tensor(name) {
         return told;
+    }
+    if let Some((_, instead)) = METHODS.iter().find(|(word, _)| is_method && *word == name) {
+        return (format!("there is no method `{name}`"), format!("write `{instead}`"));
     }
     if name.contains("::") {
         let help = "a path leads to a function that is marked `#[device]`; the words of the language need none";

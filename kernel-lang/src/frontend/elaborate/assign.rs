@@ -12,6 +12,10 @@ impl Elaborator<'_> {
     /// `let pattern: ty = value;`
     pub(super) fn bind(&mut self, pattern: &Pattern, ty: Option<&TypeName>, value: &Expr) {
         let elem = ty.and_then(|ty| Some((self.elem(ty)?, ty.place)));
+        if let (Pattern::Name { .. }, ExprKind::Closure(params, body), None) = (pattern, &value.kind, &elem) {
+            let closure = self.function_value(params.clone(), (**body).clone(), None);
+            return self.bind_meaning(pattern, closure);
+        }
         let mut meaning = self.expr_as(value, elem.as_ref().map(|(elem, _)| elem));
         if let Some((elem, place)) = elem {
             meaning = self.ascribe(meaning, &elem, value, place);
@@ -166,8 +170,17 @@ impl Elaborator<'_> {
             (Meaning::Poison, _) => return new,
             (_, Meaning::Poison) => return old.clone(),
             (Meaning::Tuple(of, olds), Meaning::Tuple(other, news)) if of == other && olds.len() == news.len() => {
-                let kept = olds.iter().zip(news).map(|(old, new)| self.keep_type(name, old, new.clone(), place));
-                return Meaning::Tuple(of.clone(), kept.collect());
+                let before = self.errors.len();
+                let mut kept = Vec::new();
+                for (index, (old, new)) in olds.iter().zip(news).enumerate() {
+                    kept.push(match of {
+                        // Structs that differ are one mistake, not one a field.
+                        Some(_) if self.errors.len() > before => old.clone(),
+                        Some(of) => self.keep_type(&format!("{name}.{}", of.def.fields[index].name.text), old, new.clone(), place),
+                        None => self.keep_type(name, old, new.clone(), place),
+                    });
+                }
+                return Meaning::Tuple(of.clone(), kept);
             }
             (Meaning::Pointer { base: a, .. }, Meaning::Pointer { base: b, .. }) if a != b => {
                 let param =

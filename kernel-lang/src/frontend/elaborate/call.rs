@@ -303,6 +303,19 @@ impl Elaborator<'_> {
 
     fn binary(&mut self, op: BinaryOp, lhs: &Expr, rhs: &Expr, place: Place) -> Meaning {
         let (a, b) = (self.expr(lhs), self.expr(rhs));
+        if let (BinaryOp::Max | BinaryOp::Min, ExprKind::Int(number, None)) = (op, &rhs.kind)
+            && self.is_float(&a)
+            // A function of any numbers has no other 0.
+            && self.frames.last().is_none_or(|frame| frame.func.types.is_empty() && !self.is_library(&frame.func))
+            && (-(self.shape_of(&a).len() as i128)..self.shape_of(&a).len() as i128).contains(number)
+        {
+            // Elsewhere it would be an axis.
+            let (name, x) = (op.name(), super::operator::written(lhs));
+            let help =
+                format!("along an axis it is `{name}({x}, axis = {number})`, of each element and a number `{name}({x}, {number}.0)`");
+            self.errors.push_help(rhs.place, format!("`{number}` could be an axis or a number here"), help);
+            return Meaning::Poison;
+        }
         self.operate(Operator::Binary(op), (&a, lhs), (&b, rhs), place)
     }
 

@@ -101,7 +101,7 @@ impl Elaborator<'_> {
         let (earlier, later) = (name("earlier value"), name("later value"));
         let arg = |name: &Name| Expr { kind: ExprKind::Name(name.text.clone()), place };
         let args = vec![arg(&earlier), arg(&later)];
-        let owner = owner.map(|owner| Owner { path: name(&owner), generics: Vec::new() });
+        let owner = owner.map(|owner| Box::new(Owner { path: name(&owner), generics: Vec::new() }));
         let call = Call { word: name(&text), owner, types: Vec::new(), generics: Vec::new(), args, named: Vec::new(), is_method: false };
         let param = |name: Name| Pattern::Name { name, mutable: false };
         let body = Expr { kind: ExprKind::Call(call), place };

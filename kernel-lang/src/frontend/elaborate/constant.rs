@@ -106,12 +106,24 @@ impl Elaborator<'_> {
             return Meaning::Poison;
         }
         let Some(dtype) = dtype_of(before) else {
-            let help = if self.type_param(before).is_some() {
-                format!("a type parameter has no constants; cast one: `f32::{last} as {before}`")
+            let param = self.type_param(before);
+            if let Some(elem) = &param
+                && self.choices(elem).iter().all(|dtype| dtype.is_float() && !dtype.is_float8())
+                && let Some(value) = float_constant(Dtype::F32, last).filter(|value| !value.is_finite())
+            {
+                return Meaning::constant(ConstExpr::Float(value), Kind::Float, param);
+            }
+            let help = if let Some(elem) = &param {
+                match self.choices(elem).iter().all(|dtype| dtype.is_float()) {
+                    true => format!(
+                        "only `INFINITY`, `NEG_INFINITY` and `NAN` are known of every float type; cast one: `f32::{last} as {before}`"
+                    ),
+                    false => format!("a type parameter has no constants; cast one: `i32::{last} as {before}`"),
+                }
             } else if let Some(rust) = of_python(last) {
                 format!("write `{rust}`")
             } else {
-                "a kernel does not see constants outside; make it a constant parameter, `const N: usize`, or a parameter".to_string()
+                "a kernel does not see constants outside: declare it in the body, or write `#[device] fn name() -> f32 { .. }`".to_string()
             };
             self.errors.push_help(place, format!("`{written}` is not known in a kernel"), help);
             return Meaning::Poison;

@@ -82,6 +82,15 @@ impl Elaborator<'_> {
 
     /// The type that all of them can have without `as`, or the pair that has none.
     pub(super) fn common_elem(&self, meanings: &[&Meaning]) -> Result<Elem, (Elem, Elem)> {
+        let typed: Vec<&Meaning> = meanings.iter().copied().filter(|meaning| !is_of_every_float(meaning)).collect();
+        let takes = |elem: &Elem| self.choices(elem).iter().all(|dtype| dtype.is_float());
+        if typed.len() < meanings.len()
+            && typed.iter().any(|meaning| self.elem_of(meaning).is_some())
+            && let Ok(elem) = self.common_elem(&typed)
+            && takes(&elem)
+        {
+            return Ok(elem);
+        }
         let mut common: Option<Elem> = None;
         for elem in meanings.iter().filter_map(|meaning| self.elem_of(meaning)) {
             common = Some(match common {
@@ -96,6 +105,9 @@ impl Elaborator<'_> {
     /// A scalar or a tile with that element type; `Err` says that it would need `as`.
     pub(super) fn with_elem(&mut self, meaning: &Meaning, elem: &Elem, place: Place) -> Result<Option<Value>, ()> {
         match meaning {
+            Meaning::Constant(constant) if is_of_every_float(meaning) && self.fit(constant, elem).is_ok() => {
+                Ok(self.materialize(constant, elem, &[], place))
+            }
             Meaning::Constant(constant) => match &constant.elem {
                 Some(own) if own != elem => match (wider(own, elem), self.materialize(constant, own, &[], place)) {
                     (Some(common), value) if common == *elem => Ok(value.and_then(|value| self.widen(value, elem, place))),
@@ -170,15 +182,34 @@ impl Elaborator<'_> {
     }
 }
 
+/// Is it an infinity or NaN, which every type of floats has? It becomes one of the type that it meets, whatever type its name is of.
+fn is_of_every_float(meaning: &Meaning) -> bool {
+    matches!(meaning, Meaning::Constant(Constant { expr: ConstExpr::Float(value), .. }) if !value.is_finite())
+}
+
 /// How to make two shapes one; `same` is what to say where only extents differ.
 pub(super) fn shapes_help(a: &[ConstExpr], b: &[ConstExpr], same: &str) -> String {
     match (a.len(), b.len()) {
         (x, y) if x != y && x > 0 && y > 0 => {
             "tiles that meet have as many axes: `x[(None, ..)]` makes a tile a row, `x[(.., None)]` a column".to_string()
         }
+        (x, y) if x == y && a.iter().zip(b).all(|(a, b)| are_equal_where_they_divide(a, b)) => {
+            let (long, short) = if written_shape(a).len() > written_shape(b).len() { (a, b) } else { (b, a) };
+            let (long, short) = (written_shape(long), written_shape(short));
+            format!("`{long}` need not be `{short}` where a division has a rest: say that it is, `reshape(x, {short})`")
+        }
         (1, _) | (_, 1) => same.to_string(),
         _ => "along each axis the extents are equal, or one of them is 1".to_string(),
     }
+}
+
+/// Have two extents one value where the constants in them are powers of two?
+fn are_equal_where_they_divide(a: &ConstExpr, b: &ConstExpr) -> bool {
+    // Two samples, in which constants with different names differ.
+    let power =
+        |name: &str, weight: usize| 6 + name.bytes().enumerate().map(|(i, byte)| usize::from(byte) * (1 + i * weight)).sum::<usize>() % 7;
+    let of = |expr: &ConstExpr, weight: usize| expr.evaluate(&|name| Some(ConstExpr::Int(1 << power(name, weight)))).ok();
+    a == b || [0, 3].iter().all(|weight| of(a, *weight).is_some_and(|extent| of(b, *weight) == Some(extent)))
 }
 
 /// A shape as the user would write it.

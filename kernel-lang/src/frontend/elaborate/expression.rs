@@ -2,7 +2,7 @@
 
 use super::Elaborator;
 use super::branch::Wants;
-use super::meaning::{Kind, Meaning};
+use super::meaning::{Constant, Kind, Meaning};
 use super::operator::float8_help;
 use crate::diagnostic::did_you_mean;
 use crate::dtype::Dtype;
@@ -61,7 +61,7 @@ impl Elaborator<'_> {
                 self.errors.push_help(
                     place,
                     "a closure has no meaning here",
-                    "it is the last argument of `reduce(x, axis, |a, b| ..)` and `associative_scan(x, axis, |a, b| ..)`",
+                    "give it a name, `let f = |a, b| ..;`, and call it; or give it to `reduce(x, axis, |a, b| ..)` or a `#[device] fn`",
                 );
                 Meaning::Poison
             }
@@ -84,7 +84,23 @@ impl Elaborator<'_> {
     /// The value of a block, in a scope that the caller opened.
     pub(super) fn block_as(&mut self, block: &Block, elem: Option<&Elem>) -> Meaning {
         self.stmts(&block.stmts);
-        block.value.as_ref().map_or(Meaning::UNIT, |value| self.expr_as(value, elem))
+        let Some(value) = &block.value else { return Meaning::UNIT };
+        let meaning = self.expr_as(value, elem);
+        if !self.outlives_scope(&meaning) {
+            let help = "it is known up to the end of the block that declares it: declare it in front of the block";
+            self.errors.push_help(value.place, "a closure cannot leave its block", help);
+            return Meaning::Poison;
+        }
+        meaning
+    }
+
+    /// Is it nothing that sees variables of the innermost scope, which are gone behind it?
+    fn outlives_scope(&self, meaning: &Meaning) -> bool {
+        match meaning {
+            Meaning::Function(closure) => closure.scopes < self.scopes.len(),
+            Meaning::Tuple(_, parts) => parts.iter().all(|part| self.outlives_scope(part)),
+            _ => true,
+        }
     }
 
     /// The element type that a written type is.
@@ -174,6 +190,9 @@ impl Elaborator<'_> {
             }
             Meaning::Constant(constant) if constant.elem.as_ref().and_then(Elem::dtype).is_some_and(Dtype::is_signed_int) => {
                 return Meaning::constant(ConstExpr::unary(ConstUnary::Neg, constant.expr.clone()), Kind::Int, constant.elem.clone());
+            }
+            Meaning::Constant(Constant { expr: ConstExpr::Float(value), kind, elem }) if !value.is_finite() => {
+                return Meaning::constant(ConstExpr::Float(-value), *kind, elem.clone());
             }
             _ => {}
         }

@@ -178,7 +178,11 @@ impl Elaborator<'_> {
         } else {
             let keep = if super::operator::holds_more(&a, &b) { &a } else { &b };
             let message = format!("`{generic}` of `{name}` cannot be both `{a}` and `{b}`");
-            self.errors.push_help(call.word.place, message, format!("cast one of the arguments: `(..) as {keep}`"));
+            self.errors.push_help(
+                call.word.place,
+                message,
+                format!("cast one of the {}: `(..) as {keep}`", if func.is_constructor() { "fields" } else { "arguments" }),
+            );
         }
         None
     }

@@ -9,14 +9,14 @@ use super::Elaborator;
 use super::arguments::{as_method, option_help};
 use super::meaning::{Constant, FunctionValue, Meaning};
 use super::scope::{Origin, Variable};
-use crate::frontend::ast::{Call, Expr, ExprKind, Generic, Name, TypeName};
+use crate::frontend::ast::{Call, Expr, ExprKind, Generic, Name, Pattern, TypeName};
 use crate::frontend::device::{DeviceFn, Home, OptionDefault};
 use crate::frontend::library;
 use crate::frontend::param_type::ParamType;
-use crate::frontend::parse::is_type_name;
 use crate::frontend::place::{Place, Shown};
 use crate::frontend::words;
 use crate::ir::Elem;
+use crate::location::Loc;
 
 /// A function whose body is being elaborated, and what its generics are in this call.
 #[derive(Clone, Debug)]
@@ -211,33 +211,45 @@ impl Elaborator<'_> {
             ExprKind::Closure(params, body) => (params.clone(), (**body).clone()),
             _ => return self.expr(arg),
         };
-        let (takes, gives) = match ty {
+        let signature = match ty {
             Some(ParamType::Function(takes, gives)) => (takes.clone(), (**gives).clone()),
             // Its signature says that it is none.
             _ => (Vec::new(), ParamType::Wrong),
         };
-        let (frames, scopes) = (self.frames.len(), self.scopes.len());
-        Meaning::Function(Rc::new(FunctionValue { params, body, takes, gives, frames, scopes }))
+        self.function_value(params, body, Some(signature))
     }
 
-    /// A call of a closure that the function was given. Its body sees what is seen where it stands.
+    /// A closure that stands here, and sees what is seen here.
+    pub(super) fn function_value(&self, params: Vec<Pattern>, body: Expr, signature: Option<(Vec<ParamType>, ParamType)>) -> Meaning {
+        let (frames, scopes, visible) = (self.frames.len(), self.scopes.len(), self.scopes.last().map_or(0, Vec::len));
+        Meaning::Function(Rc::new(FunctionValue { params, body, signature, frames, scopes, visible }))
+    }
+
+    /// A call of a closure that the function was given, or that has a name. Its body sees what is seen where it stands.
     pub(super) fn call_closure(&mut self, closure: &Rc<FunctionValue>, call: &Call) -> Meaning {
         let name = call.word.text.as_str();
         let args: Vec<Arg> = call.args.iter().map(|arg| (self.expr(arg), arg.place)).collect();
-        if args.len() != closure.takes.len() || !call.named.is_empty() || !call.generics.is_empty() {
-            let message = format!("`{name}` takes {} and nothing else, not {}", count(closure.takes.len()), args.len());
-            self.errors.push_help(call.word.place, message, "call it as its type says: `f: impl Fn(A, B) -> C`");
+        let takes = closure.signature.as_ref().map_or(closure.params.len(), |(takes, _)| takes.len());
+        if args.len() != takes || !call.named.is_empty() || !call.generics.is_empty() {
+            let given = if args.len() == takes { String::new() } else { format!(", not {}", args.len()) };
+            let message = format!("`{name}` takes {} and nothing else{given}", count(takes));
+            let help = match closure.signature {
+                Some(_) => "call it as its type says: `f: impl Fn(A, B) -> C`",
+                None => "a closure is called with a value for each of its parameters; options and generics are for a `#[device] fn`",
+            };
+            self.errors.push_help(call.word.place, message, help);
             return Meaning::Poison;
         }
-        let Some(frame) = self.frames.last().cloned() else { return Meaning::Poison };
-        let mut values = Vec::new();
-        for (ty, arg) in closure.takes.iter().zip(args) {
-            values.push(self.argument(&frame, name, ty, arg));
-        }
+        let values: Vec<Meaning> = match (&closure.signature, self.frames.last().cloned()) {
+            (Some((takes, _)), Some(frame)) => takes.iter().zip(args).map(|(ty, arg)| self.argument(&frame, name, ty, arg)).collect(),
+            _ => args.into_iter().map(|(meaning, _)| meaning).collect(),
+        };
         if values.iter().any(Meaning::is_poison) {
             return Meaning::Poison;
         }
         let (frames, scopes) = (self.frames.split_off(closure.frames), self.scopes.split_off(closure.scopes));
+        // What is declared behind it, it does not see.
+        let later = self.scopes.last_mut().map_or_else(Vec::new, |scope| scope.split_off(closure.visible));
         let outside = self.errors.step_out(closure.frames);
         let before = self.meanings();
         let meaning = self.scoped(|cx| {
@@ -248,10 +260,16 @@ impl Elaborator<'_> {
         });
         self.check_assignments(&before, closure.body.place);
         self.restore(&before);
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.extend(later);
+        }
         self.frames.extend(frames);
         self.scopes.extend(scopes);
         // What it gives is the closure's matter, and reported where it stands.
-        let meaning = self.output("the closure", &meaning, &closure.gives, closure.body.place);
+        let meaning = match &closure.signature {
+            Some((_, gives)) => self.output("the closure", &meaning, gives, closure.body.place),
+            None => meaning,
+        };
         self.errors.step_in(outside);
         meaning
     }
@@ -278,10 +296,8 @@ impl Elaborator<'_> {
                 if matches!(ty, ParamType::Scalar(_)) && !self.shape_of(&meaning).is_empty() {
                     let found = self.describe(&meaning);
                     let message = format!("`{func}` takes one `{elem}` for `{param}`, not {found}");
-                    let help = format!(
-                        "a parameter that takes scalars and tiles is declared `{param}: Value<{}>`",
-                        name.text.as_deref().unwrap_or("T")
-                    );
+                    let what = if frame.func.is_constructor() { "a field that holds" } else { "a parameter that takes" };
+                    let help = format!("{what} scalars and tiles is declared `{param}: Value<{}>`", name.text.as_deref().unwrap_or("T"));
                     self.errors.push_help(place, message, help);
                     return Meaning::Poison;
                 }
@@ -324,9 +340,10 @@ impl Elaborator<'_> {
                     self.errors.push_help(place, message, "a closure has a name for each argument: `|a, b| a + b`");
                     return Meaning::Poison;
                 }
-                let FunctionValue { params, body, frames, scopes, .. } = &**closure;
-                let (params, body, takes, gives) = (params.clone(), body.clone(), takes.clone(), (**gives).clone());
-                Meaning::Function(Rc::new(FunctionValue { params, body, takes, gives, frames: *frames, scopes: *scopes }))
+                let FunctionValue { params, body, frames, scopes, visible, .. } = &**closure;
+                let (params, body, signature) = (params.clone(), body.clone(), Some((takes.clone(), (**gives).clone())));
+                let (frames, scopes, visible) = (*frames, *scopes, *visible);
+                Meaning::Function(Rc::new(FunctionValue { params, body, signature, frames, scopes, visible }))
             }
             (ParamType::Tuple(types), Meaning::Tuple(None, parts)) if types.len() == parts.len() => {
                 let parts = types.iter().zip(parts).map(|(ty, part)| self.argument(frame, param, ty, (part.clone(), place)));
@@ -347,14 +364,17 @@ impl Elaborator<'_> {
 
     /// Reports arguments that are something else than the parameters take, whatever their element types are.
     pub(super) fn are_of_kind(&mut self, func: &DeviceFn, args: &[Option<Arg>]) -> bool {
-        let mut fine = true;
+        let mut reported: Vec<Loc> = Vec::new();
         for (param, arg) in func.params.iter().zip(args) {
             if let Some(arg) = arg.as_ref().filter(|(meaning, _)| !self.is_of_kind(&func.home, &param.ty, meaning)) {
-                self.wrong_kind(func, param.name.text.as_str(), &param.ty, arg);
-                fine = false;
+                // What a function that is given to `reduce` takes stands at one place.
+                if !reported.contains(&arg.1.loc()) {
+                    self.wrong_kind(func, param.name.text.as_str(), &param.ty, arg);
+                }
+                reported.push(arg.1.loc());
             }
         }
-        fine
+        reported.is_empty()
     }
 
     /// Is it what a parameter of the type takes, element types aside?
@@ -386,6 +406,7 @@ impl Elaborator<'_> {
             (_, ParamType::Function(..)) => "give a closure: `|x| f(x)`",
             (_, ParamType::View(..)) => "a view is a parameter of the kernel, or `view(x, [m, n], [n, 1])`",
             (_, ParamType::Pointer(..)) => "a pointer is a parameter of the kernel, `x`, or `x + offsets`",
+            _ if func.is_constructor() => "give what the struct's definition says",
             _ => "give what the function's signature says",
         };
         self.errors.push_help(*place, message, help);
@@ -468,7 +489,7 @@ pub(super) fn usage(func: &DeviceFn) -> String {
     let (name, params) = (&func.name.text, params.collect::<Vec<_>>());
     match &func.this {
         // A struct's fields are its constructor's parameters.
-        None if is_type_name(name) => format!("{name}{generics} {{ {} }}", params.join(", ")),
+        None if func.is_constructor() => format!("{name}{generics} {{ {} }}", params.join(", ")),
         None => format!("{name}{generics}({})", params.join(", ")),
         Some(_) if params.first().is_some_and(|first| first == "self") => format!("w.{name}{generics}({})", params[1..].join(", ")),
         Some(this) => format!("{}{}::{name}{generics}({})", this.path.text, named(of_struct), params.join(", ")),

@@ -24,7 +24,7 @@ pub(super) enum Meaning {
     View(View),
     /// Several: a tuple, or the fields of a struct. `()` is the empty tuple.
     Tuple(Option<Rc<Instance>>, Vec<Meaning>),
-    /// A closure that was given to a function.
+    /// A closure that was given to a function, or that has a name.
     Function(Rc<FunctionValue>),
 }
 
@@ -47,12 +47,12 @@ impl PartialEq for Instance {
 pub(super) struct FunctionValue {
     pub(super) params: Vec<Pattern>,
     pub(super) body: Expr,
-    /// What the parameter that it was given for says it takes and gives.
-    pub(super) takes: Vec<ParamType>,
-    pub(super) gives: ParamType,
-    /// How many functions and scopes there were where it stands, all of which are there still.
+    /// What the parameter that it was given for says it takes and gives. One that only has a name takes and gives whatever a call does.
+    pub(super) signature: Option<(Vec<ParamType>, ParamType)>,
+    /// How many functions and scopes there were where it stands, all of which are there still, and variables in the innermost of these.
     pub(super) frames: usize,
     pub(super) scopes: usize,
+    pub(super) visible: usize,
 }
 
 /// Each is its own.
@@ -209,6 +209,7 @@ impl Elaborator<'_> {
     pub(super) fn compare_help(&self, meaning: &Meaning) -> &'static str {
         match meaning {
             Meaning::Pointer { .. } => "read an element and compare it: `load(x) != 0.0`",
+            Meaning::Tuple(Some(_), _) => "compare a field of it: `w.count > 0`",
             _ if self.is_float(meaning) => "compare it: `x != 0.0`",
             _ => "compare it: `x != 0`",
         }

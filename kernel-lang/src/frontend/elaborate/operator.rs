@@ -158,7 +158,12 @@ impl Elaborator<'_> {
     fn types_differ(&mut self, operator: Operator, lhs: Operand<'_>, rhs: Operand<'_>, pair: &(Elem, Elem), place: Place) {
         let (a, b) = (self.describe(lhs.0), self.describe(rhs.0));
         let message = format!("cannot {} {a} {} {b}", verb(operator).0, verb(operator).1);
-        let help = if holds_more(&pair.0, &pair.1) {
+        let is_mask = |elem: &Elem| *elem == Elem::Dtype(Dtype::Bool);
+        let is_bits = matches!(operator, Operator::Binary(BinaryOp::And | BinaryOp::Or | BinaryOp::Xor));
+        let help = if is_bits && (is_mask(&pair.0) != is_mask(&pair.1)) {
+            let sign = operator.sign();
+            format!("`{sign}` binds closer than a comparison: `(a < b) {sign} mask`; a number becomes a `bool` by `x != 0`")
+        } else if holds_more(&pair.0, &pair.1) {
             format!("cast one side: `{} as {}`", written(rhs.1), pair.0)
         } else {
             format!("cast one side: `{} as {}`", written(lhs.1), pair.1)

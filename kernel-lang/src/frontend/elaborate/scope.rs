@@ -120,10 +120,12 @@ impl Elaborator<'_> {
             return (message, format!("`{name}` sees its parameters, its generics and its own variables; pass it as an argument"));
         }
         if self.variables.iter().any(|variable| variable.name == name) {
-            return (message, format!("it was declared in a block that has ended; declare it before: `let mut {name} = ..;`"));
+            return (message, format!("it is declared in a block that has ended, or later; declare it before: `let mut {name} = ..;`"));
         }
         if name.chars().all(|c| c.is_uppercase() || c == '_' || c.is_ascii_digit()) {
-            let help = format!("a kernel does not see constants outside; make it a constant parameter: `const {name}: usize`");
+            let help = format!(
+                "a kernel does not see constants outside: declare it in the body, `const {name}: f32 = ..;`, or as a parameter, `const {name}: usize`"
+            );
             return (message, help);
         }
         (message, "a kernel sees its parameters, its generics and its own variables".to_string())

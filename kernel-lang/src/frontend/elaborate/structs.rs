@@ -190,7 +190,10 @@ impl Elaborator<'_> {
             }
             other => {
                 let (message, help) = words::of_a_tensor(&name.text).unwrap_or_else(|| {
-                    let help = "only tuples and structs have fields: `t.0`, `w.mean`";
+                    let help = match name.text.as_str() {
+                        "T" => "the transpose is `trans(x)`",
+                        _ => "only tuples and structs have fields: `t.0`, `w.mean`",
+                    };
                     (format!("{} has no fields", self.describe(other)), help.to_string())
                 });
                 self.errors.push_help(place, message, help);
@@ -326,7 +329,7 @@ impl Elaborator<'_> {
     /// A call of a struct's function, whose generics are those of the struct, which stand behind its name, and its own.
     fn call_of_struct(&mut self, def: &DeviceStruct, func: &Rc<DeviceFn>, call: &Call, receiver: Option<Meaning>, place: Place) -> Meaning {
         self.check_visible(def, func.is_public, &call.word);
-        if receiver.is_some() && !func.params.first().is_some_and(|param| param.name.text == "self") {
+        if receiver.is_some() && func.params.first().is_none_or(|param| param.name.text != "self") {
             self.check_rest(call);
             let help = format!("write `{}`", super::inline::usage(func));
             self.errors.push_help(call.word.place, format!("`{}` has no `self`: it is not a method", func.name.text), help);

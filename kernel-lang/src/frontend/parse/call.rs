@@ -5,6 +5,7 @@ use syn::Expr as Rust;
 use super::{Parser, plain};
 use crate::frontend::ast::{Call, Expr, ExprKind, Generic, Name, TypeName};
 use crate::frontend::place::Place;
+use crate::frontend::signature::dtype_of;
 use crate::frontend::words;
 
 /// Arguments, and options with their names.
@@ -37,6 +38,15 @@ impl Parser<'_> {
                 let help = format!("the words of the language need no path: `{}(..)`", word.text);
                 return self.foreign(Place::of(path), format!("`{written}` cannot be called from a kernel"), help);
             }
+            if path.path.segments.len() == 2 && dtype_of(&plain(&path.path.segments[0].ident)).is_some() {
+                let ty = plain(&path.path.segments[0].ident);
+                let help = match word.text.as_str() {
+                    "from" | "from_f32" | "from_f64" => format!("write `x as {ty}`"),
+                    "from_bits" => format!("write `bitcast::<{ty}>(x)`"),
+                    name => words::unknown(name, true).1,
+                };
+                return self.foreign(Place::of(path), format!("`{written}` cannot be called from a kernel"), help);
+            }
             word.place = Place::from(&path.path.segments[0].ident).to(word.place);
         }
         if owner.is_none() {
@@ -54,7 +64,7 @@ impl Parser<'_> {
                 return self.foreign(place, "this syntax is not available in kernels", "write `word::<T>(..)`");
             }
         }
-        Expr { kind: ExprKind::Call(Call { word, owner, types, generics, args, named, is_method: false }), place }
+        Expr { kind: ExprKind::Call(Call { word, owner: owner.map(Box::new), types, generics, args, named, is_method: false }), place }
     }
 
     pub(super) fn method_call(&mut self, call: &syn::ExprMethodCall, place: Place) -> Expr {

@@ -31,6 +31,7 @@ impl Parser<'_> {
             Rust::Tuple(tuple) => ExprKind::Tuple(tuple.elems.iter().map(|elem| self.expr(elem)).collect()),
             Rust::Array(array) => ExprKind::Shape(array.elems.iter().map(|elem| self.expr(elem)).collect()),
             Rust::If(inner) => return self.if_expr(inner, place),
+            Rust::Match(inner) => return self.match_expr(inner, place),
             Rust::Block(block) if block.label.is_none() => ExprKind::Block(self.block(&block.block)),
             Rust::Field(field) => {
                 let base = self.expr(&field.base);
@@ -158,7 +159,6 @@ impl Parser<'_> {
             Rust::Range(_) => ("a range has no value", "ranges are for loops: `for i in a..b`; a tile of indices is `arange(0, N)`"),
             Rust::Index(index) => return self.index(index, place),
             Rust::Closure(closure) => return self.closure(closure, place),
-            Rust::Match(_) => ("`match` is not available in kernels", "use `if` and `else` on scalars, `select(cond, a, b)` on tiles"),
             Rust::Reference(_) | Rust::RawAddr(_) => ("references have no meaning in a kernel", "values are copied; pass the value itself"),
             Rust::Repeat(_) => ("arrays are not available in kernels", "a tile of equal elements is `full([N], value)`"),
             Rust::Loop(_) => ("`loop` is not available in kernels", "use `while cond { .. }`"),
@@ -218,13 +218,13 @@ impl Parser<'_> {
         Expr { kind: ExprKind::NewAxes(Box::new(x), axes), place }
     }
 
-    /// What combines two elements.
+    /// What combines two elements, or has a name.
     fn closure(&mut self, closure: &syn::ExprClosure, place: Place) -> Expr {
         if closure.asyncness.is_some() || closure.capture.is_some() || !matches!(closure.output, syn::ReturnType::Default) {
             return self.foreign(place, "a closure of a kernel has parameters and a value, nothing else", "write `|a, b| a + b`");
         }
         if let Some(typed) = closure.inputs.iter().find(|param| matches!(param, syn::Pat::Type(_))) {
-            let message = "the parameters of a closure have the types of the elements that it combines";
+            let message = "the parameters of a closure have the types of what it is called with";
             return self.foreign(Place::of(typed), message, "leave the types out: `|a, b| a + b`");
         }
         let params = closure.inputs.iter().map(|param| self.pattern(param)).collect();

@@ -4,6 +4,7 @@ mod call;
 mod expression;
 mod inline_ptx;
 mod macros;
+mod matching;
 mod statement;
 mod structs;
 
@@ -81,6 +82,11 @@ pub(crate) fn is_of_the_host(name: &str) -> bool {
     ["Vec", "Option", "Result", "String", "Box", "Rc", "Arc", "Tensor"].contains(&name)
 }
 
+/// Is it what a signature calls scalars, tiles and memory?
+pub(crate) fn is_of_signatures(name: &str) -> bool {
+    ["Value", "Ptr", "PtrMut", "View", "ViewMut"].contains(&name)
+}
+
 /// Do the segments of a path lead to a type?
 pub(crate) fn is_type_path(path: &[String]) -> bool {
     path.last().is_some_and(|last| is_type_name(last))
@@ -141,10 +147,15 @@ impl Parser<'_> {
         };
         if text.is_none() {
             let written = ty.to_token_stream().to_string().replace(' ', "").replace("*const", "*const ").replace("*mut", "*mut ");
+            // `let x: Value<f32>`: what a signature says of a parameter.
+            let is_value = ["Value<", "Tile<", "View<", "ViewMut<"].iter().any(|kind| written.starts_with(kind));
             let help = match ty {
                 syn::Type::Ptr(_) if written.starts_with("*mut") => "a pointer is written `address as PtrMut<f32>`",
                 syn::Type::Ptr(_) => "a pointer is written `address as Ptr<f32>`",
                 _ if written.starts_with("Ptr") => "an address becomes a pointer by `as`: `address as Ptr<f32>`",
+                _ if is_value => {
+                    "a variable has the type of its value: leave the type out, or write the element type of a scalar, `let x: f32 = ..`"
+                }
                 _ => ELEMENT_TYPES,
             };
             self.errors.push_help(place, format!("`{written}` is not an element type"), help);

@@ -8,8 +8,9 @@ use super::Parser;
 use super::expression::update_operator;
 use super::macros::{self, MACROS};
 use crate::diagnostic::did_you_mean;
-use crate::frontend::ast::{Block, Expr, ExprKind, For, LoopOptions, Name, Pattern, Stmt, StmtKind, While};
+use crate::frontend::ast::{Block, Expr, ExprKind, For, LoopOptions, Name, Operator, Pattern, Stmt, StmtKind, While};
 use crate::frontend::place::Place;
+use crate::ir::BinaryOp;
 
 impl Parser<'_> {
     pub(super) fn block(&mut self, block: &syn::Block) -> Block {
@@ -39,13 +40,11 @@ impl Parser<'_> {
             syn::Stmt::Item(item) => {
                 let (what, help) = match item {
                     syn::Item::Fn(_) => ("functions", "declare it outside, as a `#[device] fn`"),
-                    syn::Item::Const(syn::ItemConst { ident, .. }) | syn::Item::Static(syn::ItemStatic { ident, .. }) => {
+                    syn::Item::Const(item) => return Some(Stmt { kind: self.constant(item), place }),
+                    syn::Item::Static(syn::ItemStatic { ident, .. }) => {
                         let pattern = Pattern::Name { name: self.name(ident), mutable: false };
-                        self.errors.push_help(
-                            Place::of(item),
-                            "constants cannot be declared inside a kernel",
-                            "use `let name = ..;`, which is constant where its value is",
-                        );
+                        let help = "what is constant is `const NAME: f32 = ..;`, what changes `let mut name = ..;`";
+                        self.errors.push_help(Place::of(item), "statics cannot be declared inside a kernel", help);
                         // Known from here on, so that its uses are not reported too.
                         return Some(Stmt { kind: StmtKind::Let(pattern, None, Expr { kind: ExprKind::Error, place }), place });
                     }
@@ -60,6 +59,14 @@ impl Parser<'_> {
         Some(Stmt { kind, place })
     }
 
+    /// `const N: usize = 2 * M;`: a variable that is constant where its value is, and never changes.
+    fn constant(&mut self, item: &syn::ItemConst) -> StmtKind {
+        self.attributes(&item.attrs);
+        self.bound.push(super::plain(&item.ident));
+        let pattern = Pattern::Name { name: self.name(&item.ident), mutable: false };
+        StmtKind::Let(pattern, Some(self.ty(&item.ty)), self.expr(&item.expr))
+    }
+
     fn local(&mut self, local: &syn::Local, place: Place) -> Option<StmtKind> {
         self.attributes(&local.attrs);
         let (pattern, ty) = match &local.pat {
@@ -71,7 +78,7 @@ impl Parser<'_> {
                 self.errors.push_help(Place::of(ty), "a tuple's type is not written in a kernel", "leave it out");
                 None
             }
-            syn::Type::Path(path) if path.path.segments.last().is_some_and(|last| is_struct_type(last)) => {
+            syn::Type::Path(path) if path.path.segments.last().is_some_and(is_struct_type) => {
                 self.errors.push_help(Place::of(ty), "a struct's type is not written in a kernel", "leave it out: the value says it");
                 None
             }
@@ -91,7 +98,7 @@ impl Parser<'_> {
         Some(StmtKind::Let(pattern, ty, self.expr(&init.expr)))
     }
 
-    fn expr_stmt(&mut self, expr: &Rust, place: Place) -> Option<Stmt> {
+    pub(super) fn expr_stmt(&mut self, expr: &Rust, place: Place) -> Option<Stmt> {
         let kind = match expr {
             Rust::Group(group) => return self.expr_stmt(&group.expr, place),
             Rust::Assign(assign) => {
@@ -124,10 +131,10 @@ impl Parser<'_> {
                 StmtKind::While(While { cond, body: self.loop_body(&inner.body), going: None })
             }
             Rust::Loop(inner) => {
+                self.attributes(&inner.attrs);
                 self.label(inner.label.as_ref());
-                self.loop_body(&inner.body);
-                self.errors.push_help(Place::at(inner.loop_token.span), "`loop` is not available in kernels", "use `while cond { .. }`");
-                return None;
+                let cond = Expr { kind: ExprKind::Bool(true), place: Place::at(inner.loop_token.span) };
+                StmtKind::While(While { cond, body: self.loop_body(&inner.body), going: None })
             }
             Rust::Return(inner) if self.gives_value => StmtKind::Return(inner.expr.as_ref().map(|value| self.expr(value))),
             Rust::Return(inner) => {
@@ -209,10 +216,12 @@ impl Parser<'_> {
                     self.errors.push_help(place, "a loop needs both bounds", FORMS);
                     return None;
                 };
+                let (lower, mut upper) = (self.expr(lower), self.expr(upper));
                 if matches!(range.limits, syn::RangeLimits::Closed(_)) {
-                    self.errors.push_help(place, "inclusive ranges are not available in kernels", "write `a..b + 1`");
+                    let (place, one) = (upper.place, Expr { kind: ExprKind::Int(1, None), place: upper.place });
+                    upper = Expr { kind: ExprKind::Binary(Operator::Binary(BinaryOp::Add), Box::new(upper), Box::new(one)), place };
                 }
-                Some(Bounds { lower: self.expr(lower), upper: self.expr(upper), step: None, options: LoopOptions::default() })
+                Some(Bounds { lower, upper, step: None, options: LoopOptions::default() })
             }
             Rust::MethodCall(call) if call.method == "step_by" && call.args.len() == 1 => {
                 let bounds = self.range(&call.receiver)?;
@@ -363,7 +372,7 @@ fn range_word(expr: &Rust) -> Option<(Place, bool)> {
 }
 
 /// Expressions that are statements by nature, also at the end of a block.
-fn is_statement(expr: &Rust) -> bool {
+pub(super) fn is_statement(expr: &Rust) -> bool {
     match expr {
         Rust::Assign(_) | Rust::ForLoop(_) | Rust::While(_) | Rust::Loop(_) | Rust::Return(_) | Rust::Break(_) | Rust::Continue(_) => true,
         Rust::Binary(binary) => update_operator(&binary.op).is_some(),
@@ -377,7 +386,10 @@ fn is_statement(expr: &Rust) -> bool {
 /// `Welford`, `Welford<f32>`: a type parameter is written in capitals.
 fn is_struct_type(last: &syn::PathSegment) -> bool {
     let name = super::plain(&last.ident);
-    super::is_type_name(&name) && !super::is_of_the_host(&name) && (!last.arguments.is_none() || name.contains(char::is_lowercase))
+    super::is_type_name(&name)
+        && !super::is_of_the_host(&name)
+        && !super::is_of_signatures(&name)
+        && (!last.arguments.is_none() || name.contains(char::is_lowercase))
 }
 
 /// Tokens as one would write them.

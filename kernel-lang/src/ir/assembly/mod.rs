@@ -91,7 +91,7 @@ pub fn registers(dtype: Dtype, pack: usize) -> Result<usize, String> {
         return Ok(pack);
     }
     let bits = pack * dtype.bits() as usize;
-    if bits % 32 != 0 {
+    if !bits.is_multiple_of(32) {
         return Err(format!("`pack = {pack}` of `{dtype}` are {bits} bits, and packed elements fill registers of 32 bits"));
     }
     Ok(bits / 32)

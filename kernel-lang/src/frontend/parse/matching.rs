@@ -1,0 +1,147 @@
+//! `match` on a scalar: a chain of `if` and `else`, over a value that is computed once.
+
+use quote::ToTokens;
+use syn::{Expr as Rust, Pat};
+
+use super::Parser;
+use super::statement::{is_statement, tidy};
+use crate::frontend::ast::{Block, Expr, ExprKind, If, Name, Operator, Pattern, Stmt, StmtKind};
+use crate::frontend::place::Place;
+use crate::ir::CompareOp;
+
+/// What is matched. The blank keeps it apart from every name that a user can write.
+const MATCHED: &str = "matched value";
+
+/// An arm: when it is taken, always if none, and what it does.
+struct Arm {
+    cond: Option<Expr>,
+    block: Block,
+    place: Place,
+}
+
+impl Parser<'_> {
+    /// `match x { 0 => a, 1 | 2 => b, _ => c }` is `{ let y = x; if y == 0 { a } else if y == 1 || y == 2 { b } else { c } }`.
+    pub(super) fn match_expr(&mut self, expr: &syn::ExprMatch, place: Place) -> Expr {
+        let value = self.expr(&expr.expr);
+        let at = value.place;
+        let keyword = Place::at(expr.match_token.span);
+        let arms: Vec<Arm> = expr.arms.iter().map(|arm| self.arm(arm, at)).collect();
+        let is_for = |arm: &syn::Arm, wanted: bool| match &arm.pat {
+            Pat::Lit(syn::ExprLit { lit: syn::Lit::Bool(lit), .. }) => lit.value == wanted,
+            _ => false,
+        };
+        let covers_bool = [true, false].iter().all(|wanted| expr.arms.iter().any(|arm| is_for(arm, *wanted)));
+        let is_last = |index: usize| index + 1 == arms.len();
+        if let Some(after) = arms.iter().enumerate().find(|(index, arm)| arm.cond.is_none() && !is_last(*index)) {
+            let help = "arms are tried from the first on, and `_` takes what is left: put it last";
+            return self.foreign(arms[after.0 + 1].place, "this arm is never taken", help);
+        }
+        if !covers_bool && arms.last().is_none_or(|arm| arm.cond.is_some()) {
+            return self.foreign(keyword, "this `match` does not say what other values do", "end it with an arm `_ => ..`");
+        }
+        let mut rest: Option<Block> = None;
+        for arm in arms.into_iter().rev() {
+            let block = match (arm.cond, rest.take()) {
+                (Some(cond), Some(else_block)) => {
+                    let kind = ExprKind::If(Box::new(If { cond, then_block: arm.block, else_block: Some(else_block), keyword }));
+                    Block { stmts: Vec::new(), value: Some(Box::new(Expr { kind, place })), place }
+                }
+                _ => arm.block,
+            };
+            rest = Some(block);
+        }
+        let pattern = Pattern::Name { name: Name { text: MATCHED.to_string(), place: at }, mutable: false };
+        let bind = Stmt { kind: StmtKind::Let(pattern, None, value), place: at };
+        let chain = rest.map(|block| Box::new(Expr { place: block.place, kind: ExprKind::Block(block) }));
+        Expr { kind: ExprKind::Block(Block { stmts: vec![bind], value: chain, place }), place }
+    }
+
+    fn arm(&mut self, arm: &syn::Arm, at: Place) -> Arm {
+        self.attributes(&arm.attrs);
+        let place = Place::of(&arm.pat);
+        let bind = self.binding(&arm.pat, at);
+        let cond = self.case(&arm.pat, at).map(|cond| match &bind {
+            // Its guard sees the name.
+            Some(bind) => Expr { place, kind: ExprKind::Block(Block { stmts: vec![bind.clone()], value: Some(Box::new(cond)), place }) },
+            None => cond,
+        });
+        let body = Place::of(&arm.body);
+        let mut block = match &*arm.body {
+            Rust::Block(block) if block.label.is_none() => self.block(&block.block),
+            other if is_statement(other) => Block::of(self.expr_stmt(other, body).into_iter().collect(), body),
+            other => Block { stmts: Vec::new(), value: Some(Box::new(self.expr(other))), place: body },
+        };
+        block.stmts.splice(0..0, bind);
+        Arm { cond, block, place }
+    }
+
+    /// `other => ..`, `other if guard => ..`: a name for the value.
+    fn binding(&mut self, pat: &Pat, at: Place) -> Option<Stmt> {
+        match pat {
+            Pat::Guard(guarded) => self.binding(&guarded.pat, at),
+            Pat::Ident(ident) if is_name(ident) => {
+                let place = Place::of(pat);
+                let value = Expr { kind: ExprKind::Name(MATCHED.to_string()), place: at };
+                Some(Stmt { kind: StmtKind::Let(self.pattern(pat), None, value), place })
+            }
+            _ => None,
+        }
+    }
+
+    /// When a pattern fits; always if none.
+    fn case(&mut self, pat: &Pat, at: Place) -> Option<Expr> {
+        let place = Place::of(pat);
+        let matched = || Expr { kind: ExprKind::Name(MATCHED.to_string()), place: at };
+        let compare =
+            |op: CompareOp, to: Expr| Expr { kind: ExprKind::Binary(Operator::Compare(op), Box::new(matched()), Box::new(to)), place };
+        match pat {
+            Pat::Wild(_) => None,
+            Pat::Ident(ident) if is_name(ident) => None,
+            Pat::Paren(paren) => self.case(&paren.pat, at),
+            Pat::Guard(guarded) => {
+                let (fits, guard) = (self.case(&guarded.pat, at), self.expr(&guarded.guard));
+                Some(match fits {
+                    Some(fits) => joined(Operator::And, fits, guard),
+                    None => guard,
+                })
+            }
+            Pat::Lit(lit) => Some(compare(CompareOp::Eq, self.expr(&Rust::Lit(lit.clone())))),
+            Pat::Path(path) => Some(compare(CompareOp::Eq, self.expr(&Rust::Path(path.clone())))),
+            // A constant parameter, by the custom of its name.
+            Pat::Ident(ident) if ident.subpat.is_none() && ident.by_ref.is_none() => {
+                let name = Expr { kind: ExprKind::Name(super::plain(&ident.ident)), place };
+                Some(compare(CompareOp::Eq, name))
+            }
+            Pat::Range(range) => {
+                let last = if matches!(range.limits, syn::RangeLimits::Closed(_)) { CompareOp::Le } else { CompareOp::Lt };
+                let low = range.start.as_ref().map(|low| compare(CompareOp::Ge, self.expr(low)));
+                let high = range.end.as_ref().map(|high| compare(last, self.expr(high)));
+                match (low, high) {
+                    (Some(low), Some(high)) => Some(joined(Operator::And, low, high)),
+                    (low, high) => low.or(high),
+                }
+            }
+            Pat::Or(or) => {
+                let cases: Vec<Option<Expr>> = or.cases.iter().map(|case| self.case(case, at)).collect();
+                // One that always fits makes the rest idle.
+                let cases = cases.into_iter().collect::<Option<Vec<Expr>>>()?;
+                cases.into_iter().reduce(|a, b| joined(Operator::Or, a, b))
+            }
+            other => {
+                let written = tidy(&other.to_token_stream());
+                let help = "an arm has a number, `true`, a range such as `1..=3`, several with `|`, a name, or `_`";
+                Some(self.foreign(place, format!("`{written}` is not a pattern of a kernel"), help))
+            }
+        }
+    }
+}
+
+fn joined(operator: Operator, lhs: Expr, rhs: Expr) -> Expr {
+    let place = lhs.place.to(rhs.place);
+    Expr { kind: ExprKind::Binary(operator, Box::new(lhs), Box::new(rhs)), place }
+}
+
+/// Is it a name for what is matched, by the custom of names? In capitals it is a constant to compare with.
+fn is_name(ident: &syn::PatIdent) -> bool {
+    ident.subpat.is_none() && ident.by_ref.is_none() && ident.ident.to_string().contains(char::is_lowercase)
+}

@@ -1,6 +1,0 @@
-#[kernel]
-fn k(y: PtrMut<f32>, n: usize) {
-    for i in 0..=n {
-        store(y + i, 1.0);
-    }
-}
