@@ -79,7 +79,7 @@ pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `prune = \|config\| config.B < n` | the configurations that do not fit the arguments of a launch: they are neither timed nor run. If none is left, the launch is an error that lists them |
 /// | `prune = top_k(4, \|config\| cost)` | only those with the least estimated cost, an `f64`, are timed, the others only if none of them runs. `prune = [\|config\| .., top_k(..)]` is both |
 /// | `heuristics(EVEN_N = n % B == 0)` | constants that the launch computes behind its configuration, see [`macro@kernel`] |
-/// | `restore_value = [y]` | tensors that each run of the tuning finds as the launch did. Those that the kernel both reads and writes always are |
+/// | `restore_value = [y]` | tensors that each run of the tuning finds as the launch did. Those that the kernel both reads and writes always are; a kernel that writes through addresses says `restore_value = []`, that another run changes nothing there |
 /// | `reset_to_zero = [y]` | tensors that are zeros before each run of the tuning, and before the one that counts: cheaper than a copy, and right if the launch brings zeros |
 /// | `warmup = 5`, `rep = 100` | milliseconds of a tuning, before it measures and then |
 /// | `pre_hook = \|config\| ..`, `post_hook = \|config\| ..` | called on the host before and behind each run of the tuning |

@@ -317,6 +317,9 @@ fn expand(given: &Given, item: &syn::ItemFn, devices: &Devices, file: &str, erro
     let (body, _) = parse::body(item, errors);
     let body = structure::run(body, errors);
     let lowered = elaborate::run(&signature, &body, devices, &attributes, file, errors);
+    if let Some(autotune) = autotune.as_ref().filter(|_| errors.is_empty()) {
+        autotune.check(&lowered.func, name, errors);
+    }
     let (mut variants, mut notes) = (Vec::new(), Vec::new());
     if errors.is_empty() {
         let instances = variants::instances(&signature, &attributes, autotune.as_ref());

@@ -17,7 +17,7 @@ use crate::frontend::heuristics::{self, Heuristic};
 use crate::frontend::parse::plain;
 use crate::frontend::place::{Errors, Place};
 use crate::frontend::signature::Signature;
-use crate::ir::Type;
+use crate::ir::{Function, Type};
 
 pub(crate) use configs::Config;
 pub(crate) use key::{Bucket, KeyPart};
@@ -36,8 +36,10 @@ pub(crate) struct Autotune {
     pub(crate) prune: Option<TokenStream>,
     /// How many configurations are timed at most, and a closure that says what each may cost.
     pub(crate) top_k: Option<(usize, TokenStream)>,
-    /// The pointers, by their number among pointers, that tuning gives their values back.
+    /// The pointers, by their number among pointers, that tuning gives their values back, beside those that the kernel reads and writes.
     pub(crate) restored: Vec<usize>,
+    /// Is it said what is restored, if only that nothing is?
+    pub(crate) says_restored: bool,
     /// The pointers that tuning sets to zero before each run.
     pub(crate) zeroed: Vec<usize>,
     /// Closures that tuning calls before and behind each run.
@@ -137,6 +139,14 @@ pub(crate) fn untuned(attributes: &Attributes) -> Option<Autotune> {
 }
 
 impl Autotune {
+    /// Can tuning give back whatever runs of this kernel change?
+    pub(crate) fn check(&self, func: &Function, place: Place, errors: &mut Errors) {
+        if self.configs.len() > 1 && !self.says_restored && func.writes_elsewhere() {
+            let message = "tuning runs the kernel many times, and cannot restore memory of which only the kernel knows the address";
+            errors.push_help(place, message, "if another run changes nothing there, say so: `#[autotune(.., restore_value = [])]`");
+        }
+    }
+
     /// The constant parameters that a launch does not name, by their index.
     pub(crate) fn fixed(&self) -> Vec<usize> {
         let mut fixed: Vec<usize> =
@@ -152,7 +162,10 @@ fn option(name: &str, place: Place, value: syn::Expr, signature: &Signature, aut
         "key" => key::parse(&value, signature, &mut autotune.key, errors),
         "prune" => prune(value, autotune, errors),
         "heuristics" => errors.push_help(place, "heuristics stand in parentheses", heuristics::FORM),
-        "restore_value" => autotune.restored = written(&value, signature, errors),
+        "restore_value" => {
+            autotune.says_restored = true;
+            autotune.restored = written(&value, signature, errors);
+        }
         "reset_to_zero" => autotune.zeroed = written(&value, signature, errors),
         "warmup" => autotune.warmup = milliseconds(name, &value, 0, errors),
         "rep" => autotune.rep = milliseconds(name, &value, 1, errors),
