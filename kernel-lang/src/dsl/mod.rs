@@ -45,6 +45,11 @@
 //! axes; along each, the extents are equal or one of them is 1 and repeats: `rows[(.., None)] * stride + columns[(None, ..)]`. So do masks,
 //! `other` and stored values with offsets.
 //!
+//! # Calls
+//!
+//! What a word needs is given in its order, `gather(x, index, 0)`. What stands as an `Option` in its signature may be left out, and is given by its
+//! name: `sum(x, axis = 1)`, `load(x + i, mask = m)`. Most functions of one value are methods as well, `x.exp()`, and take their options there, too.
+//!
 //! # Functions
 //!
 //! A function that is marked `#[device]` is called by its name or path, from kernels and from other device functions, in any module or crate. It is
@@ -73,7 +78,7 @@
 //!
 //! `if`/`else` on a scalar `bool`; on a constant only the branch that is taken exists. `match` on a scalar, with numbers, `true` and `false`, ranges,
 //! constants, several of them with `|`, names, `_` and guards: `match n { 0 => a, 1 | 2 => b, MODE => c, other if other % 2 == 0 => d, _ => e }`; it is a chain of `if`s.
-//! `for i in a..b`, `a..=b`, `(a..b).step_by(s)`, [`range`], `while`, `loop`, `break`, `continue`, early `return`. A variable keeps its type: what a loop adds up to must be a tile from
+//! `for i in a..b`, `a..=b`, `(a..b).step_by(s)`, [`range`], [`static_range`], each with `.rev()` behind it to begin with the last index, `while`, `loop`, `break`, `continue`, early `return`. A variable keeps its type: what a loop adds up to must be a tile from
 //! the start, `let mut sum = zeros::<f32>([N]);`.
 //!
 //! `static_assert!(N >= 64, "N is too small")` checks constants when the kernel is compiled. `device_assert!(index < n, "index too large")` checks
@@ -207,7 +212,8 @@ pub struct PtrMut<T>(PhantomData<T>);
 ///
 /// It is read by blocks. `x.load([i, j], [M, N])` is the tile of the shape `[M, N]` whose first element is element `(i, j)`: elements that lie
 /// outside of the tensor, on any side, are 0, or `other = ..`; `cache` and `evict` are those of [`load`]. The indices count elements, not
-/// blocks, and are computed at run time; the shape is constant. `extent(x, 1)` is how many elements the tensor has along an axis, an `i64`
+/// blocks, and are computed at run time; the shape is constant. Elements that are picked by data, such as the rows that a tile of indices names, are
+/// read through a [`Ptr`]: `load(table + ids[(.., None)] * width + columns[(None, ..)])`. `extent(x, 1)` is how many elements the tensor has along an axis, an `i64`
 /// scalar. [`view`] makes one of a pointer.
 ///
 /// ```ignore
