@@ -4,3 +4,4 @@ pub mod affine;
 pub mod bounds;
 pub mod one_reader;
 pub mod polynomial;
+pub mod updates;
