@@ -223,6 +223,18 @@ fn documentation() {
             }
             examples += 1;
         }
+        for signature in text.split("\npub fn ").skip(1) {
+            let Some((name, rest)) = signature.split_once(['<', '(']) else { continue };
+            let Some(word) = frontend::words().find(|word| word.name == name) else { continue };
+            let params = rest.split_once(" {").map_or(rest, |(params, _)| params);
+            for (before, _) in word.usage.match_indices(" = ") {
+                let option = word.usage[..before].rsplit([' ', '(']).next().unwrap_or_default();
+                assert!(
+                    params.contains(&format!("{option}: Option<")),
+                    "{file}: the signature of `{name}` does not say that `{option}` is an option"
+                );
+            }
+        }
         let words = text.matches("\npub fn ").count();
         assert_eq!(text.matches("```ignore\n").count(), words, "{file}: one example a word");
     }

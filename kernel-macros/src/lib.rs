@@ -31,9 +31,30 @@ use proc_macro::TokenStream;
 /// | `num_ctas = 4` | CTAs that share one program, a cluster: a power of two up to 16, 1 if not given; more need sm_90. They share elementwise ops, accesses and reductions |
 /// | `maxnreg = 128` | the most registers that the assembler may give a thread |
 /// | `num_stages = 3` | how many turns of a loop are under way at once, at most, where its `range` does not say: all but one only load |
-/// | `unchecked` | no bounds checks: the launcher becomes an `unsafe fn` |
+/// | `heuristics(EVEN_N = n % BLOCK_SIZE == 0)` | constants that the launch computes, see below |
+/// | `unchecked` | no bounds checks, pointers of addresses, `inline_ptx!` that reaches memory: the launcher becomes an `unsafe fn` |
 /// | `contract` | on a GPU `a * b + c` and sums of products may be rounded once, as by `fma`: faster, and different in the last place from the CPU |
 /// | `crate = path` | where `galatea` is, if it was renamed |
+///
+/// # Heuristics
+///
+/// ```ignore
+/// #[kernel(heuristics(BLOCK_SIZE = columns.next_power_of_two(), num_warps = if BLOCK_SIZE >= 2048 { 8 } else { 4 }), BLOCK_SIZE = [1024, 2048])]
+/// fn total<const BLOCK_SIZE: usize>(x: Ptr<f32>, y: PtrMut<f32>, columns: usize) { .. }
+///
+/// total(&x, &mut y, columns).grid(|_| rows).launch()?;
+/// ```
+///
+/// Heuristics give constant parameters of the kernel, `num_warps`, `num_ctas`, `num_stages` and `maxnreg`, by expressions of Rust that every launch
+/// computes, in their order. An expression sees the scalar arguments, the constants that the launch names, what an autotuned kernel's configuration
+/// fixes, and the heuristics before it; of a tensor `x.len()`, of a view `extent(x, 0)`. In whichever of the two attributes they stand, they come
+/// behind the configuration. What they give leaves the launcher's generics, and the grid is a function of the configuration, which has it:
+/// `.grid(|config| cdiv(n, config.BLOCK_SIZE))`.
+///
+/// Compiled now are the values that an expression can be seen to give: all that its branches give, both of a `bool`, else those that are listed. Any
+/// other is compiled when it is first launched.
+///
+/// # Reading the PTX
 ///
 /// To read the PTX, build with the environment variable `GALATEA_PTX_DIR` naming a folder: each variant is written there as
 /// `<kernel>-<types and constants>-w<warps>-<target>.ptx`, other parts of a schedule behind the warps.
@@ -50,11 +71,23 @@ pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// fn add<const BLOCK_SIZE: usize>(x: Ptr<f32>, y: Ptr<f32>, out: PtrMut<f32>, n: usize) { .. }
 /// ```
 ///
-/// `key` names scalar parameters: each combination of their values is tuned once, as is each combination of element types. A launch
-/// that tunes runs the kernel many times; in later ones the choice is looked up. `.report()` in place of `.launch()` tells what was tried.
+/// | argument | meaning |
+/// |---|---|
+/// | `configs = [Config { B: 64, num_warps: 4 }, ..]` | the configurations: values of constant parameters, which all of them name, and of `num_warps`, `num_ctas`, `num_stages`, `maxnreg` |
+/// | `configs = product(B = [64, 128], num_warps = [4, 8]) if B * num_warps < 1024` | every combination for which the condition holds; what it leaves out does not exist. A product may also stand in the list |
+/// | `key = [n, bucket(m), bucket(k, 512), extent(x, 1)]` | what of the arguments chooses: a value, its next power of two, its next multiple of a number; an extent of a view. Element types, constants that the launch names, the device and which tensors are aligned to 16 bytes always do |
+/// | `prune = \|config\| config.B < n` | the configurations that do not fit the arguments of a launch: they are neither timed nor run. If none is left, the launch is an error that lists them |
+/// | `prune = top_k(4, \|config\| cost)` | only those with the least estimated cost, an `f64`, are timed, the others only if none of them runs. `prune = [\|config\| .., top_k(..)]` is both |
+/// | `heuristics(EVEN_N = n % B == 0)` | constants that the launch computes behind its configuration, see [`macro@kernel`] |
+/// | `restore_value = [y]` | tensors that each run of the tuning finds as the launch did. Those that the kernel both reads and writes always are; a kernel that writes through addresses says `restore_value = []`, that another run changes nothing there |
+/// | `reset_to_zero = [y]` | tensors that are zeros before each run of the tuning, and before the one that counts: cheaper than a copy, and right if the launch brings zeros |
+/// | `warmup = 5`, `rep = 100` | milliseconds of a tuning, before it measures and then |
+/// | `pre_hook = \|config\| ..`, `post_hook = \|config\| ..` | called on the host before and behind each run of the tuning |
 ///
-/// `prune = |config| config.BLOCK_SIZE < n` names the configurations that do not fit the arguments of a launch, which the closure sees by
-/// their names: they are neither timed nor run. If none is left, the launch is an error that lists them.
+/// Closures see the arguments as heuristics do, and capture nothing else.
+///
+/// A launch that tunes runs the kernel many times; in later ones with the same key the choice is looked up. `.report()` in place of `.launch()` tells what
+/// was tried, and so does every tuning if the environment variable `GALATEA_PRINT_TUNING` is set. How it is measured: `galatea::tune`.
 ///
 /// Every configuration is compiled now. The constants that they name leave the launcher's generics; the grid is a function of the
 /// configuration: `add(&x, &y, &mut out, n).grid(|config| cdiv(n, config.BLOCK_SIZE)).launch()?`. One that all share is `|_| rows`.

@@ -236,6 +236,8 @@ pub struct Args<'a, const WORDS: usize> {
     pointers: usize,
     /// Words that belong to views besides their pointers.
     shape_words: usize,
+    /// A bit for each of the first 64 pointers whose rows do not all begin at a multiple of 16 bytes.
+    unaligned: u64,
     /// The first mistake, for [`Launch::launch`](crate::Launch) to report.
     error: Option<Box<Error>>,
 }
@@ -245,50 +247,68 @@ pub struct Args<'a, const WORDS: usize> {
 struct Slot<'a> {
     name: &'static str,
     writes: bool,
+    /// Of one element.
+    bytes: u8,
+    /// Where its address stands among the words.
+    word: u16,
     owner: Owner<'a>,
 }
+
+/// The memory of a pointer argument.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Region {
+    pub(crate) address: u64,
+    pub(crate) bytes: usize,
+    /// Does the kernel take it to write?
+    pub(crate) writes: bool,
+}
+
+/// What the widest access needs.
+const ALIGNMENT: u64 = 16;
 
 impl<'a, const WORDS: usize> Args<'a, WORDS> {
     /// No arguments yet.
     #[inline]
     pub fn new(kernel: &'static Kernel) -> Args<'a, WORDS> {
-        Args { kernel, words: [0; WORDS], filled: 0, slots: [None; WORDS], pointers: 0, shape_words: 0, error: None }
+        Args { kernel, words: [0; WORDS], filled: 0, slots: [None; WORDS], pointers: 0, shape_words: 0, unaligned: 0, error: None }
     }
 
     /// A tensor to read.
     #[inline]
     pub fn pointer<T: Element>(&mut self, name: &'static str, argument: impl PtrArg<'a, T>) {
-        self.push(name, false, argument.pointer());
+        self.push::<T>(name, false, argument.pointer());
     }
 
     /// A tensor to write.
     #[inline]
     pub fn pointer_mut<T: Element>(&mut self, name: &'static str, argument: impl PtrMutArg<'a, T>) {
-        self.push(name, true, argument.pointer());
+        self.push::<T>(name, true, argument.pointer());
     }
 
     /// A tensor of `rank` axes to read.
     #[inline]
     pub fn view<T: Element>(&mut self, name: &'static str, argument: impl ViewArg<'a, T>, rank: usize) {
-        self.push_view(name, false, argument.shaped(), rank);
+        self.push_view::<T>(name, false, argument.shaped(), rank);
     }
 
     /// A tensor of `rank` axes to write.
     #[inline]
     pub fn view_mut<T: Element>(&mut self, name: &'static str, argument: impl ViewMutArg<'a, T>, rank: usize) {
-        self.push_view(name, true, argument.shaped(), rank);
+        self.push_view::<T>(name, true, argument.shaped(), rank);
     }
 
     /// The pointer, the extents, and all strides but the last, which is 1.
     #[inline]
-    fn push_view(&mut self, name: &'static str, writes: bool, (pointer, shape): (Pointer<'a>, Shape), rank: usize) {
+    fn push_view<T: Element>(&mut self, name: &'static str, writes: bool, (pointer, shape): (Pointer<'a>, Shape), rank: usize) {
         let (dims, strides) = (shape.dims(), shape.strides());
         if dims.len() != rank || strides.last() != Some(&1) {
             let shape = dims.to_vec();
             self.fail(|kernel, _| Error::ViewRank { kernel, argument: name, expected: rank, shape });
         }
-        self.push(name, writes, pointer);
         let at = |list: &[usize], axis: usize| list.get(axis).copied().unwrap_or(0) as u64;
+        let rows_unaligned = (0..rank.saturating_sub(1)).any(|axis| !(at(strides, axis) * size_of::<T>() as u64).is_multiple_of(ALIGNMENT));
+        self.unaligned |= u64::from(rows_unaligned) << (self.pointers % 64);
+        self.push::<T>(name, writes, pointer);
         (0..rank).for_each(|axis| self.word(at(dims, axis)));
         (0..rank.saturating_sub(1)).for_each(|axis| self.word(at(strides, axis)));
         self.shape_words += 2 * rank - 1;
@@ -307,9 +327,10 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
     }
 
     #[inline]
-    fn push(&mut self, name: &'static str, writes: bool, pointer: Pointer<'a>) {
+    fn push<T: Element>(&mut self, name: &'static str, writes: bool, pointer: Pointer<'a>) {
+        self.unaligned |= u64::from(!pointer.address.is_multiple_of(ALIGNMENT)) << (self.pointers % 64);
         if let Some(slot) = self.slots.get_mut(self.pointers) {
-            *slot = Some(Slot { name, writes, owner: pointer.owner });
+            *slot = Some(Slot { name, writes, bytes: size_of::<T>() as u8, word: self.filled as u16, owner: pointer.owner });
             self.pointers += 1;
         }
         self.word(pointer.address);
@@ -345,6 +366,21 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
     #[inline]
     pub(crate) fn params(&self) -> [&u64; WORDS] {
         self.words.each_ref()
+    }
+
+    /// A bit for each pointer, from the lowest: set where accesses of 16 bytes cannot begin at every row.
+    #[inline]
+    pub(crate) fn unaligned(&self) -> u64 {
+        self.unaligned
+    }
+
+    /// The memory of each pointer, in their order.
+    pub(crate) fn regions(&self) -> impl Iterator<Item = Region> {
+        self.slots().map(|slot| {
+            let word = |at: usize| self.words.get(at).copied().unwrap_or(0);
+            let (address, len) = (word(slot.word.into()), word(usize::from(slot.word) + 1));
+            Region { address, bytes: len as usize * usize::from(slot.bytes), writes: slot.writes }
+        })
     }
 
     fn slots(&self) -> impl Iterator<Item = &Slot<'a>> {
@@ -478,6 +514,18 @@ mod tests {
         assert_eq!(*args.words(), [x_address, 10, 10, y_address + 4, 2, 0xffff_ffff]);
         assert_eq!(args.home().unwrap().0, device);
         args.check_device(device, false).unwrap();
+        let regions = [Region { address: x_address, bytes: 40, writes: false }, Region { address: y_address + 4, bytes: 8, writes: true }];
+        assert!(args.regions().eq(regions));
+        assert_eq!(args.unaligned(), 0b10, "`y` begins behind its first element");
+    }
+
+    #[test]
+    fn rows_of_a_view_may_be_unaligned() {
+        let x = Device::cpu().zeros::<f32>([4, 6]).unwrap();
+        let (mut even, mut odd) = (Args::<8>::new(&KERNEL), Args::<8>::new(&KERNEL));
+        even.view::<f32>("x", x.view().reshape([3, 8]).unwrap(), 2);
+        odd.view::<f32>("x", &x, 2);
+        assert_eq!((even.unaligned(), odd.unaligned()), (0, 1));
     }
 
     #[test]

@@ -29,6 +29,10 @@ pub trait Element:
     /// The bits of the value, zero-extended.
     #[doc(hidden)]
     fn bits(self) -> u64;
+
+    /// The value with these bits; what is above them is left out.
+    #[doc(hidden)]
+    fn of_bits(bits: u64) -> Self;
 }
 
 /// `f16`, `bf16`, `f32` or `f64`: what the bound `Float` of a kernel's type parameter admits.
@@ -47,6 +51,10 @@ pub trait Scalar: sealed::Sealed + Copy {
     /// # Errors
     /// A `usize` above `i64::MAX` has no place in an `i64`; the error is the value.
     fn word(self) -> Result<u64, u64>;
+
+    /// The argument that has this word.
+    #[doc(hidden)]
+    fn of_word(word: u64) -> Self;
 }
 
 impl<T: Element> Scalar for T {
@@ -54,10 +62,15 @@ impl<T: Element> Scalar for T {
     fn word(self) -> Result<u64, u64> {
         Ok(self.bits())
     }
+
+    #[inline]
+    fn of_word(word: u64) -> T {
+        T::of_bits(word)
+    }
 }
 
 macro_rules! elements {
-    ($($name:ident: $($ty:ty = $dtype:ident as |$value:ident| $bits:expr),+;)+) => {$($(
+    ($($name:ident: $($ty:ty = $dtype:ident as |$value:ident| $bits:expr, |$word:ident| $of:expr),+;)+) => {$($(
         impl sealed::Sealed for $ty {}
 
         impl Element for $ty {
@@ -67,6 +80,11 @@ macro_rules! elements {
             fn bits(self) -> u64 {
                 let $value = self;
                 $bits
+            }
+
+            #[inline]
+            fn of_bits($word: u64) -> $ty {
+                $of
             }
         }
 
@@ -81,23 +99,23 @@ macro_rules! elements {
 
 elements! {
     Stored:
-        bool = Bool as |x| u64::from(x),
-        f8e4m3 = F8E4M3 as |x| u64::from(x.to_bits()),
-        f8e5m2 = F8E5M2 as |x| u64::from(x.to_bits());
+        bool = Bool as |x| u64::from(x), |w| w & 1 == 1,
+        f8e4m3 = F8E4M3 as |x| u64::from(x.to_bits()), |w| f8e4m3::from_bits(w as u8),
+        f8e5m2 = F8E5M2 as |x| u64::from(x.to_bits()), |w| f8e5m2::from_bits(w as u8);
     Int:
-        i8 = I8 as |x| u64::from(x.cast_unsigned()),
-        i16 = I16 as |x| u64::from(x.cast_unsigned()),
-        i32 = I32 as |x| u64::from(x.cast_unsigned()),
-        i64 = I64 as |x| x.cast_unsigned(),
-        u8 = U8 as |x| u64::from(x),
-        u16 = U16 as |x| u64::from(x),
-        u32 = U32 as |x| u64::from(x),
-        u64 = U64 as |x| x;
+        i8 = I8 as |x| u64::from(x.cast_unsigned()), |w| w as i8,
+        i16 = I16 as |x| u64::from(x.cast_unsigned()), |w| w as i16,
+        i32 = I32 as |x| u64::from(x.cast_unsigned()), |w| w as i32,
+        i64 = I64 as |x| x.cast_unsigned(), |w| w.cast_signed(),
+        u8 = U8 as |x| u64::from(x), |w| w as u8,
+        u16 = U16 as |x| u64::from(x), |w| w as u16,
+        u32 = U32 as |x| u64::from(x), |w| w as u32,
+        u64 = U64 as |x| x, |w| w;
     Float:
-        f16 = F16 as |x| u64::from(x.to_bits()),
-        bf16 = Bf16 as |x| u64::from(x.to_bits()),
-        f32 = F32 as |x| u64::from(x.to_bits()),
-        f64 = F64 as |x| x.to_bits();
+        f16 = F16 as |x| u64::from(x.to_bits()), |w| f16::from_bits(w as u16),
+        bf16 = Bf16 as |x| u64::from(x.to_bits()), |w| bf16::from_bits(w as u16),
+        f32 = F32 as |x| u64::from(x.to_bits()), |w| f32::from_bits(w as u32),
+        f64 = F64 as |x| x.to_bits(), |w| f64::from_bits(w);
 }
 
 impl sealed::Sealed for usize {}
@@ -107,6 +125,11 @@ impl Scalar for usize {
         let word = self as u64;
         if word <= i64::MAX.cast_unsigned() { Ok(word) } else { Err(word) }
     }
+
+    #[inline]
+    fn of_word(word: u64) -> usize {
+        word as usize
+    }
 }
 
 impl sealed::Sealed for isize {}
@@ -114,6 +137,11 @@ impl Scalar for isize {
     #[inline]
     fn word(self) -> Result<u64, u64> {
         Ok((self as i64).cast_unsigned())
+    }
+
+    #[inline]
+    fn of_word(word: u64) -> isize {
+        word as isize
     }
 }
 
@@ -132,6 +160,30 @@ mod tests {
         assert_eq!(f16::from_f32(1.0).word(), Ok(0x3c00));
         assert_eq!(bf16::from_f32(1.0).word(), Ok(0x3f80));
         assert_eq!((-0.0f64).word(), Ok(1 << 63));
+    }
+
+    #[test]
+    fn a_word_gives_its_argument_back() {
+        fn check<T: Scalar + PartialEq + std::fmt::Debug>(values: &[T]) {
+            values.iter().for_each(|&value| assert_eq!(T::of_word(value.word().unwrap()), value));
+        }
+        check(&[true, false]);
+        check(&[-1i8, 7]);
+        check(&[-300i16, 300]);
+        check(&[i32::MIN, 5]);
+        check(&[i64::MIN, -1]);
+        check(&[255u8]);
+        check(&[u16::MAX]);
+        check(&[u32::MAX]);
+        check(&[u64::MAX]);
+        check(&[f16::from_f32(-1.5)]);
+        check(&[bf16::from_f32(3.0)]);
+        check(&[-0.1f32, f32::MAX]);
+        check(&[f64::MIN_POSITIVE]);
+        check(&[f8e4m3::from_bits(0x31)]);
+        check(&[f8e5m2::from_bits(0x42)]);
+        check(&[7usize]);
+        check(&[-7isize]);
     }
 
     #[test]

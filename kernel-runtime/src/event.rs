@@ -1,15 +1,19 @@
 //! Events: points in a stream's work, to wait for and to take the time between.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use cudarc::driver::{CudaEvent, sys};
 
+use crate::device::Backend;
 use crate::driver::{check, check_cudarc, elapsed_ms};
-use crate::{Device, Error, Result, Stream};
+use crate::{Device, Error, Result, Stream, sim};
 
 /// A point in the work of a stream. It happens when all work queued before it is done.
+///
+/// A simulated GPU has a clock of its own, which says how long the launches of the calling thread may have taken on such a GPU: an estimate
+/// from what they counted, the same for the same work.
 ///
 /// ```
 /// # use kernel_runtime::{Device, Result};
@@ -30,8 +34,8 @@ pub struct Event {
 
 #[derive(Debug)]
 enum Mark {
-    /// The CPU, and a simulated GPU, is done with everything before when it records.
-    Time(Mutex<Option<Instant>>),
+    /// The CPU, and a simulated GPU, is done with everything before when it records: what its clock showed then.
+    Time(Mutex<Option<Duration>>),
     Cuda {
         event: CudaEvent,
         recorded: AtomicBool,
@@ -68,7 +72,7 @@ impl Event {
                 check_cudarc(event.record(stream), "record an event")?;
                 recorded.store(true, Ordering::Release);
             }
-            (Mark::Time(time), _) => *time.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now()),
+            (Mark::Time(time), _) => *time.lock().unwrap_or_else(PoisonError::into_inner) = Some(now(self.device)),
             (Mark::Cuda { .. }, None) => {}
         }
         Ok(())
@@ -102,13 +106,10 @@ impl Event {
         self.synchronize()?;
         end.synchronize()?;
         if let (Mark::Time(start), Mark::Time(end)) = (&self.mark, &end.mark) {
-            let time = |mark: &Mutex<Option<Instant>>| *mark.lock().unwrap_or_else(PoisonError::into_inner);
+            let time = |mark: &Mutex<Option<Duration>>| *mark.lock().unwrap_or_else(PoisonError::into_inner);
             let (Some(start), Some(end)) = (time(start), time(end)) else { return Err(Error::EventNotRecorded) };
-            let (sign, span) = match end.checked_duration_since(start) {
-                Some(span) => (1.0, span),
-                None => (-1.0, start.duration_since(end)),
-            };
-            return Ok(sign * span.as_secs_f32() * 1e3);
+            let sign = if end < start { -1.0 } else { 1.0 };
+            return Ok(sign * end.abs_diff(start).as_secs_f32() * 1e3);
         }
         match (self.cuda_event()?, end.cuda_event()?, self.device.cuda_info()) {
             (Some(start), Some(end), Some(cuda)) => {
@@ -140,6 +141,15 @@ impl Event {
             Mark::Cuda { event, recorded } if recorded.load(Ordering::Acquire) => Ok(Some(event)),
             Mark::Cuda { .. } => Err(Error::EventNotRecorded),
         }
+    }
+}
+
+/// What the clock of a device shows that does its work at once.
+fn now(device: Device) -> Duration {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    match device.backend() {
+        Backend::Sim(_) => sim::now(),
+        _ => START.elapsed(),
     }
 }
 

@@ -11,6 +11,9 @@ pub(crate) trait Gpu: Copy {
     /// A function that it can run; a name, cheap to copy.
     type Loaded: Clone + Send + Sync + 'static;
 
+    /// Is its time an estimate, the same in every run?
+    const IS_SIMULATED: bool;
+
     /// The device.
     fn device(self) -> Device;
 
@@ -31,6 +34,21 @@ pub(crate) trait Gpu: Copy {
 
     /// Loads PTX.
     fn load(self, image: &Image<'_>) -> Result<Self::Loaded>;
+
+    /// Bytes of the cache that the whole GPU shares; 0 if it has none.
+    fn cache_bytes(self) -> usize;
+
+    /// Copies bytes on the stream of the launch.
+    ///
+    /// # Safety
+    /// Both sides have that many bytes, and nobody else uses them until the copy is done.
+    unsafe fn copy(self, from: u64, to: u64, bytes: usize) -> Result<()>;
+
+    /// Sets bytes to zero on the stream of the launch.
+    ///
+    /// # Safety
+    /// There are that many bytes, and nobody else uses them until it is done.
+    unsafe fn zero(self, address: u64, bytes: usize) -> Result<()>;
 
     /// Runs a function, or queues it, in order with every other use of the arguments.
     ///

@@ -1,8 +1,8 @@
 //! A kernel: its IR, the PTX that was compiled with the program, and what has been loaded or compiled since.
 
-use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use kernel_lang::analysis::updates;
 use kernel_lang::backend::cpu::Program;
 use kernel_lang::backend::ptx::Site;
 use kernel_lang::dtype::Dtype;
@@ -10,6 +10,7 @@ use kernel_lang::target::Target;
 use kernel_lang::{Bindings, COMPILER, Options, Schedule, ir};
 
 use crate::gpu::{Gpu, Image};
+use crate::grown::Grown;
 use crate::{Error, Result, cache, module, prints};
 
 /// What `#[kernel]` makes of a function: a static that every launch of it shares.
@@ -24,7 +25,7 @@ pub struct Kernel {
     cuda: Tables<module::Loaded>,
     #[cfg(feature = "sim")]
     sim: Tables<crate::sim::Loaded>,
-    programs: LazyLock<RwLock<ByKey<Arc<Program>>>>,
+    programs: Grown<Arc<Program>>,
     /// Held while something is compiled or loaded, so that each thing is once.
     loading: Mutex<()>,
 }
@@ -70,12 +71,6 @@ pub struct Variant {
     pub ptx: &'static str,
 }
 
-/// Found by a borrowed key, so that looking allocates nothing.
-type ByKey<T> = HashMap<Box<[u64]>, T>;
-
-/// What was compiled in process, for the kernel's own schedule or a configuration's.
-type BySchedule<T> = RwLock<HashMap<Option<Schedule>, ByKey<T>>>;
-
 /// One table for each GPU of a kind.
 pub(crate) type Tables<L> = OnceLock<Box<[OnceLock<Table<L>>]>>;
 
@@ -83,8 +78,13 @@ pub(crate) type Tables<L> = OnceLock<Box<[OnceLock<Table<L>>]>>;
 pub(crate) struct Table<L> {
     /// The variants for this GPU, the best target first.
     embedded: Box<[(&'static Variant, OnceLock<L>)]>,
-    compiled: BySchedule<L>,
-    checked: BySchedule<Arc<Checked<L>>>,
+    /// Their places, by schedule and key, and by the key alone.
+    places: Grown<usize>,
+    /// What was compiled in process, for the kernel's own schedule or a configuration's.
+    compiled: Grown<L>,
+    checked: Grown<Arc<Checked<L>>>,
+    /// See [`Kernel::content`].
+    content: OnceLock<String>,
 }
 
 /// A function that reports accesses outside tensors: it takes one parameter more.
@@ -114,7 +114,7 @@ impl Kernel {
             cuda: OnceLock::new(),
             #[cfg(feature = "sim")]
             sim: OnceLock::new(),
-            programs: LazyLock::new(RwLock::default),
+            programs: Grown::new(),
             loading: Mutex::new(()),
         }
     }
@@ -167,14 +167,13 @@ impl Kernel {
     /// The function that a GPU runs for this key: an embedded variant, or one compiled now.
     pub(crate) fn on_gpu<G: Gpu>(&self, gpu: G, key: &[u64], schedule: Option<Schedule>) -> Result<G::Loaded> {
         let table = self.table(gpu);
-        let matches = |variant: &Variant| variant.key == key && schedule.is_none_or(|schedule| schedule == variant.schedule);
-        match table.embedded.iter().find(|(variant, _)| matches(variant)) {
+        match table.places.find(schedule, key).map(|place| &table.embedded[*place]) {
             Some((variant, cell)) => match cell.get() {
                 Some(loaded) => Ok(loaded.clone()),
                 None => self.load(gpu, variant, cell),
             },
-            None => match found(&table.compiled, key, schedule) {
-                Some(loaded) => Ok(loaded),
+            None => match table.compiled.find(schedule, key) {
+                Some(loaded) => Ok(loaded.clone()),
                 None => self.compile(gpu, table, key, schedule),
             },
         }
@@ -184,20 +183,28 @@ impl Kernel {
     pub(crate) fn checked_on_gpu<G: Gpu>(&self, gpu: G, key: &[u64], schedule: Option<Schedule>) -> Result<Arc<Checked<G::Loaded>>> {
         let table = self.table(gpu);
         let _guard = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(checked) = found(&table.checked, key, schedule) {
-            return Ok(checked);
+        if let Some(checked) = table.checked.find(schedule, key) {
+            return Ok(checked.clone());
         }
         let (loaded, sites) = self.build(gpu, key, schedule, true)?;
-        Ok(keep(&table.checked, key, schedule, Arc::new(Checked { loaded, sites })))
+        Ok(table.checked.keep(schedule, key, Arc::new(Checked { loaded, sites })).clone())
     }
 
-    /// Adds what a GPU runs for this key and schedule, so that it can be told from other code: the PTX without its places in the source, which
-    /// an edited comment moves, or what it would be compiled from.
-    pub(crate) fn add_content<'a, G: Gpu>(&'a self, gpu: G, key: &[u64], schedule: Schedule, content: &mut Vec<&'a [u8]>) {
-        match self.table(gpu).embedded.iter().find(|(variant, _)| variant.key == key && variant.schedule == schedule) {
-            Some((variant, _)) => content.extend(variant.ptx.lines().filter(|line| !is_place(line)).map(str::as_bytes)),
-            None => content.extend([COMPILER.as_bytes(), self.ir.as_bytes()]),
-        }
+    /// What tells this kernel's code on a GPU from any other: a hash of its PTX without places in the source, which an edited comment moves, or of what
+    /// all of it is compiled from.
+    pub(crate) fn content<G: Gpu>(&self, gpu: G) -> &str {
+        let table = self.table(gpu);
+        table.content.get_or_init(|| {
+            let mut content: Vec<&[u8]> = Vec::new();
+            for (variant, _) in &table.embedded {
+                content.push(variant.target.as_bytes());
+                content.extend(variant.ptx.lines().filter(|line| !is_place(line)).map(str::as_bytes));
+            }
+            if content.is_empty() {
+                content.extend([COMPILER.as_bytes(), self.ir.as_bytes()]);
+            }
+            cache::hash(&content)
+        })
     }
 
     fn table<G: Gpu>(&self, gpu: G) -> &Table<G::Loaded> {
@@ -206,11 +213,14 @@ impl Kernel {
             let target = |variant: &'static Variant| Some((variant.target.parse::<Target>().ok()?, variant));
             let mut usable: Vec<_> = self.variants.iter().filter_map(target).filter(|(target, _)| runs_on(*target, gpu)).collect();
             usable.sort_by_key(|(target, _)| std::cmp::Reverse(*target));
-            Table {
-                embedded: usable.into_iter().map(|(_, variant)| (variant, OnceLock::new())).collect(),
-                compiled: RwLock::default(),
-                checked: RwLock::default(),
+            let places = Grown::new();
+            for (place, (_, variant)) in usable.iter().enumerate() {
+                // The first one stays, which is the best.
+                places.keep(Some(variant.schedule), variant.key, place);
+                places.keep(None, variant.key, place);
             }
+            let embedded = usable.into_iter().map(|(_, variant)| (variant, OnceLock::new())).collect();
+            Table { embedded, places, compiled: Grown::new(), checked: Grown::new(), content: OnceLock::new() }
         })
     }
 
@@ -234,11 +244,11 @@ impl Kernel {
     #[cold]
     fn compile<G: Gpu>(&self, gpu: G, table: &Table<G::Loaded>, key: &[u64], schedule: Option<Schedule>) -> Result<G::Loaded> {
         let _guard = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(loaded) = found(&table.compiled, key, schedule) {
-            return Ok(loaded);
+        if let Some(loaded) = table.compiled.find(schedule, key) {
+            return Ok(loaded.clone());
         }
         let (loaded, _) = self.build(gpu, key, schedule, false)?;
-        Ok(keep(&table.compiled, key, schedule, loaded))
+        Ok(table.compiled.keep(schedule, key, loaded).clone())
     }
 
     /// Compiles and loads.
@@ -259,7 +269,7 @@ impl Kernel {
 
     /// The program that the CPU runs for this key.
     pub(crate) fn on_cpu(&self, key: &[u64]) -> Result<Arc<Program>> {
-        if let Some(program) = read(&self.programs).get(key) {
+        if let Some(program) = self.programs.find(None, key) {
             return Ok(program.clone());
         }
         self.compile_for_cpu(key)
@@ -268,16 +278,14 @@ impl Kernel {
     #[cold]
     fn compile_for_cpu(&self, key: &[u64]) -> Result<Arc<Program>> {
         let _guard = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(program) = read(&self.programs).get(key) {
+        if let Some(program) = self.programs.find(None, key) {
             return Ok(program.clone());
         }
         let func = self.parsed()?;
         let program = kernel_lang::compile_cpu(func, &bindings(func, key))
             .map_err(|diagnostics| self.compile_error(key, diagnostics.render(&func.files)))?;
         self.tell_notes(func, &bindings(func, key), None, key);
-        let program = Arc::new(program);
-        self.programs.write().unwrap_or_else(PoisonError::into_inner).insert(key.into(), program.clone());
-        Ok(program)
+        Ok(self.programs.keep(None, key, Arc::new(program)).clone())
     }
 
     /// What `static_print!` says for values that no build has said it for.
@@ -289,6 +297,11 @@ impl Kernel {
             let file = func.files.get(usize::from(loc.file)).map_or("kernel", |file| file);
             prints::show(format!("{file}:{}: {text}", loc.line));
         }
+    }
+
+    /// For each tensor among the parameters, in their order: does the kernel both read and write it? Empty if nobody knows.
+    pub(crate) fn updates(&self) -> Vec<bool> {
+        self.parsed().map_or_else(|_| Vec::new(), updates::compute)
     }
 
     /// The generic kernel.
@@ -308,18 +321,6 @@ impl Kernel {
         let parameters = self.parsed().map_or_else(|_| String::new(), |func| parameters(func, key));
         Error::Compile { kernel: self.name, parameters, diagnostics: diagnostics.trim_end().to_owned() }
     }
-}
-
-/// What was compiled for this key; the lock is free again when this returns.
-fn found<T: Clone>(compiled: &BySchedule<T>, key: &[u64], schedule: Option<Schedule>) -> Option<T> {
-    read(compiled).get(&schedule)?.get(key).cloned()
-}
-
-/// Keeps what was compiled for this key.
-fn keep<T: Clone>(compiled: &BySchedule<T>, key: &[u64], schedule: Option<Schedule>, made: T) -> T {
-    let mut map = compiled.write().unwrap_or_else(PoisonError::into_inner);
-    map.entry(schedule).or_default().insert(key.into(), made.clone());
-    made
 }
 
 /// `T = f32, BLOCK_SIZE = 1024`, or `these arguments` for a kernel without parameters.
@@ -357,10 +358,6 @@ fn is_place(line: &str) -> bool {
 fn runs_on(target: Target, gpu: impl Gpu) -> bool {
     let (major, minor) = gpu.compute_capability();
     target.runs_on(major, minor)
-}
-
-fn read<T>(lock: &RwLock<T>) -> std::sync::RwLockReadGuard<'_, T> {
-    lock.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl std::fmt::Debug for Kernel {

@@ -19,6 +19,7 @@ mod event;
 mod float8;
 mod gpu;
 mod grid;
+mod grown;
 mod kernel;
 mod launch;
 mod memory;

@@ -43,6 +43,7 @@ const PORTABLE_CTAS: u32 = 8;
 
 impl Gpu for CudaGpu<'_> {
     type Loaded = Loaded;
+    const IS_SIMULATED: bool = false;
 
     #[inline]
     fn device(self) -> Device {
@@ -74,6 +75,28 @@ impl Gpu for CudaGpu<'_> {
     #[cold]
     fn load(self, image: &Image<'_>) -> Result<Loaded> {
         load(self.device, self.cuda, image)
+    }
+
+    fn cache_bytes(self) -> usize {
+        self.cuda.cache_bytes as usize
+    }
+
+    unsafe fn copy(self, from: u64, to: u64, bytes: usize) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        self.cuda.bind()?;
+        // SAFETY: as the caller promises.
+        check(unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, self.stream.cu_stream()) }, "copy memory")
+    }
+
+    unsafe fn zero(self, address: u64, bytes: usize) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        self.cuda.bind()?;
+        // SAFETY: as the caller promises.
+        check(unsafe { sys::cuMemsetD8Async(address, 0, bytes, self.stream.cu_stream()) }, "fill memory")
     }
 
     #[inline]

@@ -7,7 +7,7 @@ mod axpy;
 
 use axpy::{AXPY, axpy};
 use kernel_runtime::prelude::*;
-use kernel_runtime::private::{Args, AutotunedLaunch, Kept, Kernel, Launch, Schedule, TuneConfig, Tuner};
+use kernel_runtime::private::{Args, AutotunedLaunch, Kernel, KeyPart, Launch, Rules, Schedule, TuneConfig, Tuner};
 use kernel_runtime::tune::Outcome;
 
 fn cpu() -> Device {
@@ -123,6 +123,7 @@ fn launches_nest_in_threads_of_rayon() {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Config {
     block_size: usize,
+    num_warps: u32,
 }
 
 impl TuneConfig for Config {
@@ -131,19 +132,26 @@ impl TuneConfig for Config {
     }
 
     fn schedule(&self) -> Schedule {
-        Schedule::DEFAULT
+        Schedule { num_warps: self.num_warps, ..Schedule::DEFAULT }
     }
 }
 
 fn tuned<'a>(x: &'a Tensor<f32>, y: &'a mut Tensor<f32>) -> AutotunedLaunch<'a, 6, 2, Config> {
-    static TUNER: Tuner<Config> = Tuner::new(&[Config { block_size: 32 }, Config { block_size: 64 }], &[5]);
+    const CONFIGS: &[Config] = &[config(16), config(32), config(64)];
+    const fn config(block_size: usize) -> Config {
+        Config { block_size, num_warps: 0 }
+    }
+    static TUNER: Tuner<Config> = Tuner::new(CONFIGS, &[KeyPart::power_of_two(5)]);
+    const RULES: &Rules<Config, 6> = &Rules::<Config, 6>::NONE
+        .heuristics(|words, config| Config { num_warps: if words[5] > 100 { 2 } else { 1 }, ..config })
+        .prune(|_, config| config.block_size < 16 * config.num_warps as usize || config.block_size == 16);
     let n = x.len();
     let mut args = Args::new(&AXPY);
     args.scalar(1.0f32);
     args.pointer("x", x);
     args.pointer_mut("y", y);
     args.scalar(n);
-    AutotunedLaunch::new(args, [f32::CODE, 0], &TUNER, Kept::ALL)
+    AutotunedLaunch::new(args, [f32::CODE, 0], &TUNER, RULES)
 }
 
 #[test]
@@ -153,11 +161,12 @@ fn the_cpu_runs_the_first_configuration() {
     tuned(&x, &mut y).grid(grid).launch().unwrap();
     assert_eq!(y.to_vec().unwrap(), [3.0; 1000]);
     let report = tuned(&x, &mut y).grid(grid).report().unwrap();
-    assert_eq!(report.chosen().unwrap().config, Config { block_size: 32 });
-    assert!(report.trials.iter().all(|trial| trial.outcome == Outcome::Untimed));
+    assert_eq!(report.chosen().unwrap().config, Config { block_size: 32, num_warps: 2 });
+    assert!(report.trials[1..].iter().all(|trial| trial.outcome == Outcome::Untimed));
     assert_eq!(
         report.to_string(),
-        "axpy on cpu (CPU)\n*    untimed               Config { block_size: 32 }\n     untimed               Config { block_size: 64 }\n"
+        "axpy on cpu (CPU)\n      pruned               Config { block_size: 16, num_warps: 2 }\n\
+         *    untimed               Config { block_size: 32, num_warps: 2 }\n     untimed               Config { block_size: 64, num_warps: 2 }\n"
     );
     let empty = cpu().zeros::<f32>(0).unwrap();
     let mut none = cpu().zeros::<f32>(0).unwrap();

@@ -5,7 +5,9 @@ mod axpy;
 use axpy::{AXPY, axpy};
 use kernel_runtime::Target;
 use kernel_runtime::prelude::*;
-use kernel_runtime::private::{Args, AutotunedLaunch, Kept, Kernel, Launch, Param, ParamKind, Schedule, TuneConfig, Tuner, Variant};
+use kernel_runtime::private::{
+    Args, AutotunedLaunch, Kernel, KeyPart, Launch, Param, ParamKind, Rules, Schedule, TuneConfig, Tuner, Variant,
+};
 use kernel_runtime::sim::FaultKind;
 use kernel_runtime::tune::Outcome;
 
@@ -251,27 +253,151 @@ impl TuneConfig for Config {
     }
 }
 
+/// `y = x + y` over these configurations.
+fn tuned<'a>(
+    x: &'a Tensor<f32>,
+    y: &'a mut Tensor<f32>,
+    tuner: &'static Tuner<Config>,
+    rules: &'static Rules<Config, 6>,
+) -> AutotunedLaunch<'a, 6, 2, Config> {
+    let n = x.len();
+    let mut args = Args::new(&AXPY);
+    args.scalar(1.0f32);
+    args.pointer("x", x);
+    args.pointer_mut("y", y);
+    args.scalar(n);
+    AutotunedLaunch::new(args, [f32::CODE, 0], tuner, rules)
+}
+
+const CONFIGS: &[Config] =
+    &[Config { block_size: 32, num_warps: 2 }, Config { block_size: 1024, num_warps: 4 }, Config { block_size: 64, num_warps: 3 }];
+
+/// The kernel adds to what it is given, and is run many times before it runs for good.
 #[test]
-fn the_first_configuration_runs() {
-    static TUNER: Tuner<Config> = Tuner::new(&[Config { block_size: 32, num_warps: 2 }, Config { block_size: 64, num_warps: 4 }], &[5]);
-    fn tuned<'a>(x: &'a Tensor<f32>, y: &'a mut Tensor<f32>) -> AutotunedLaunch<'a, 6, 2, Config> {
-        let n = x.len();
-        let mut args = Args::new(&AXPY);
-        args.scalar(1.0f32);
-        args.pointer("x", x);
-        args.pointer_mut("y", y);
-        args.scalar(n);
-        AutotunedLaunch::new(args, [f32::CODE, 0], &TUNER, Kept::ALL)
-    }
+fn tuning_leaves_nothing_behind() {
+    static TUNER: Tuner<Config> = Tuner::new(CONFIGS, &[KeyPart::exact(5)]);
     let device = Device::sim(Target::SM_90A).unwrap();
-    let (x, mut y) = (device.full(1000, 3.0f32).unwrap(), device.zeros::<f32>(1000).unwrap());
+    let (x, mut y) = (device.full(1000, 3.0f32).unwrap(), device.full(1000, 0.5f32).unwrap());
     let grid = |config: Config| cdiv(1000, config.block_size);
-    tuned(&x, &mut y).grid(grid).launch().unwrap();
-    tuned(&x, &mut y).grid(grid).checked().launch().unwrap();
-    assert_eq!(y.to_vec().unwrap(), [6.0; 1000]);
-    let report = tuned(&x, &mut y).grid(grid).report().unwrap();
-    assert_eq!((report.device, report.chosen().unwrap().config.block_size), (device, 32));
-    assert!(report.trials.iter().all(|trial| trial.outcome == Outcome::Untimed));
+    let runs = || device.sim_report().and_then(|report| report.kernel("axpy").map(|kernel| kernel.launches)).unwrap_or(0);
+    tuned(&x, &mut y, &TUNER, &Rules::NONE).grid(grid).launch().unwrap();
+    assert_eq!(y.to_vec().unwrap(), [3.5; 1000]);
+    tuned(&x, &mut y, &TUNER, &Rules::NONE).grid(grid).checked().launch().unwrap();
+    assert_eq!(y.to_vec().unwrap(), [6.5; 1000]);
+    assert!(runs() >= 4);
+
+    let report = tuned(&x, &mut y, &TUNER, &Rules::NONE).grid(grid).report().unwrap();
+    assert_eq!(y.to_vec().unwrap(), [6.5; 1000], "a report of what is known runs nothing");
+    assert_eq!((report.device, report.chosen().unwrap().config), (device, CONFIGS[0]), "{report}");
+    assert!(matches!(&report.trials[2].outcome, Outcome::Failed(reason) if reason.contains("num_warps")), "{report}");
+    let times = report.trials[..2].iter().map(|trial| match trial.outcome {
+        Outcome::Measured { median_us, samples: 1 } => median_us,
+        _ => panic!("{report}"),
+    });
+    assert!(times.is_sorted_by(|a, b| *a > 2.0 && a < b), "one program with all the work takes longer: {report}");
+
+    // A new key, whose launch only asks: the tensor is as it was.
+    let (x, mut y) = (device.full(999, 3.0f32).unwrap(), device.full(999, 0.5f32).unwrap());
+    tuned(&x, &mut y, &TUNER, &Rules::NONE).grid(grid).report().unwrap();
+    assert_eq!(y.to_vec().unwrap(), [0.5; 999]);
+}
+
+#[test]
+fn what_is_reset_is_zero_before_each_run() {
+    static TUNER: Tuner<Config> = Tuner::new(CONFIGS, &[]).zeroing(&[1]);
+    let device = Device::sim(Target::SM_80).unwrap();
+    let (x, mut y) = (device.full(100, 3.0f32).unwrap(), device.full(100, 0.5f32).unwrap());
+    for expected in [3.0, 6.0] {
+        tuned(&x, &mut y, &TUNER, &Rules::NONE).grid(|config| cdiv(100, config.block_size)).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [expected; 100], "the launch that tunes starts from zeros, no other does");
+    }
+}
+
+#[test]
+fn hooks_stand_around_each_run_of_a_likely_configuration() {
+    use std::sync::Mutex;
+    static CALLS: Mutex<Vec<(char, usize)>> = Mutex::new(Vec::new());
+    static TUNER: Tuner<Config> = Tuner::new(CONFIGS, &[]);
+    const RULES: &Rules<Config, 6> = &Rules::<Config, 6>::NONE
+        .top_k(1, |words, config| (words[5] as f64 - config.block_size as f64).abs())
+        .pre_hook(|_, config| CALLS.lock().unwrap().push(('(', config.block_size)))
+        .post_hook(|words, config| CALLS.lock().unwrap().push((if words[5] == 900 { ')' } else { '?' }, config.block_size)));
+    let device = Device::sim(Target::SM_80).unwrap();
+    let (x, mut y) = (device.full(900, 3.0f32).unwrap(), device.full(900, 0.5f32).unwrap());
+    let report = tuned(&x, &mut y, &TUNER, RULES).grid(|config| cdiv(900, config.block_size)).report().unwrap();
+    assert_eq!(*CALLS.lock().unwrap(), [('(', 1024), (')', 1024)]);
+    assert_eq!(report.chosen().map(|trial| trial.config.block_size), Some(1024));
+    assert_eq!((&report.trials[0].outcome, &report.trials[2].outcome), (&Outcome::Pruned, &Outcome::Pruned));
+}
+
+#[test]
+fn if_nothing_runs_every_reason_is_told_and_nothing_has_changed() {
+    const BROKEN: &[Config] = &[Config { block_size: 64, num_warps: 3 }, Config { block_size: 64, num_warps: 5 }];
+    static TUNER: Tuner<Config> = Tuner::new(BROKEN, &[]);
+    let device = Device::sim(Target::SM_90A).unwrap();
+    let (x, mut y) = (device.full(100, 3.0f32).unwrap(), device.full(100, 0.5f32).unwrap());
+    let error = tuned(&x, &mut y, &TUNER, &Rules::NONE).grid(|config| cdiv(100, config.block_size)).launch().unwrap_err();
+    assert!(matches!(&error, Error::NoConfig { failures, .. } if failures.len() == 2 && failures[1].contains("not 5")), "{error}");
+    assert_eq!(y.to_vec().unwrap(), [0.5; 100]);
+}
+
+/// What heuristics give is no part of the key, so that what ran for one launch may not run for another: then the next best does.
+#[test]
+fn a_winner_that_does_not_run_is_replaced() {
+    static TUNER: Tuner<Config> = Tuner::new(&[Config { block_size: 32, num_warps: 2 }, Config { block_size: 512, num_warps: 4 }], &[]);
+    const RULES: &Rules<Config, 6> = &Rules::<Config, 6>::NONE.heuristics(|words, config| Config {
+        num_warps: if words[5] == 99 && config.block_size == 32 { 3 } else { config.num_warps },
+        ..config
+    });
+    let device = Device::sim(Target::SM_90A).unwrap();
+    for (n, block_size) in [(100, 32), (99, 512), (100, 512)] {
+        let (x, mut y) = (device.full(n, 3.0f32).unwrap(), device.full(n, 0.5f32).unwrap());
+        let used = std::cell::Cell::new(0);
+        let grid = |config: Config| {
+            used.set(config.block_size);
+            cdiv(n, config.block_size)
+        };
+        tuned(&x, &mut y, &TUNER, RULES).grid(grid).launch().unwrap();
+        assert_eq!((y.to_vec().unwrap(), used.get()), (vec![3.5; n], block_size));
+    }
+}
+
+#[test]
+fn threads_tune_a_key_once() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    static RUNS: AtomicUsize = AtomicUsize::new(0);
+    static TUNER: Tuner<Config> = Tuner::new(CONFIGS, &[KeyPart::multiple(5, 100)]);
+    const RULES: &Rules<Config, 6> = &Rules::<Config, 6>::NONE.pre_hook(|_, _| {
+        RUNS.fetch_add(1, Ordering::Relaxed);
+    });
+    let device = Device::sim(Target::SM_90A).unwrap();
+    std::thread::scope(|scope| {
+        for n in [71, 81, 91, 100] {
+            scope.spawn(move || {
+                let (x, mut y) = (device.full(n, 3.0f32).unwrap(), device.full(n, 0.5f32).unwrap());
+                tuned(&x, &mut y, &TUNER, RULES).grid(|config| cdiv(n, config.block_size)).launch().unwrap();
+                assert_eq!(y.to_vec().unwrap(), vec![3.5; n]);
+            });
+        }
+    });
+    assert_eq!(RUNS.load(Ordering::Relaxed), CONFIGS.len());
+}
+
+/// A hook that launches a tuned kernel would wait for itself.
+#[test]
+fn a_launch_inside_a_tuning_does_not_wait() {
+    static TUNER: Tuner<Config> = Tuner::new(CONFIGS, &[]);
+    static INNER: Tuner<Config> = Tuner::new(CONFIGS, &[]);
+    const RULES: &Rules<Config, 6> = &Rules::<Config, 6>::NONE.pre_hook(|_, _| {
+        let device = Device::sim(Target::SM_90A).unwrap();
+        let (x, mut y) = (device.full(10, 3.0f32).unwrap(), device.full(10, 0.5f32).unwrap());
+        tuned(&x, &mut y, &INNER, &Rules::NONE).grid(|_| 1).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [3.5; 10]);
+    });
+    let device = Device::sim(Target::SM_90A).unwrap();
+    let (x, mut y) = (device.full(10, 3.0f32).unwrap(), device.full(10, 0.5f32).unwrap());
+    tuned(&x, &mut y, &TUNER, RULES).grid(|_| 1).launch().unwrap();
+    assert_eq!(y.to_vec().unwrap(), [3.5; 10]);
 }
 
 #[test]

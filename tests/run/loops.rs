@@ -8,7 +8,8 @@ use crate::tolerance::{Class, check, check_bits};
 use crate::value::{FloatValue, Value};
 
 tests![
-    written_out_loops,columns_add_up<f16, bf16, f32, f64>, pointers_walk, ranges, ends_of_types, breaks_and_continues, whiles, early_returns, finds_and_returns, branches, a_loop_over_tiles_in_place];
+    written_out_loops,columns_add_up<f16, bf16, f32, f64>, pointers_walk, ranges, ends_of_types, breaks_and_continues, whiles, early_returns, finds_and_returns, branches, a_loop_over_tiles_in_place,
+    from_behind, what_a_rust_programmer_writes];
 
 /// Each lane adds up a column, in f32.
 #[kernel(B = [32, 512])]
@@ -400,5 +401,136 @@ fn written_out_loops(lab: &mut Lab) {
             assert_eq!(got[0], sum, "{len} by {step}, without {n}");
             assert_eq!(got[1..], [1, 2, 2, 4, 4, 4, 4, 8, 8, 8, 8, 8, 8, 8, 8]);
         }
+    }
+}
+
+/// The indices from the last to the first, as digits of a number; of a loop that runs to its end and of one that is left.
+#[kernel]
+fn digits<T: Int>(y: PtrMut<u64>, start: T, end: T, step: T) {
+    let mut found = (0u64, 0u64, 0u64);
+    for i in (start..end).step_by(step).rev() {
+        found.0 = found.0 * 257 + i as u64;
+    }
+    for i in range(start, end).rev() {
+        if found.1 > 1000000 {
+            break;
+        }
+        found.1 = found.1 * 257 + i as u64;
+    }
+    for i in (start..end).rev().rev() {
+        if i - start == 3 {
+            break;
+        }
+        found.2 = found.2 * 257 + i as u64;
+    }
+    store(y, found.0);
+    store(y + 1, found.1);
+    store(y + 2, found.2);
+}
+
+/// Written out, with bounds that the constants decide, and the rows of a matrix from the last to the first.
+#[kernel]
+fn behind<const N: usize, const STEP: usize>(x: Ptr<f32>, y: PtrMut<f32>, rows: usize) {
+    let mut digits = 0.0;
+    for i in static_range(1, N, STEP).rev() {
+        digits = digits * 10.0 + i as f32;
+    }
+    let mut turned = zeros::<f32>([64]);
+    for row in (0..rows).rev() {
+        turned = turned * 0.5 + load(x + row * 64 + arange(0, 64));
+    }
+    store(y + arange(0, 64), turned + digits);
+}
+
+fn from_behind(lab: &mut Lab) {
+    macro_rules! check {
+        ($ty:ty: $(($start:expr, $end:expr, $step:expr)),*) => {$({
+            let (start, end, step): ($ty, $ty, $ty) = ($start, $end, $step);
+            let mut y = lab.output::<u64>(3);
+            digits::<$ty>(&mut y.slice(), start, end, step).grid(1).launch().unwrap();
+            let add = |sum: u64, i: $ty| sum.wrapping_mul(257).wrapping_add(i as u64);
+            let mut indices = Vec::new();
+            let mut next = start;
+            while next < end {
+                indices.push(next);
+                match next.checked_add(step) {
+                    Some(further) => next = further,
+                    None => break,
+                }
+            }
+            let by_steps = indices.iter().rev().fold(0, |sum, i| add(sum, *i));
+            let until = (start..end).rev().fold(0, |sum, i| if sum > 1000000 { sum } else { add(sum, i) });
+            let first = (start..end).take(3).fold(0, add);
+            assert_eq!(y.read(), [by_steps, until, first], "{start}..{end} by {step}");
+        })*};
+    }
+    check!(i64: (0, 10, 1), (0, 10, 3), (-7, 5, 4), (3, 3, 1), (5, -5, 2), (i64::MAX - 9, i64::MAX, 4), (i64::MIN, i64::MIN + 5, 2));
+    check!(u64: (0, 10, 3), (u64::MAX - 9, u64::MAX, 4), ((1 << 63) - 2, (1 << 63) + 3, 2));
+    check!(i32: (-3, 4, 2), (i32::MIN, i32::MIN + 6, 5), (i32::MAX - 4, i32::MAX, 1));
+    check!(i8: (-128, 127, 50), (100, 127, 9));
+    check!(u8: (0, 255, 100), (250, 255, 2));
+
+    let host = lab.numbers::<f32>(5 * 64, -1.0, 1.0);
+    let x = lab.input(&host);
+    for (rows, constants) in [(5, (6, 1)), (3, (9, 3)), (0, (1, 1))] {
+        let mut y = lab.output::<f32>(64);
+        let digits = match constants {
+            (6, 1) => (behind::<6, 1>(x.slice(), &mut y.slice(), rows).grid(1).launch(), 54321.0),
+            (9, 3) => (behind::<9, 3>(x.slice(), &mut y.slice(), rows).grid(1).launch(), 741.0),
+            _ => (behind::<1, 1>(x.slice(), &mut y.slice(), rows).grid(1).launch(), 0.0),
+        };
+        digits.0.unwrap();
+        let turned = |lane: usize| (0..rows).rev().fold(0.0f32, |sum, row| sum * 0.5 + host[row * 64 + lane]);
+        check_bits(&y.read(), |lane| turned(lane) + digits.1);
+    }
+}
+
+/// `loop`, closures in variables, which see what stood before them, parts of tuples, constants.
+#[kernel(B = 32)]
+fn as_in_rust<const B: usize>(x: Ptr<i32>, y: PtrMut<i32>, n: usize) {
+    const WIDTH: usize = 2;
+    const SCALE: i32 = 3;
+    let lanes = arange(0, B);
+    let shift = 1;
+    let column = |c| load(x + lanes * WIDTH + c);
+    let scaled = |v, by| {
+        let twice = v * by;
+        twice + shift
+    };
+    let shift = 100;
+    let mut state: (_, _) = ((column(0), 0i32), shift);
+    let mut turn = 0;
+    loop {
+        state.0.0 = scaled(state.0.0, SCALE) + column(1);
+        state.0.1 += 1;
+        turn += 1;
+        if turn >= n {
+            break;
+        }
+        if turn % 2 == 0 {
+            continue;
+        }
+        state.1 -= scaled(turn, 2);
+    }
+    store(y + lanes, state.0.0 + state.0.1 + state.1 as i32);
+}
+
+fn what_a_rust_programmer_writes(lab: &mut Lab) {
+    let host = lab.values::<i32>(64);
+    let x = lab.input(&host);
+    for n in [0, 1, 2, 7] {
+        let mut y = lab.output::<i32>(32);
+        as_in_rust::<32>(x.slice(), &mut y.slice(), n).grid(1).launch().unwrap();
+        check_bits(&y.read(), |lane| {
+            let (mut v, mut rest) = (host[2 * lane], 100);
+            let turns = n.max(1) as i32;
+            for turn in 1..=turns {
+                v = v.wrapping_mul(3).wrapping_add(1).wrapping_add(host[2 * lane + 1]);
+                if turn < turns && turn % 2 == 1 {
+                    rest -= turn * 2 + 1;
+                }
+            }
+            v.wrapping_add(turns).wrapping_add(rest)
+        });
     }
 }

@@ -19,6 +19,7 @@ mod elementwise;
 mod float8;
 mod forms;
 mod grids;
+mod heuristics;
 mod inline_ptx;
 mod integers;
 mod lab;
@@ -87,6 +88,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         float8,
         forms,
         grids,
+        heuristics,
         inline_ptx,
         integers,
         library_math,

@@ -9,6 +9,8 @@ use crate::value::Value;
 
 tests![
     by_data<bool, i8, i32, u64, f16, bf16, f32, f64>,
+    rows_by_data<u8, bf16, f32, i64>,
+    pages_of_a_table<u8, bf16, f32>,
     both_of_two,
     one_of_two_and_not,
     scalar_mask<u8, f16, f32, f64>,
@@ -34,6 +36,56 @@ fn by_data<T: Value>(lab: &mut Lab) {
         let mut y = lab.output::<T>(n);
         where_flagged::<T, 128>(f.slice(), x.slice(), &mut y.slice()).grid(cdiv(n, 128)).launch().unwrap();
         check_bits(&y.read(), |i| if flags[i] { host[i] } else { y.before()[i] });
+    }
+}
+
+/// Copies the rows whose flag is set, of a matrix whose stride is an argument.
+#[kernel(N = 64)]
+fn flagged_rows<T: Element, const N: usize>(flags: Ptr<bool>, x: Ptr<T>, y: PtrMut<T>, rows: usize, stride: usize) {
+    let columns = arange(0, N);
+    for first in (0..rows).step_by(8) {
+        let row = first + arange(0, 8);
+        let keep = load(flags + row, mask = row < rows);
+        let at = row[(.., None)] * stride + columns[(None, ..)];
+        store(y + at, load(x + at, mask = keep[(.., None)]), mask = keep[(.., None)]);
+    }
+}
+
+fn rows_by_data<T: Value>(lab: &mut Lab) {
+    for (rows, stride, shift) in [(1, 64, 0), (8, 64, 0), (21, 64, 0), (16, 80, 0), (16, 64, 1), (13, 67, 0)] {
+        let (flags, host) = (lab.values::<bool>(rows), lab.values::<T>(rows * stride));
+        let (f, x) = (lab.input(&flags), lab.input_at(&host, shift));
+        let mut y = lab.output_at::<T>(rows * stride, shift);
+        flagged_rows::<T, 64>(f.slice(), x.slice(), &mut y.slice(), rows, stride).grid(1).launch().unwrap();
+        check_bits(&y.read(), |i| if i % stride < 64 && flags[i / stride] { host[i] } else { y.before()[i] });
+    }
+}
+
+/// The pages that a table names, one behind the other; of those that are nowhere, or end outside, what is outside is 0.
+#[kernel(N = 128, I = [i32, i64])]
+fn gather_pages<T: Element, I: Int, const N: usize>(x: Ptr<T>, table: Ptr<I>, y: PtrMut<T>, pages: usize) {
+    for page in 0..pages {
+        let first = load(table + page) as i64 * N;
+        store(y + page * N + arange(0, N), load(x + first + arange(0, N)));
+    }
+}
+
+fn pages_of_a_table<T: Value>(lab: &mut Lab) {
+    for (len, shift) in [(128 * 9, 0), (128 * 5 + 17, 0), (128 * 6, 3), (0, 0)] {
+        let host = lab.values::<T>(len);
+        let x = lab.input_at(&host, shift);
+        let narrow = [3, 0, 4, -1, 8, i32::MAX, 5, i32::MIN, 1];
+        let wide = [2, i64::MAX, 0, i64::MIN, 1 << 56, -1, (1 << 57) + 1, 5, i64::MAX / 128];
+        let (small, large) = (lab.input(&narrow), lab.input(&wide));
+        let [mut y, mut z] = [(); 2].map(|()| lab.output::<T>(128 * 9));
+        gather_pages::<T, i32, 128>(x.slice(), small.slice(), &mut y.slice(), 9).grid(1).launch().unwrap();
+        gather_pages::<T, i64, 128>(x.slice(), large.slice(), &mut z.slice(), 9).grid(1).launch().unwrap();
+        let at = |page: i64, i: usize| {
+            let index = page.wrapping_mul(128).wrapping_add(i as i64 % 128);
+            usize::try_from(index).ok().and_then(|index| host.get(index)).copied().unwrap_or_else(|| T::from_bits(0))
+        };
+        check_bits(&y.read(), |i| at(narrow[i / 128].into(), i));
+        check_bits(&z.read(), |i| at(wide[i / 128], i));
     }
 }
 

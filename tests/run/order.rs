@@ -14,6 +14,7 @@ tests![
     a_barrier_shows_the_tile,
     a_flag_for_every_lane,
     a_volatile_scalar_is_one,
+    what_many_threads_read_is_one,
 ];
 
 /// Every program adds its tile to one sum, element by element, with plain loads and stores under a lock.
@@ -202,4 +203,44 @@ fn a_volatile_scalar_is_one(lab: &mut Lab) {
     wait_by_volatile_loads::<256>(&mut y.slice(), &mut next.slice(), &mut turn.slice()).grid(20).launch().unwrap();
     let got = y.read();
     check_bits(&got, |i| got[i / 256 * 256]);
+}
+
+/// Reads what it then writes, with nothing but plain accesses: a warp that is late must not see what the first one stored, neither in the scalar that
+/// the branch is on nor in the tile, which is so small that several threads hold each element.
+#[kernel(B = 256)]
+fn first_come<const B: usize>(flags: PtrMut<i32>, few: PtrMut<i32>, y: PtrMut<i32>) {
+    let row = program_id(0);
+    let lanes = arange(0, B);
+    if load(flags + row) == 0 {
+        store(flags + row, 1);
+        let at = few + row * 4 + arange(0, 4);
+        let v = load(at);
+        store(at, v + 1);
+        if any(v > 50) {
+            store(y + row * B + lanes, gather(v, lanes % 4, 0));
+        } else {
+            store(y + row * B + lanes, -sum(v));
+        }
+    }
+}
+
+fn what_many_threads_read_is_one(lab: &mut Lab) {
+    let rows = 12;
+    let flags: Vec<i32> = (0..rows).map(|_| lab.below(2) as i32).collect();
+    // A sum of 50 at most is that of numbers that are 50 again when 1 was added.
+    let few: Vec<i32> = (0..4 * rows).map(|i| if i / 4 % 2 == 0 { 50 } else { lab.below(100) as i32 }).collect();
+    let old = lab.values::<i32>(256 * rows);
+    let (mut f, mut x, mut y) = (lab.in_place(&flags), lab.in_place(&few), lab.in_place(&old));
+    first_come::<256>(&mut f.slice(), &mut x.slice(), &mut y.slice()).grid(rows).launch().unwrap();
+    check_bits(&f.read(), |_| 1);
+    check_bits(&x.read(), |i| few[i] + i32::from(flags[i / 4] == 0));
+    check_bits(&y.read(), |i| {
+        let row = i / 256;
+        let v = &few[4 * row..4 * row + 4];
+        match flags[row] {
+            0 if v.iter().any(|v| *v > 50) => v[i % 4],
+            0 => -v.iter().sum::<i32>(),
+            _ => old[i],
+        }
+    });
 }

@@ -8,7 +8,20 @@ use crate::tests;
 use crate::tolerance::{Class, check, check_bits};
 use crate::value::FloatValue;
 
-tests![right_from_the_first_launch<f16, f32>, keys_are_tuned_apart, a_broken_configuration_is_a_record, nothing_works, what_does_not_fit_is_pruned, on_streams_and_checked];
+tests![
+    right_from_the_first_launch<f16, f32>,
+    keys_are_tuned_apart,
+    a_broken_configuration_is_a_record,
+    nothing_works,
+    what_does_not_fit_is_pruned,
+    on_streams_and_checked,
+    what_is_changed_in_place_is_changed_once<f32, f64>,
+    what_is_counted_is_counted_once,
+    zeros_are_made_and_values_restored,
+    a_product_has_what_its_condition_leaves,
+    buckets_and_alignments_are_keys,
+    the_likely_are_timed_and_see_the_arguments,
+];
 
 #[autotune(
     configs = [
@@ -43,7 +56,7 @@ fn right_from_the_first_launch<T: FloatValue>(lab: &mut Lab) {
         assert_eq!((report.kernel, report.device, report.trials.len()), ("add", lab.device, 4));
         assert_eq!(report.trials.iter().map(|trial| trial.config.B).collect::<Vec<_>>(), [64, 1024, 4096, 2]);
         assert_eq!(report.trials.iter().filter(|trial| trial.chosen).count(), 1);
-        let on_gpu = lab.device.is_cuda();
+        let on_gpu = !lab.device.is_cpu();
         for trial in &report.trials {
             match trial.outcome {
                 Outcome::Measured { median_us, samples } => assert!(on_gpu && median_us > 0.0 && samples > 0, "{report}"),
@@ -76,7 +89,8 @@ fn keys_are_tuned_apart(lab: &mut Lab) {
     let n = 500;
     let mut reports = Vec::new();
     for (scale, free) in [(1, 0), (1, 77), (-3, 0)] {
-        let (mut y, mut used) = (lab.output::<i64>(n), lab.output::<i64>(1));
+        // Where a tensor begins is part of the key, too.
+        let (mut y, mut used) = (lab.output_at::<i64>(n, 0), lab.output_at::<i64>(1, 0));
         tag(&mut y.slice(), &mut used.slice(), scale, n, free).grid(|config| cdiv(n, config.B)).launch().unwrap();
         check_bits(&y.read(), |i| i as i64 * i64::from(scale) + free);
         let used_block = used.read()[0];
@@ -85,7 +99,7 @@ fn keys_are_tuned_apart(lab: &mut Lab) {
         assert_eq!(used_block, chosen.B as i64, "the launch ran what the report says");
         reports.push(report);
     }
-    if lab.device.is_cuda() {
+    if !lab.device.is_cpu() {
         assert!(std::sync::Arc::ptr_eq(&reports[0], &reports[1]), "`free` is no part of the key");
         assert!(!std::sync::Arc::ptr_eq(&reports[0], &reports[2]), "`scale` is part of the key");
     }
@@ -106,7 +120,7 @@ fn a_broken_configuration_is_a_record(lab: &mut Lab) {
     check_bits(&y.read(), |_| 2.5);
     let report = half_broken::<64>(&mut y.slice(), n).grid(|config| cdiv(n, config.B)).report().unwrap();
     assert_eq!(report.chosen().map(|trial| trial.config.B), Some(64));
-    if lab.device.is_cuda() {
+    if !lab.device.is_cpu() {
         assert!(matches!(&report.trials[1].outcome, Outcome::Failed(reason) if reason.contains("B is beyond the limit")), "{report}");
     }
 }
@@ -115,7 +129,7 @@ fn nothing_works(lab: &mut Lab) {
     let mut y = lab.output::<f32>(100);
     let error = half_broken::<32>(&mut y.slice(), 100).grid(|config| cdiv(100, config.B)).launch().unwrap_err();
     assert!(error.to_string().contains("B is beyond the limit"), "{error}");
-    if lab.device.is_cuda() {
+    if !lab.device.is_cpu() {
         assert!(matches!(&error, Error::NoConfig { kernel: "half_broken", failures, .. } if failures.len() == 2), "{error}");
     }
     check_bits(&y.read(), |i| y.before()[i]);
@@ -170,4 +184,150 @@ fn on_streams_and_checked(lab: &mut Lab) {
     let mut out = lab.output::<f32>(n);
     let error = add(x.slice(), y.slice(), &mut out.slice(), n + 1).grid(|config| cdiv(n + 1, config.B)).checked().launch().unwrap_err();
     assert!(matches!(&error, Error::OutOfBounds(found) if found.index == n as i64 && found.length == n as u64), "{error}");
+}
+
+#[device]
+fn plus<T: Number>(a: Value<T>, b: Value<T>) -> Value<T> {
+    a + b
+}
+
+/// Reads what it writes: every run of a tuning would add once more.
+#[autotune(configs = product(B = [32, 128, 1024], num_warps = [1, 4]) if 32 * num_warps <= B, key = [n])]
+#[kernel]
+fn add_to<T: Number, const B: usize>(x: Ptr<T>, y: PtrMut<T>, n: usize) {
+    let at = program_id(0) * B + arange(0, B);
+    let mask = at < n;
+    store(y + at, plus(load(y + at, mask = mask), load(x + at, mask = mask)), mask = mask);
+}
+
+fn what_is_changed_in_place_is_changed_once<T: FloatValue>(lab: &mut Lab) {
+    for n in [1, 1000, 5003] {
+        let (a, b) = (lab.numbers::<T>(n, -50.0, 50.0), lab.numbers::<T>(n, -50.0, 50.0));
+        let x = lab.input(&a);
+        let mut y = lab.in_place(&b);
+        let mut expected = b.clone();
+        for _ in 0..3 {
+            add_to(x.slice(), &mut y.slice(), n).grid(|config| cdiv(n, config.B)).launch().unwrap();
+            expected = expected.iter().zip(&a).map(|(y, x)| T::near(y.wide() + x.wide())).collect();
+            check_bits(&y.read(), |i| expected[i]);
+            // It tunes where it must, and changes nothing.
+            add_to(x.slice(), &mut y.slice(), n).grid(|config| cdiv(n, config.B)).report().unwrap();
+            check_bits(&y.read(), |i| expected[i]);
+        }
+    }
+}
+
+#[autotune(configs = [Config { B: 32, num_warps: 1 }, Config { B: 256, num_warps: 2 }, Config { B: 512 }], key = [])]
+#[kernel]
+fn count<const B: usize>(x: Ptr<i32>, counts: PtrMut<i32>, n: usize) {
+    let at = program_id(0) * B + arange(0, B);
+    let bins = load(x + at, mask = at < n);
+    atomic_add(counts + bins, 1, mask = at < n, sem = "relaxed");
+}
+
+fn what_is_counted_is_counted_once(lab: &mut Lab) {
+    let n = 3001;
+    let bins: Vec<i32> = (0..n).map(|_| lab.below(7) as i32).collect();
+    let x = lab.input(&bins);
+    let mut counts = lab.in_place(&[0i32, 10, 20, 30, 40, 50, 60]);
+    for turn in 1..3 {
+        count(x.slice(), &mut counts.slice(), n).grid(|config| cdiv(n, config.B)).launch().unwrap();
+        check_bits(&counts.read(), |bin| 10 * bin as i32 + turn * bins.iter().filter(|other| **other == bin as i32).count() as i32);
+    }
+}
+
+/// Like [`count`], with its counts zeroed; what it writes where nothing was is restored for no reason but that it is asked for.
+#[autotune(
+    configs = [Config { B: 32, num_warps: 1 }, Config { B: 256, num_warps: 2 }],
+    key = [n],
+    reset_to_zero = [total],
+    restore_value = [last],
+    warmup = 1,
+    rep = 5,
+)]
+#[kernel]
+fn add_up<const B: usize>(x: Ptr<i32>, total: PtrMut<i32>, last: PtrMut<i32>, n: usize) {
+    let at = program_id(0) * B + arange(0, B);
+    atomic_add(total, sum(load(x + at, mask = at < n)));
+    store(last + at, at as i32, mask = at == n - 1);
+}
+
+fn zeros_are_made_and_values_restored(lab: &mut Lab) {
+    let n = 2000;
+    let values: Vec<i32> = (0..n).map(|_| lab.below(1000) as i32).collect();
+    let sum: i32 = values.iter().sum();
+    let x = lab.input(&values);
+    let (mut total, mut last) = (lab.in_place(&[0i32]), lab.in_place(&vec![7i32; n]));
+    for turn in 1..3 {
+        add_up(x.slice(), &mut total.slice(), &mut last.slice(), n).grid(|config| cdiv(n, config.B)).launch().unwrap();
+        check_bits(&total.read(), |_| turn * sum);
+        check_bits(&last.read(), |i| if i == n - 1 { n as i32 - 1 } else { 7 });
+    }
+}
+
+fn a_product_has_what_its_condition_leaves(lab: &mut Lab) {
+    let (x, mut y) = (lab.input(&[1.0f32; 10]), lab.output::<f32>(10));
+    let report = add_to(x.slice(), &mut y.slice(), 10).grid(|config| cdiv(10, config.B)).report().unwrap();
+    let configs: Vec<_> = report.trials.iter().map(|trial| (trial.config.B, trial.config.num_warps)).collect();
+    assert_eq!(configs, [(32, 1), (128, 1), (128, 4), (1024, 1), (1024, 4)]);
+}
+
+#[autotune(configs = [Config { B: 64, num_warps: 1 }, Config { B: 256 }], key = [bucket(m), bucket(n, 100), extent(v, 1)])]
+#[kernel]
+fn fill<const B: usize>(v: View<f32, 2>, y: PtrMut<i64>, m: usize, n: i32) {
+    let at = program_id(0) * B + arange(0, B);
+    store(y + at, at + (m as i64) + (n as i64) + extent(v, 1), mask = at < 500);
+}
+
+fn buckets_and_alignments_are_keys(lab: &mut Lab) {
+    let v: Tensor<f32> = lab.device.zeros([4, 64]).unwrap();
+    let w: Tensor<f32> = lab.device.zeros([8, 32]).unwrap();
+    let mut report = |v: &Tensor<f32>, m: usize, n: i32, shift: usize| {
+        let mut y = lab.output_at::<i64>(500, shift);
+        fill(v, &mut y.slice(), m, n).grid(|config| cdiv(500, config.B)).launch().unwrap();
+        check_bits(&y.read(), |i| (i + m + v.shape()[1]) as i64 + i64::from(n));
+        fill(v, &mut y.slice(), m, n).grid(|config| cdiv(500, config.B)).report().unwrap()
+    };
+    let first = report(&v, 300, 101, 0);
+    let rows = v.slice(1..3).unwrap();
+    assert_eq!(rows.shape(), [2, 64]);
+    let alike = [report(&v, 512, 200, 0), report(&v, 257, 150, 0)];
+    let others = [report(&v, 513, 101, 0), report(&v, 300, 201, 0), report(&w, 300, 101, 0), report(&v, 300, 101, 1)];
+    if !lab.device.is_cpu() {
+        assert!(alike.iter().all(|report| std::sync::Arc::ptr_eq(report, &first)));
+        assert!(others.iter().all(|report| !std::sync::Arc::ptr_eq(report, &first)));
+    }
+}
+
+#[autotune(
+    configs = product(B = [16, 64, 256], num_warps = 1),
+    key = [],
+    prune = [|config| config.B == 16 && y.len() > 100, top_k(1, |config| if config.B as f32 > limit { 1.0 } else { 2.0 })],
+    pre_hook = |config| assert!(config.B as f32 > limit),
+    post_hook = |_| HOOKS.with(|hooks| hooks.set(hooks.get() + 1)),
+)]
+#[kernel]
+fn tag_all<const B: usize>(y: PtrMut<i64>, limit: f32) {
+    let at = program_id(0) * B + arange(0, B);
+    store(y + at, B);
+}
+
+thread_local! {
+    static HOOKS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+fn the_likely_are_timed_and_see_the_arguments(lab: &mut Lab) {
+    let mut y = lab.output::<i64>(1000);
+    let before = HOOKS.get();
+    let report = tag_all(&mut y.slice(), 64.5).grid(|config| cdiv(1000, config.B)).report().unwrap();
+    let outcome = |place: usize| &report.trials[place].outcome;
+    assert_eq!(*outcome(0), Outcome::Pruned);
+    if lab.device.is_cpu() {
+        assert_eq!((outcome(1), outcome(2)), (&Outcome::Untimed, &Outcome::Untimed));
+    } else {
+        assert!(*outcome(1) == Outcome::Pruned && matches!(outcome(2), Outcome::Measured { .. }), "{report}");
+        assert!(HOOKS.get() > before);
+    }
+    tag_all(&mut y.slice(), 64.5).grid(|config| cdiv(1000, config.B)).launch().unwrap();
+    check_bits(&y.read(), |_| if lab.device.is_cpu() { 64 } else { 256 });
 }

@@ -2,4 +2,6 @@
 
 pub mod affine;
 pub mod bounds;
+pub mod one_reader;
 pub mod polynomial;
+pub mod updates;

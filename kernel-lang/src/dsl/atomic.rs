@@ -50,7 +50,7 @@ use super::{Ptr, PtrMut, Value, only_in_a_kernel};
 /// atomic_add(y + offsets, v, mask = mask, sem = "relaxed");
 /// let old = atomic_add(y, sum(v));
 /// ```
-pub fn atomic_add<T>(pointer: PtrMut<T>, value: Value<T>, mask: Value<bool>, sem: &str, scope: &str) -> Value<T> {
+pub fn atomic_add<T>(pointer: PtrMut<T>, value: Value<T>, mask: Option<Value<bool>>, sem: Option<&str>, scope: Option<&str>) -> Value<T> {
     only_in_a_kernel()
 }
 
@@ -61,7 +61,7 @@ pub fn atomic_add<T>(pointer: PtrMut<T>, value: Value<T>, mask: Value<bool>, sem
 /// ```ignore
 /// atomic_max(y, max(v, axis = 0), sem = "relaxed");
 /// ```
-pub fn atomic_max<T>(pointer: PtrMut<T>, value: Value<T>, mask: Value<bool>, sem: &str, scope: &str) -> Value<T> {
+pub fn atomic_max<T>(pointer: PtrMut<T>, value: Value<T>, mask: Option<Value<bool>>, sem: Option<&str>, scope: Option<&str>) -> Value<T> {
     only_in_a_kernel()
 }
 
@@ -70,7 +70,7 @@ pub fn atomic_max<T>(pointer: PtrMut<T>, value: Value<T>, mask: Value<bool>, sem
 /// ```ignore
 /// atomic_min(y + offsets, v, mask = mask);
 /// ```
-pub fn atomic_min<T>(pointer: PtrMut<T>, value: Value<T>, mask: Value<bool>, sem: &str, scope: &str) -> Value<T> {
+pub fn atomic_min<T>(pointer: PtrMut<T>, value: Value<T>, mask: Option<Value<bool>>, sem: Option<&str>, scope: Option<&str>) -> Value<T> {
     only_in_a_kernel()
 }
 
@@ -79,7 +79,7 @@ pub fn atomic_min<T>(pointer: PtrMut<T>, value: Value<T>, mask: Value<bool>, sem
 /// ```ignore
 /// atomic_and(flags + offsets, 0xffff);
 /// ```
-pub fn atomic_and<T>(pointer: PtrMut<T>, value: Value<T>, mask: Value<bool>, sem: &str, scope: &str) -> Value<T> {
+pub fn atomic_and<T>(pointer: PtrMut<T>, value: Value<T>, mask: Option<Value<bool>>, sem: Option<&str>, scope: Option<&str>) -> Value<T> {
     only_in_a_kernel()
 }
 
@@ -88,7 +88,7 @@ pub fn atomic_and<T>(pointer: PtrMut<T>, value: Value<T>, mask: Value<bool>, sem
 /// ```ignore
 /// let seen = (atomic_or(flags + offsets / 32, 1 << (offsets % 32) as i32) >> (offsets % 32) as i32) & 1;
 /// ```
-pub fn atomic_or<T>(pointer: PtrMut<T>, value: Value<T>, mask: Value<bool>, sem: &str, scope: &str) -> Value<T> {
+pub fn atomic_or<T>(pointer: PtrMut<T>, value: Value<T>, mask: Option<Value<bool>>, sem: Option<&str>, scope: Option<&str>) -> Value<T> {
     only_in_a_kernel()
 }
 
@@ -97,7 +97,7 @@ pub fn atomic_or<T>(pointer: PtrMut<T>, value: Value<T>, mask: Value<bool>, sem:
 /// ```ignore
 /// atomic_xor(flags, xor_sum(offsets as i32));
 /// ```
-pub fn atomic_xor<T>(pointer: PtrMut<T>, value: Value<T>, mask: Value<bool>, sem: &str, scope: &str) -> Value<T> {
+pub fn atomic_xor<T>(pointer: PtrMut<T>, value: Value<T>, mask: Option<Value<bool>>, sem: Option<&str>, scope: Option<&str>) -> Value<T> {
     only_in_a_kernel()
 }
 
@@ -106,7 +106,7 @@ pub fn atomic_xor<T>(pointer: PtrMut<T>, value: Value<T>, mask: Value<bool>, sem
 /// ```ignore
 /// atomic_xchg(lock, 0);
 /// ```
-pub fn atomic_xchg<T>(pointer: PtrMut<T>, value: Value<T>, mask: Value<bool>, sem: &str, scope: &str) -> Value<T> {
+pub fn atomic_xchg<T>(pointer: PtrMut<T>, value: Value<T>, mask: Option<Value<bool>>, sem: Option<&str>, scope: Option<&str>) -> Value<T> {
     only_in_a_kernel()
 }
 
@@ -115,7 +115,14 @@ pub fn atomic_xchg<T>(pointer: PtrMut<T>, value: Value<T>, mask: Value<bool>, se
 /// ```ignore
 /// while atomic_cas(lock, 0, 1) == 1 {}
 /// ```
-pub fn atomic_cas<T>(pointer: PtrMut<T>, compare: Value<T>, value: Value<T>, mask: Value<bool>, sem: &str, scope: &str) -> Value<T> {
+pub fn atomic_cas<T>(
+    pointer: PtrMut<T>,
+    compare: Value<T>,
+    value: Value<T>,
+    mask: Option<Value<bool>>,
+    sem: Option<&str>,
+    scope: Option<&str>,
+) -> Value<T> {
     only_in_a_kernel()
 }
 
@@ -126,7 +133,7 @@ pub fn atomic_cas<T>(pointer: PtrMut<T>, compare: Value<T>, value: Value<T>, mas
 /// ```ignore
 /// while atomic_load(lock) != 0 {}
 /// ```
-pub fn atomic_load<T>(pointer: Ptr<T>, mask: Value<bool>, sem: &str, scope: &str) -> Value<T> {
+pub fn atomic_load<T>(pointer: Ptr<T>, mask: Option<Value<bool>>, sem: Option<&str>, scope: Option<&str>) -> Value<T> {
     only_in_a_kernel()
 }
 
@@ -137,7 +144,7 @@ pub fn atomic_load<T>(pointer: Ptr<T>, mask: Value<bool>, sem: &str, scope: &str
 /// ```ignore
 /// atomic_store(lock, 1);
 /// ```
-pub fn atomic_store<T>(pointer: PtrMut<T>, value: Value<T>, mask: Value<bool>, sem: &str, scope: &str) {
+pub fn atomic_store<T>(pointer: PtrMut<T>, value: Value<T>, mask: Option<Value<bool>>, sem: Option<&str>, scope: Option<&str>) {
     only_in_a_kernel()
 }
 

@@ -24,7 +24,7 @@ pub fn gather<T>(x: Value<T>, index: Value<i64>, axis: usize) -> Value<T> {
 /// let counts = histogram((v * 15.0) as i32, 16, mask = mask);
 /// atomic_add(flags + arange(0, 16), counts, sem = "relaxed");
 /// ```
-pub fn histogram<T>(x: Value<T>, num_bins: usize, mask: Value<bool>) -> Value<i32> {
+pub fn histogram<T>(x: Value<T>, num_bins: usize, mask: Option<Value<bool>>) -> Value<i32> {
     only_in_a_kernel()
 }
 
@@ -35,8 +35,11 @@ pub fn histogram<T>(x: Value<T>, num_bins: usize, mask: Value<bool>) -> Value<i3
 ///
 /// ```ignore
 /// let median = sum(select(offsets == N / 2, sort(v), 0.0));
+/// // What comes along stands in the low bits of a wider key: here the index of each number that is not negative.
+/// let keys = sort((bitcast::<u32>(abs(v)) as u64) << 32 | offsets as u64);
+/// let (values, from) = (bitcast::<f32>((keys >> 32) as u32), keys as u32);
 /// ```
-pub fn sort<T>(x: Value<T>, axis: usize, descending: bool) -> Value<T> {
+pub fn sort<T>(x: Value<T>, axis: Option<usize>, descending: Option<bool>) -> Value<T> {
     only_in_a_kernel()
 }
 
@@ -48,6 +51,6 @@ pub fn sort<T>(x: Value<T>, axis: usize, descending: bool) -> Value<T> {
 /// ```ignore
 /// let best = topk(select(mask, v, f32::NEG_INFINITY), 4);
 /// ```
-pub fn topk<T>(x: Value<T>, k: usize, axis: usize) -> Value<T> {
+pub fn topk<T>(x: Value<T>, k: usize, axis: Option<usize>) -> Value<T> {
     only_in_a_kernel()
 }

@@ -17,7 +17,14 @@ use super::{Ptr, PtrMut, Shape, Value, only_in_a_kernel};
 /// let scale = load(x);
 /// let once = load(x + offsets, mask = mask, evict = "evict_first");
 /// ```
-pub fn load<T>(pointer: Ptr<T>, mask: Value<bool>, other: Value<T>, cache: &str, evict: &str, volatile: bool) -> Value<T> {
+pub fn load<T>(
+    pointer: Ptr<T>,
+    mask: Option<Value<bool>>,
+    other: Option<Value<T>>,
+    cache: Option<&str>,
+    evict: Option<&str>,
+    volatile: Option<bool>,
+) -> Value<T> {
     only_in_a_kernel()
 }
 
@@ -25,7 +32,8 @@ pub fn load<T>(pointer: Ptr<T>, mask: Value<bool>, other: Value<T>, cache: &str,
 ///
 /// The value has the type of the elements and the shape of the offsets, or is a scalar. If several lanes (or programs) write one
 /// element, it is left open whose value stays. Lanes run in no order: what one lane stores, a later [`load`] by another lane may
-/// miss on a GPU, although the CPU shows it.
+/// miss on a GPU, although the CPU shows it, and an earlier one may see it already; [`debug_barrier`](super::debug_barrier) stands between them. One
+/// lane reads what it wrote, and a scalar is the same for the whole program, whatever was stored when.
 ///
 /// * `mask`: a lane whose mask is false stores nothing; nor does a lane outside of the tensor.
 /// * `cache`: `"wb"` all levels, `"cg"` the L2, `"cs"` streaming, `"wt"` through to memory.
@@ -36,7 +44,7 @@ pub fn load<T>(pointer: Ptr<T>, mask: Value<bool>, other: Value<T>, cache: &str,
 /// store(y + offsets, v, mask = mask, cache = "cs");
 /// store(y, 0.0);
 /// ```
-pub fn store<T>(pointer: PtrMut<T>, value: Value<T>, mask: Value<bool>, cache: &str, evict: &str) {
+pub fn store<T>(pointer: PtrMut<T>, value: Value<T>, mask: Option<Value<bool>>, cache: Option<&str>, evict: Option<&str>) {
     only_in_a_kernel()
 }
 

@@ -45,6 +45,11 @@
 //! axes; along each, the extents are equal or one of them is 1 and repeats: `rows[(.., None)] * stride + columns[(None, ..)]`. So do masks,
 //! `other` and stored values with offsets.
 //!
+//! # Calls
+//!
+//! What a word needs is given in its order, `gather(x, index, 0)`. What stands as an `Option` in its signature may be left out, and is given by its
+//! name: `sum(x, axis = 1)`, `load(x + i, mask = m)`. Most functions of one value are methods as well, `x.exp()`, and take their options there, too.
+//!
 //! # Functions
 //!
 //! A function that is marked `#[device]` is called by its name or path, from kernels and from other device functions, in any module or crate. It is
@@ -73,7 +78,7 @@
 //!
 //! `if`/`else` on a scalar `bool`; on a constant only the branch that is taken exists. `match` on a scalar, with numbers, `true` and `false`, ranges,
 //! constants, several of them with `|`, names, `_` and guards: `match n { 0 => a, 1 | 2 => b, MODE => c, other if other % 2 == 0 => d, _ => e }`; it is a chain of `if`s.
-//! `for i in a..b`, `a..=b`, `(a..b).step_by(s)`, [`range`], `while`, `loop`, `break`, `continue`, early `return`. A variable keeps its type: what a loop adds up to must be a tile from
+//! `for i in a..b`, `a..=b`, `(a..b).step_by(s)`, [`range`], [`static_range`], each with `.rev()` behind it to begin with the last index, `while`, `loop`, `break`, `continue`, early `return`. A variable keeps its type: what a loop adds up to must be a tile from
 //! the start, `let mut sum = zeros::<f32>([N]);`.
 //!
 //! `static_assert!(N >= 64, "N is too small")` checks constants when the kernel is compiled. `device_assert!(index < n, "index too large")` checks
@@ -122,9 +127,9 @@
 //!   `u8` or two `f16` in one. Where a value takes several registers they are `{x[0]}`, `{x[1]}`. Which elements come together is left open.
 //! * `cpu = |a, b| ..` takes the operands in the order in which they stand, those that only the text names behind the others, and gives the result,
 //!   `(y, z)` if there are several, `{}` if there is none. It computes element by element, with all words that do.
-//! * A text is pure: run for as many elements as it takes, twice, or not at all. `volatile = true` keeps it where it stands and as often as it
-//!   stands there; its closure may read and write memory. Elements that several threads hold, a scalar's among them, and those behind a tile's
-//!   extent are still run as often as they are held.
+//! * A text is pure: what it gives follows from its operands alone, so that it may run once for equal ones, twice, or not at all. `volatile = true`
+//!   keeps it where it stands and as often as it stands there; its closure may read and write memory. Elements that several threads hold, a
+//!   scalar's among them, and those behind a tile's extent are still run as often as they are held.
 //! * `isa = 8.1` says which version of the PTX ISA an instruction needs beyond that of its target, 7.0 of `sm_80` and 8.0 of `sm_90a`. What the
 //!   target has not is an error of the driver's when the kernel is loaded: choose by `target() >= 90`.
 //!
@@ -134,14 +139,13 @@
 //!
 //! When the kernel is checked, so are the text's places and braces, that each result and operand is used, that statements end in `;`, that their
 //! instructions exist, and that what they name is declared; that operands are not written to; and in texts that only compute, that every register is
-//! set before it is read, and each result in the end, also behind guards such as `@p`. That types fit the instruction is the assembler's to say, when the kernel is loaded.
-//! Accuracy is that of the instruction.
+//! set before it is read, and each result in the end, also behind guards such as `@p`. That types fit the instruction is the assembler's to say,
+//! when the kernel is loaded. Accuracy is that of the instruction.
 //!
 //! # Pointers in memory
 //!
 //! `address as Ptr<f32>` and `address as PtrMut<f32>` make a pointer of an address, one `u64` or `i64`: a list of tensors is a tensor of their
-//! addresses, which [`Tensor::address`](../../kernel_runtime/struct.Tensor.html#method.address) gives on every device. Accesses, atomics, views and
-//! device functions take it as any pointer.
+//! addresses, which `Tensor::address` gives on every device. Accesses, atomics, views and device functions take it as any pointer.
 //!
 //! ```ignore
 //! /// Scales tensors of any number and lengths in one launch: a column of the grid is a tensor.
@@ -208,7 +212,8 @@ pub struct PtrMut<T>(PhantomData<T>);
 ///
 /// It is read by blocks. `x.load([i, j], [M, N])` is the tile of the shape `[M, N]` whose first element is element `(i, j)`: elements that lie
 /// outside of the tensor, on any side, are 0, or `other = ..`; `cache` and `evict` are those of [`load`]. The indices count elements, not
-/// blocks, and are computed at run time; the shape is constant. `extent(x, 1)` is how many elements the tensor has along an axis, an `i64`
+/// blocks, and are computed at run time; the shape is constant. Elements that are picked by data, such as the rows that a tile of indices names, are
+/// read through a [`Ptr`]: `load(table + ids[(.., None)] * width + columns[(None, ..)])`. `extent(x, 1)` is how many elements the tensor has along an axis, an `i64`
 /// scalar. [`view`] makes one of a pointer.
 ///
 /// ```ignore

@@ -131,7 +131,7 @@ pub fn swizzle2d<I>(i: Value<I>, j: Value<I>, rows: Value<I>, columns: Value<I>,
 ///     sum += load(x + offsets, mask = offsets < n);
 /// }
 /// ```
-pub fn range(start: i64, end: i64, step: i64) -> std::ops::Range<i64> {
+pub fn range(start: i64, end: i64, step: i64, num_stages: Option<usize>, unroll: Option<usize>) -> std::ops::Range<i64> {
     only_in_a_kernel()
 }
 

@@ -16,7 +16,14 @@ use super::{Value, only_in_a_kernel};
 /// ```ignore
 /// let (a, b, c, d) = philox(n, offsets as u32, 0, 0, 0);
 /// ```
-pub fn philox<S, C>(seed: Value<S>, c0: Value<C>, c1: Value<C>, c2: Value<C>, c3: Value<C>) -> (Value<C>, Value<C>, Value<C>, Value<C>) {
+pub fn philox<S, C>(
+    seed: Value<S>,
+    c0: Value<C>,
+    c1: Value<C>,
+    c2: Value<C>,
+    c3: Value<C>,
+    n_rounds: Option<usize>,
+) -> (Value<C>, Value<C>, Value<C>, Value<C>) {
     only_in_a_kernel()
 }
 
@@ -25,7 +32,7 @@ pub fn philox<S, C>(seed: Value<S>, c0: Value<C>, c1: Value<C>, c2: Value<C>, c3
 /// ```ignore
 /// let dice = randint(n, offsets) % 6 + 1;
 /// ```
-pub fn randint<S, I>(seed: Value<S>, offset: Value<I>) -> Value<u32> {
+pub fn randint<S, I>(seed: Value<S>, offset: Value<I>, n_rounds: Option<usize>) -> Value<u32> {
     only_in_a_kernel()
 }
 
@@ -34,7 +41,7 @@ pub fn randint<S, I>(seed: Value<S>, offset: Value<I>) -> Value<u32> {
 /// ```ignore
 /// let kept = select(rand(n, offsets) > 0.1, v / 0.9, 0.0);
 /// ```
-pub fn rand<S, I>(seed: Value<S>, offset: Value<I>) -> Value<f32> {
+pub fn rand<S, I>(seed: Value<S>, offset: Value<I>, n_rounds: Option<usize>) -> Value<f32> {
     only_in_a_kernel()
 }
 
@@ -45,7 +52,7 @@ pub fn rand<S, I>(seed: Value<S>, offset: Value<I>) -> Value<f32> {
 /// ```ignore
 /// let noisy = v + 0.1 * randn(n, offsets);
 /// ```
-pub fn randn<S, I>(seed: Value<S>, offset: Value<I>) -> Value<f32> {
+pub fn randn<S, I>(seed: Value<S>, offset: Value<I>, n_rounds: Option<usize>) -> Value<f32> {
     only_in_a_kernel()
 }
 
@@ -54,7 +61,7 @@ pub fn randn<S, I>(seed: Value<S>, offset: Value<I>) -> Value<f32> {
 /// ```ignore
 /// let (a, b, c, d) = randint4x(n, offsets);
 /// ```
-pub fn randint4x<S, I>(seed: Value<S>, offset: Value<I>) -> (Value<u32>, Value<u32>, Value<u32>, Value<u32>) {
+pub fn randint4x<S, I>(seed: Value<S>, offset: Value<I>, n_rounds: Option<usize>) -> (Value<u32>, Value<u32>, Value<u32>, Value<u32>) {
     only_in_a_kernel()
 }
 
@@ -63,7 +70,7 @@ pub fn randint4x<S, I>(seed: Value<S>, offset: Value<I>) -> (Value<u32>, Value<u
 /// ```ignore
 /// let (a, b, c, d) = rand4x(n, offsets);
 /// ```
-pub fn rand4x<S, I>(seed: Value<S>, offset: Value<I>) -> (Value<f32>, Value<f32>, Value<f32>, Value<f32>) {
+pub fn rand4x<S, I>(seed: Value<S>, offset: Value<I>, n_rounds: Option<usize>) -> (Value<f32>, Value<f32>, Value<f32>, Value<f32>) {
     only_in_a_kernel()
 }
 
@@ -72,6 +79,6 @@ pub fn rand4x<S, I>(seed: Value<S>, offset: Value<I>) -> (Value<f32>, Value<f32>
 /// ```ignore
 /// let (a, b, c, d) = randn4x(n, offsets);
 /// ```
-pub fn randn4x<S, I>(seed: Value<S>, offset: Value<I>) -> (Value<f32>, Value<f32>, Value<f32>, Value<f32>) {
+pub fn randn4x<S, I>(seed: Value<S>, offset: Value<I>, n_rounds: Option<usize>) -> (Value<f32>, Value<f32>, Value<f32>, Value<f32>) {
     only_in_a_kernel()
 }

@@ -14,7 +14,7 @@ use super::{Value, only_in_a_kernel};
 /// ```ignore
 /// let total = sum(select(mask, v, 0.0), axis = 0);
 /// ```
-pub fn sum<T>(x: Value<T>, axis: usize, keep_dims: bool) -> Value<T> {
+pub fn sum<T>(x: Value<T>, axis: Option<usize>, keep_dims: Option<bool>) -> Value<T> {
     only_in_a_kernel()
 }
 
@@ -23,7 +23,7 @@ pub fn sum<T>(x: Value<T>, axis: usize, keep_dims: bool) -> Value<T> {
 /// ```ignore
 /// let product = prod(v, axis = 0);
 /// ```
-pub fn prod<T>(x: Value<T>, axis: usize, keep_dims: bool) -> Value<T> {
+pub fn prod<T>(x: Value<T>, axis: Option<usize>, keep_dims: Option<bool>) -> Value<T> {
     only_in_a_kernel()
 }
 
@@ -32,7 +32,7 @@ pub fn prod<T>(x: Value<T>, axis: usize, keep_dims: bool) -> Value<T> {
 /// ```ignore
 /// let parity = xor_sum(offsets);
 /// ```
-pub fn xor_sum<T>(x: Value<T>, axis: usize, keep_dims: bool) -> Value<T> {
+pub fn xor_sum<T>(x: Value<T>, axis: Option<usize>, keep_dims: Option<bool>) -> Value<T> {
     only_in_a_kernel()
 }
 
@@ -44,7 +44,7 @@ pub fn xor_sum<T>(x: Value<T>, axis: usize, keep_dims: bool) -> Value<T> {
 /// ```ignore
 /// let centred = v - mean(v, axis = 0, keep_dims = true);
 /// ```
-pub fn mean<T>(x: Value<T>, axis: usize, keep_dims: bool) -> Value<T> {
+pub fn mean<T>(x: Value<T>, axis: Option<usize>, keep_dims: Option<bool>) -> Value<T> {
     only_in_a_kernel()
 }
 
@@ -56,7 +56,7 @@ pub fn mean<T>(x: Value<T>, axis: usize, keep_dims: bool) -> Value<T> {
 /// ```ignore
 /// let scale = rsqrt(var(v, axis = 0) + 1e-5);
 /// ```
-pub fn var<T>(x: Value<T>, axis: usize, keep_dims: bool, correction: usize) -> Value<T> {
+pub fn var<T>(x: Value<T>, axis: Option<usize>, keep_dims: Option<bool>, correction: Option<usize>) -> Value<T> {
     only_in_a_kernel()
 }
 
@@ -68,7 +68,7 @@ pub fn var<T>(x: Value<T>, axis: usize, keep_dims: bool, correction: usize) -> V
 /// ```ignore
 /// let weights = softmax(select(mask, v, f32::NEG_INFINITY), axis = 0);
 /// ```
-pub fn softmax<T>(x: Value<T>, axis: usize) -> Value<T> {
+pub fn softmax<T>(x: Value<T>, axis: Option<usize>) -> Value<T> {
     only_in_a_kernel()
 }
 
@@ -77,7 +77,7 @@ pub fn softmax<T>(x: Value<T>, axis: usize) -> Value<T> {
 /// ```ignore
 /// let has_nan = any(v != v);
 /// ```
-pub fn any<T>(x: Value<T>, axis: usize, keep_dims: bool) -> Value<bool> {
+pub fn any<T>(x: Value<T>, axis: Option<usize>, keep_dims: Option<bool>) -> Value<bool> {
     only_in_a_kernel()
 }
 
@@ -86,7 +86,7 @@ pub fn any<T>(x: Value<T>, axis: usize, keep_dims: bool) -> Value<bool> {
 /// ```ignore
 /// let is_done = all(abs(v) < 1e-6);
 /// ```
-pub fn all<T>(x: Value<T>, axis: usize, keep_dims: bool) -> Value<bool> {
+pub fn all<T>(x: Value<T>, axis: Option<usize>, keep_dims: Option<bool>) -> Value<bool> {
     only_in_a_kernel()
 }
 
@@ -97,7 +97,7 @@ pub fn all<T>(x: Value<T>, axis: usize, keep_dims: bool) -> Value<bool> {
 /// ```ignore
 /// let best = argmax(v, axis = 0);
 /// ```
-pub fn argmax<T>(x: Value<T>, axis: usize, keep_dims: bool) -> Value<i64> {
+pub fn argmax<T>(x: Value<T>, axis: Option<usize>, keep_dims: Option<bool>) -> Value<i64> {
     only_in_a_kernel()
 }
 
@@ -106,7 +106,7 @@ pub fn argmax<T>(x: Value<T>, axis: usize, keep_dims: bool) -> Value<i64> {
 /// ```ignore
 /// let nearest = argmin(v);
 /// ```
-pub fn argmin<T>(x: Value<T>, axis: usize, keep_dims: bool) -> Value<i64> {
+pub fn argmin<T>(x: Value<T>, axis: Option<usize>, keep_dims: Option<bool>) -> Value<i64> {
     only_in_a_kernel()
 }
 
@@ -119,7 +119,7 @@ pub fn argmin<T>(x: Value<T>, axis: usize, keep_dims: bool) -> Value<i64> {
 /// let largest = reduce(v, 0, |a, b| max(a, b));
 /// let (value, index) = reduce((v, offsets), 0, |(a, i), (b, j)| (max(a, b), select(b > a, j, i)));
 /// ```
-pub fn reduce<T>(x: Value<T>, axis: usize, combine: impl Fn(Value<T>, Value<T>) -> Value<T>, keep_dims: bool) -> Value<T> {
+pub fn reduce<T>(x: Value<T>, axis: usize, combine: impl Fn(Value<T>, Value<T>) -> Value<T>, keep_dims: Option<bool>) -> Value<T> {
     only_in_a_kernel()
 }
 
@@ -129,7 +129,7 @@ pub fn reduce<T>(x: Value<T>, axis: usize, combine: impl Fn(Value<T>, Value<T>) 
 /// ```ignore
 /// let (a, b) = associative_scan((v, v), 0, |(a, x), (b, y)| (a * b, x * b + y));
 /// ```
-pub fn associative_scan<T>(x: Value<T>, axis: usize, combine: impl Fn(Value<T>, Value<T>) -> Value<T>, reverse: bool) -> Value<T> {
+pub fn associative_scan<T>(x: Value<T>, axis: usize, combine: impl Fn(Value<T>, Value<T>) -> Value<T>, reverse: Option<bool>) -> Value<T> {
     only_in_a_kernel()
 }
 
@@ -140,7 +140,7 @@ pub fn associative_scan<T>(x: Value<T>, axis: usize, combine: impl Fn(Value<T>, 
 /// ```ignore
 /// let ends = cumsum(offsets, axis = 0);
 /// ```
-pub fn cumsum<T>(x: Value<T>, axis: usize, reverse: bool) -> Value<T> {
+pub fn cumsum<T>(x: Value<T>, axis: Option<usize>, reverse: Option<bool>) -> Value<T> {
     only_in_a_kernel()
 }
 
@@ -149,7 +149,7 @@ pub fn cumsum<T>(x: Value<T>, axis: usize, reverse: bool) -> Value<T> {
 /// ```ignore
 /// let decays = cumprod(v, axis = 0);
 /// ```
-pub fn cumprod<T>(x: Value<T>, axis: usize, reverse: bool) -> Value<T> {
+pub fn cumprod<T>(x: Value<T>, axis: Option<usize>, reverse: Option<bool>) -> Value<T> {
     only_in_a_kernel()
 }
 
@@ -158,7 +158,7 @@ pub fn cumprod<T>(x: Value<T>, axis: usize, reverse: bool) -> Value<T> {
 /// ```ignore
 /// let peaks = cummax(v);
 /// ```
-pub fn cummax<T>(x: Value<T>, axis: usize, reverse: bool) -> Value<T> {
+pub fn cummax<T>(x: Value<T>, axis: Option<usize>, reverse: Option<bool>) -> Value<T> {
     only_in_a_kernel()
 }
 
@@ -167,6 +167,6 @@ pub fn cummax<T>(x: Value<T>, axis: usize, reverse: bool) -> Value<T> {
 /// ```ignore
 /// let lows = cummin(v, reverse = true);
 /// ```
-pub fn cummin<T>(x: Value<T>, axis: usize, reverse: bool) -> Value<T> {
+pub fn cummin<T>(x: Value<T>, axis: Option<usize>, reverse: Option<bool>) -> Value<T> {
     only_in_a_kernel()
 }

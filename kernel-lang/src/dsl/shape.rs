@@ -68,7 +68,7 @@ pub fn squeeze<T>(x: Value<T>, axis: usize) -> Value<T> {
 /// ```ignore
 /// let backwards = flip(v);
 /// ```
-pub fn flip<T>(x: Value<T>, axis: usize) -> Value<T> {
+pub fn flip<T>(x: Value<T>, axis: Option<usize>) -> Value<T> {
     only_in_a_kernel()
 }
 
@@ -111,7 +111,7 @@ pub fn interleave<T>(a: Value<T>, b: Value<T>) -> Value<T> {
 /// ```ignore
 /// let both = cat(v, -v);
 /// ```
-pub fn cat<T>(a: Value<T>, b: Value<T>, axis: usize) -> Value<T> {
+pub fn cat<T>(a: Value<T>, b: Value<T>, axis: Option<usize>) -> Value<T> {
     only_in_a_kernel()
 }
 

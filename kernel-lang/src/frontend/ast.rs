@@ -280,6 +280,8 @@ pub(crate) struct For {
     pub(crate) word: Option<Place>,
     /// Is it `static_range`, which repeats the body at compile time?
     pub(crate) is_static: bool,
+    /// Does the last index come first?
+    pub(crate) is_reversed: bool,
     pub(crate) body: Block,
     /// The variable that says whether the loop goes on, if something in it may leave it.
     pub(crate) going: Option<String>,

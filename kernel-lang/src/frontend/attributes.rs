@@ -1,4 +1,4 @@
-//! `#[kernel(BLOCK_SIZE = [1024, 4096], T = [f32, bf16], num_warps = 8, num_stages = 2, unchecked, crate = path)]`
+//! `#[kernel(BLOCK_SIZE = [1024, 4096], T = [f32, bf16], num_warps = 8, heuristics(EVEN = n % 16 == 0), unchecked, crate = path)]`
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
@@ -9,12 +9,12 @@ use crate::Schedule;
 use crate::diagnostic::did_you_mean;
 use crate::dtype::Dtype;
 use crate::frontend::ast::Name;
+use crate::frontend::heuristics::{self, Heuristic};
 use crate::frontend::parse::plain;
 use crate::frontend::place::{Errors, Place};
 use crate::frontend::signature::{ConstGeneric, Signature, TypeGeneric, dtype_of};
 
 /// What `#[kernel(..)]` says, checked against the signature.
-#[derive(Debug)]
 pub(crate) struct Attributes {
     /// For each type parameter the types to compile for.
     pub(crate) types: Vec<Vec<Dtype>>,
@@ -23,6 +23,7 @@ pub(crate) struct Attributes {
     pub(crate) schedule: Schedule,
     pub(crate) unchecked: bool,
     pub(crate) contract: bool,
+    pub(crate) heuristics: Vec<Heuristic>,
     /// The path of the facade.
     pub(crate) krate: TokenStream,
 }
@@ -43,10 +44,14 @@ pub(crate) fn parse(tokens: TokenStream, signature: &Signature, errors: &mut Err
         schedule: Schedule::DEFAULT,
         unchecked: false,
         contract: false,
+        heuristics: Vec::new(),
         krate: quote::quote!(::galatea),
     };
     let mut seen: Vec<String> = Vec::new();
-    for entry in entries(tokens, &mut attributes.krate, errors) {
+    let mut heuristics =
+        |input: ParseStream<'_>, errors: &mut Errors| heuristics::parse(input, signature, &mut attributes.heuristics, errors);
+    let entries = entries(tokens, &mut attributes.krate, &mut heuristics, errors);
+    for entry in entries {
         if seen.contains(&entry.name.text) {
             errors.push_help(entry.name.place, format!("`{}` is given twice", entry.name.text), "remove one of them");
             continue;
@@ -54,20 +59,33 @@ pub(crate) fn parse(tokens: TokenStream, signature: &Signature, errors: &mut Err
         seen.push(entry.name.text.clone());
         apply(&entry, signature, &mut attributes, errors);
     }
+    for heuristic in &attributes.heuristics {
+        if heuristic.constant.is_none() && seen.contains(&heuristic.name.text) {
+            let message = format!("`{}` is given twice: by a heuristic, and by a value", heuristic.name.text);
+            errors.push_help(heuristic.name.place, message, "remove one of them");
+        }
+    }
     attributes
 }
 
 /// Reads `#[device(crate = path)]`: the path of the facade.
 pub(crate) fn device(tokens: TokenStream, errors: &mut Errors) -> TokenStream {
     let mut krate = quote::quote!(::galatea);
-    for entry in entries(tokens, &mut krate, errors) {
+    let mut no_heuristics = |input: ParseStream<'_>, errors: &mut Errors| {
+        errors.push_help(Place::at(input.span()), "a device function has no heuristics", "write them at the kernels that call it");
+        input.parse::<TokenStream>().map(|_| ())
+    };
+    for entry in entries(tokens, &mut krate, &mut no_heuristics, errors) {
         let message = format!("a device function has no option `{}`", entry.name.text);
         errors.push_help(entry.name.place, message, "its generics are given by the calls; the attribute takes `crate = path` only");
     }
     krate
 }
 
-fn entries(tokens: TokenStream, krate: &mut TokenStream, errors: &mut Errors) -> Vec<Entry> {
+/// What reads the parentheses behind `heuristics`.
+type Heuristics<'a> = dyn FnMut(ParseStream<'_>, &mut Errors) -> syn::Result<()> + 'a;
+
+fn entries(tokens: TokenStream, krate: &mut TokenStream, heuristics: &mut Heuristics<'_>, errors: &mut Errors) -> Vec<Entry> {
     let mut list = Vec::new();
     let result = (|input: ParseStream<'_>| {
         while !input.is_empty() {
@@ -76,6 +94,17 @@ fn entries(tokens: TokenStream, krate: &mut TokenStream, errors: &mut Errors) ->
             if ident == "crate" {
                 input.parse::<syn::Token![=]>()?;
                 *krate = syn::Path::parse_mod_style(input)?.to_token_stream();
+            } else if name.text == "heuristics" {
+                if input.peek(syn::token::Paren) {
+                    let content;
+                    syn::parenthesized!(content in input);
+                    heuristics(&content, errors)?;
+                } else {
+                    errors.push_help(name.place, "heuristics stand in parentheses", heuristics::FORM);
+                    while !input.is_empty() && !input.peek(syn::Token![,]) {
+                        input.parse::<proc_macro2::TokenTree>()?;
+                    }
+                }
             } else if input.parse::<Option<syn::Token![=]>>()?.is_some() {
                 let (values, is_list) = match input.parse::<syn::Expr>()? {
                     syn::Expr::Array(array) => (array.elems.into_iter().collect(), true),
@@ -139,7 +168,8 @@ fn apply(entry: &Entry, signature: &Signature, attributes: &mut Attributes, erro
 
 fn unknown(name: &Name, signature: &Signature, errors: &mut Errors) {
     let generics = signature.types.iter().map(|generic| &generic.name).chain(signature.consts.iter().map(|generic| &generic.name));
-    let names: Vec<&str> = generics.map(|name| name.text.as_str()).chain(SCHEDULE).chain(["unchecked", "contract", "crate"]).collect();
+    let names: Vec<&str> =
+        generics.map(|name| name.text.as_str()).chain(SCHEDULE).chain(["unchecked", "contract", "heuristics", "crate"]).collect();
     let help = match did_you_mean(&name.text, names.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         None if name.text.chars().all(|c| c.is_uppercase() || c == '_' || c.is_ascii_digit()) => {
@@ -196,27 +226,42 @@ fn one<'a>(entry: &'a Entry, errors: &mut Errors) -> Option<&'a syn::Expr> {
 /// The parts of a schedule, by the names that they have in attributes.
 pub(crate) const SCHEDULE: [&str; 4] = ["num_warps", "num_ctas", "num_stages", "maxnreg"];
 
-/// Sets that part of a schedule.
+/// Sets that part of a schedule, as it is written.
 pub(crate) fn schedule(name: &str, value: &syn::Expr, schedule: &mut Schedule, errors: &mut Errors) {
-    let found = integer(value).and_then(|value| u32::try_from(value).ok());
-    let power = |most: u32| found.filter(|value| value.is_power_of_two() && *value <= most);
-    let (found, place, message, help) = match name {
-        "num_warps" => (power(32), &mut schedule.num_warps, "a power of two from 1 to 32", "4 and 8 are usual; a warp is 32 threads"),
+    if integer(value).is_some_and(|value| set_schedule(name, value, schedule)) {
+        return;
+    }
+    let (message, help) = match name {
+        "num_warps" => ("a power of two from 1 to 32", "4 and 8 are usual; a warp is 32 threads"),
         "num_ctas" => {
-            let help = "1 is usual; more share a program whose tiles one CTA cannot hold, on GPUs that have clusters";
-            (power(Schedule::MOST_CTAS), &mut schedule.num_ctas, "a power of two from 1 to 16", help)
+            ("a power of two from 1 to 16", "1 is usual; more share a program whose tiles one CTA cannot hold, on GPUs that have clusters")
         }
-        "num_stages" => (found.filter(|stages| (1..=16).contains(stages)), &mut schedule.num_stages, "a number from 1 to 16", "3 is usual"),
+        "num_stages" => ("a number from 1 to 16", "3 is usual"),
+        _ => ("a number from 16 to 255", "leave it out, and the assembler takes what it needs"),
+    };
+    errors.push_help(Place::of(value), format!("`{name}` is {message}"), help);
+}
+
+/// Sets that part of a schedule; says whether it can have the value.
+pub(crate) fn set_schedule(name: &str, value: i128, schedule: &mut Schedule) -> bool {
+    let Ok(value) = u32::try_from(value) else { return false };
+    let power = |most: u32| value.is_power_of_two() && value <= most;
+    let (fits, place) = match name {
+        "num_warps" => (power(32), &mut schedule.num_warps),
+        "num_ctas" => (power(Schedule::MOST_CTAS), &mut schedule.num_ctas),
+        "num_stages" => ((1..=16).contains(&value), &mut schedule.num_stages),
         _ => {
-            let found = found.filter(|registers| (16..=Schedule::MOST_REGISTERS).contains(registers));
-            let help = "leave it out, and the assembler takes what it needs";
-            (found, schedule.maxnreg.get_or_insert(Schedule::MOST_REGISTERS), "a number from 16 to 255", help)
+            let fits = (16..=Schedule::MOST_REGISTERS).contains(&value);
+            if fits {
+                schedule.maxnreg = Some(value);
+            }
+            return fits;
         }
     };
-    match found {
-        Some(found) => *place = found,
-        None => errors.push_help(Place::of(value), format!("`{name}` is {message}"), help),
+    if fits {
+        *place = value;
     }
+    fits
 }
 
 /// A value for a constant parameter.

@@ -8,6 +8,7 @@ use crate::frontend::attributes::Attributes;
 use crate::frontend::autotune::Autotune;
 use crate::frontend::place::{Errors, Place};
 use crate::frontend::signature::Signature;
+use crate::frontend::tuned::Tuned;
 use crate::frontend::variants::Variant;
 use crate::ir::Type;
 
@@ -138,16 +139,11 @@ impl Launcher<'_> {
         let launch = match self.autotune {
             None => quote!(#private::Launch::new(#args, #key)),
             Some(autotune) => {
-                let configs = self.configs(autotune);
-                let words = autotune.key.iter().map(|index| self.word_of(*index));
-                let module = &self.signature.name_ident(self.item);
-                let kept = match &autotune.prune {
-                    Some(prune) => quote!(GALATEA_TUNER.kept(#prune)),
-                    None => quote!(#private::Kept::ALL),
-                };
+                let tuned = Tuned { launcher: self, autotune };
+                let (module, tuner, rules) = (&self.item.sig.ident, tuned.tuner(), tuned.rules());
                 quote! {
-                    static GALATEA_TUNER: #private::Tuner<#module::Config> = #private::Tuner::new(&[#(#configs),*], &[#(#words),*]);
-                    #private::AutotunedLaunch::new(#args, #key, &GALATEA_TUNER, #kept)
+                    static GALATEA_TUNER: #private::Tuner<#module::Config> = #tuner;
+                    #private::AutotunedLaunch::new(#args, #key, &GALATEA_TUNER, #rules)
                 }
             }
         };
@@ -200,7 +196,7 @@ impl Launcher<'_> {
             None => quote!(#private::Launch<'a, #words, #keys>),
             Some(_) => quote!(#private::AutotunedLaunch<'a, #words, #keys, #ident::Config>),
         };
-        let module = self.autotune.map(|autotune| self.module(autotune));
+        let module = self.autotune.map(|autotune| Tuned { launcher: self, autotune }.module());
         quote! {
             #module
             #(#attrs)*
@@ -212,81 +208,6 @@ impl Launcher<'_> {
                 #body
             }
         }
-    }
-
-    /// `pub mod kernel { pub struct Config { .. } }`
-    fn module(&self, autotune: &Autotune) -> TokenStream {
-        let private = self.private();
-        let (vis, ident) = (&self.item.vis, &self.item.sig.ident);
-        let doc = format!("The configurations of [`{ident}`](fn@{ident}).");
-        let generics: Vec<_> = autotune.tuned.iter().map(|index| &self.signature.consts[*index]).collect();
-        let fields = generics.iter().map(|generic| {
-            let (ident, ty) = (&generic.ident, &generic.ty);
-            let doc = format!("The constant parameter `{ident}`.");
-            quote!(#[doc = #doc] pub #ident: #ty)
-        });
-        let names = generics.iter().map(|generic| generic.ident.to_string());
-        let constants = generics.iter().map(|generic| &generic.ident);
-        let writes = generics.iter().zip(&autotune.tuned).map(|(generic, index)| {
-            let (ident, place) = (&generic.ident, self.signature.types.len() + index);
-            quote!(key[#place] = self.#ident as u64;)
-        });
-        quote! {
-            #[doc = #doc]
-            #[allow(non_snake_case, trivial_numeric_casts, unreachable_pub, unused_imports, reason = "the kernel's own names; its visibility decides")]
-            #vis mod #ident {
-                use super::*;
-
-                /// One configuration: values of the tuned constants, and a schedule.
-                #[derive(Clone, Copy, PartialEq, Eq)]
-                pub struct Config {
-                    #(#fields,)*
-                    /// Warps of a CTA.
-                    pub num_warps: u32,
-                    /// CTAs that share a program.
-                    pub num_ctas: u32,
-                    /// How many iterations of a loop may be in flight.
-                    pub num_stages: u32,
-                    /// The most registers of a thread, if bounded.
-                    pub maxnreg: ::core::option::Option<u32>,
-                }
-
-                impl ::core::fmt::Debug for Config {
-                    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-                        #private::debug_config(f, &[#((#names, &self.#constants)),*], #private::TuneConfig::schedule(self))
-                    }
-                }
-
-                impl #private::TuneConfig for Config {
-                    fn write_key(&self, key: &mut [u64]) {
-                        #(#writes)*
-                        let _ = key;
-                    }
-                    fn schedule(&self) -> #private::Schedule {
-                        let Config { num_warps, num_ctas, num_stages, maxnreg, .. } = *self;
-                        #private::Schedule { num_warps, num_ctas, num_stages, maxnreg }
-                    }
-                }
-            }
-        }
-    }
-
-    fn configs(&self, autotune: &Autotune) -> Vec<TokenStream> {
-        let module = self.signature.name_ident(self.item);
-        let of_config = |config: &crate::frontend::autotune::Config| {
-            let fields = autotune.tuned.iter().zip(&config.values).map(|(index, value)| {
-                let generic = &self.signature.consts[*index];
-                let ident = &generic.ident;
-                let value = if generic.dtype == crate::dtype::Dtype::Bool { literal_bool(*value) } else { literal_int(*value) };
-                quote!(#ident: #value)
-            });
-            let Schedule { num_warps, num_ctas, num_stages, .. } = config.schedule;
-            let maxnreg = maxnreg(config.schedule);
-            quote!(#module::Config {
-                #(#fields,)* num_warps: #num_warps, num_ctas: #num_ctas, num_stages: #num_stages, maxnreg: #maxnreg
-            })
-        };
-        autotune.configs.iter().map(of_config).collect()
     }
 
     /// A never-used import of each word at its place in the body, and of each function: editors show its documentation there.
@@ -337,10 +258,10 @@ impl Launcher<'_> {
         written.collect()
     }
 
-    /// The constants that the launch names: those that no configuration fixes.
+    /// The constants that the launch names: those that neither configurations nor heuristics fix.
     fn launch_consts(&self) -> impl Iterator<Item = usize> {
-        let tuned = |index: &usize| self.autotune.is_some_and(|autotune| autotune.tuned.contains(index));
-        (0..self.signature.consts.len()).filter(move |index| !tuned(index))
+        let fixed = self.autotune.map(Autotune::fixed).unwrap_or_default();
+        (0..self.signature.consts.len()).filter(move |index| !fixed.contains(index))
     }
 
     fn key_words(&self, private: &TokenStream) -> TokenStream {
@@ -356,34 +277,22 @@ impl Launcher<'_> {
         quote!([#(#types,)* #(#consts),*])
     }
 
-    /// The first argument word of a parameter.
-    fn word_of(&self, index: usize) -> usize {
-        self.signature.params[..index].iter().map(crate::frontend::signature::Param::words).sum()
+    pub(super) fn words(&self) -> usize {
+        self.signature.word_of(self.signature.params.len())
     }
 
-    fn words(&self) -> usize {
-        self.word_of(self.signature.params.len())
-    }
-
-    fn private(&self) -> TokenStream {
+    pub(super) fn private(&self) -> TokenStream {
         let krate = &self.attributes.krate;
         quote!(#krate::__private)
     }
 
     /// The types of the parameters as they are written.
-    fn inputs(&self) -> Vec<Option<&syn::Type>> {
+    pub(super) fn inputs(&self) -> Vec<Option<&syn::Type>> {
         let typed = self.item.sig.inputs.iter().filter_map(|input| match input {
             syn::FnArg::Typed(typed) => Some(Some(&*typed.ty)),
             syn::FnArg::Receiver(_) => None,
         });
         typed.collect()
-    }
-}
-
-impl Signature {
-    /// The kernel's name as a token of the user's.
-    fn name_ident<'a>(&self, item: &'a syn::ItemFn) -> &'a syn::Ident {
-        &item.sig.ident
     }
 }
 
@@ -403,20 +312,11 @@ fn pointee(ty: &syn::Type) -> TokenStream {
     }
 }
 
-fn maxnreg(schedule: Schedule) -> TokenStream {
+pub(super) fn maxnreg(schedule: Schedule) -> TokenStream {
     match schedule.maxnreg {
         Some(registers) => quote!(::core::option::Option::Some(#registers)),
         None => quote!(::core::option::Option::None),
     }
-}
-
-fn literal_bool(value: i128) -> TokenStream {
-    if value == 0 { quote!(false) } else { quote!(true) }
-}
-
-fn literal_int(value: i128) -> TokenStream {
-    let literal = proc_macro2::Literal::i128_unsuffixed(value.abs());
-    if value < 0 { quote!(-#literal) } else { quote!(#literal) }
 }
 
 /// An item that is no function: its errors, and itself.

@@ -12,6 +12,8 @@ mod device;
 mod device_item;
 mod device_struct;
 mod elaborate;
+mod evaluate;
+mod heuristics;
 mod launcher;
 mod library;
 mod param_type;
@@ -22,6 +24,7 @@ mod signature;
 mod sources;
 mod structure;
 mod syntax;
+mod tuned;
 mod variants;
 mod words;
 
@@ -130,6 +133,19 @@ struct Given {
 }
 
 impl Given {
+    /// The configurations: those of `#[autotune]`, or the one of a kernel with heuristics.
+    fn autotune(
+        &self,
+        signature: &signature::Signature,
+        attributes: &attributes::Attributes,
+        errors: &mut Errors,
+    ) -> Option<autotune::Autotune> {
+        match &self.autotune {
+            Some((tokens, place)) => Some(autotune::parse(tokens.clone(), *place, signature, attributes, errors)),
+            None => autotune::untuned(attributes),
+        }
+    }
+
     /// Takes the language's attributes off a function.
     fn take_from(&mut self, item: &mut syn::ItemFn) {
         item.attrs.retain(|attribute| {
@@ -185,8 +201,7 @@ fn deferred(given: &Given, item: &syn::ItemFn, original: &syn::ItemFn, requests:
     let mut errors = Errors::default();
     let signature = signature::parse(item, &mut errors);
     let attributes = attributes::parse(given.kernel.clone().unwrap_or_default(), &signature, &mut errors);
-    let autotune =
-        given.autotune.as_ref().map(|(tokens, place)| autotune::parse(tokens.clone(), *place, &signature, &attributes, &mut errors));
+    let autotune = given.autotune(&signature, &attributes, &mut errors);
     let krate = &attributes.krate;
     let mut whole = item.clone();
     // What the launcher is for others is said there; the compiled kernel needs only what it is made of.
@@ -298,10 +313,13 @@ fn expand(given: &Given, item: &syn::ItemFn, devices: &Devices, file: &str, erro
         errors.push_help(place, "this attribute stands on the kernel twice", "remove one of them");
     }
     let attributes = attributes::parse(given.kernel.clone().unwrap_or_default(), &signature, errors);
-    let autotune = given.autotune.as_ref().map(|(tokens, place)| autotune::parse(tokens.clone(), *place, &signature, &attributes, errors));
+    let autotune = given.autotune(&signature, &attributes, errors);
     let (body, _) = parse::body(item, errors);
     let body = structure::run(body, errors);
     let lowered = elaborate::run(&signature, &body, devices, &attributes, file, errors);
+    if let Some(autotune) = autotune.as_ref().filter(|_| errors.is_empty()) {
+        autotune.check(&lowered.func, name, errors);
+    }
     let (mut variants, mut notes) = (Vec::new(), Vec::new());
     if errors.is_empty() {
         let instances = variants::instances(&signature, &attributes, autotune.as_ref());

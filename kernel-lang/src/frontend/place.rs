@@ -163,6 +163,13 @@ impl Errors {
         }
     }
 
+    /// Adds all of these; says whether there were any.
+    pub(crate) fn append(&mut self, others: Errors) -> bool {
+        let any = !others.list.is_empty();
+        others.list.into_iter().for_each(|(place, diagnostic)| self.add(place, diagnostic));
+        any
+    }
+
     /// Adds what `syn` could not parse.
     pub(crate) fn push_syn(&mut self, error: &syn::Error) {
         for error in error.clone() {

@@ -67,7 +67,24 @@ pub(crate) struct Param {
     pub(crate) view: Option<usize>,
 }
 
+impl Signature {
+    /// The first argument word of a parameter.
+    pub(crate) fn word_of(&self, index: usize) -> usize {
+        self.params[..index].iter().map(Param::words).sum()
+    }
+
+    /// The parameters that are tensors.
+    pub(crate) fn pointers(&self) -> impl Iterator<Item = &Param> {
+        self.params.iter().filter(|param| param.is_pointer())
+    }
+}
+
 impl Param {
+    /// Is it a tensor?
+    pub(crate) fn is_pointer(&self) -> bool {
+        matches!(self.ty, Some(Type::Pointer { .. }))
+    }
+
     /// How many argument words it takes: a pointer has an address and a length, a view besides an extent for each axis and a stride for each
     /// but the last.
     pub(crate) fn words(&self) -> usize {

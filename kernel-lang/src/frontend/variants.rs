@@ -4,6 +4,7 @@ use crate::diagnostic::Diagnostic;
 use crate::dtype::Dtype;
 use crate::frontend::attributes::Attributes;
 use crate::frontend::autotune::Autotune;
+use crate::frontend::heuristics;
 use crate::frontend::place::{Errors, Place, Places};
 use crate::frontend::signature::Signature;
 use crate::ir::Function;
@@ -60,8 +61,8 @@ pub(crate) fn instances(signature: &Signature, attributes: &Attributes, autotune
     let types = generics.len();
     for (index, generic) in signature.consts.iter().enumerate() {
         let name: crate::location::Name = generic.name.text.as_str().into();
-        if autotune.is_some_and(|autotune| autotune.tuned.contains(&index)) {
-            // Each configuration fills its own value in.
+        if autotune.is_some_and(|autotune| autotune.fixed().contains(&index)) {
+            // Each configuration fills its own value in, and heuristics theirs.
             generics.push(vec![Bound::Const(name, 0)]);
         } else {
             let Some(values) = &attributes.consts[index] else { return Vec::new() };
@@ -87,7 +88,12 @@ pub(crate) fn instances(signature: &Signature, attributes: &Attributes, autotune
                     *bound = *value;
                 }
             }
-            list.push(Instance { generics, schedule: config.schedule });
+            let instance = Instance { generics, schedule: config.schedule };
+            for instance in heuristics::instances(instance, &autotune.heuristics, signature, attributes) {
+                if !list.contains(&instance) {
+                    list.push(instance);
+                }
+            }
         }
     }
     list

@@ -276,6 +276,15 @@ impl Function {
         self.all_insts().iter().any(|inst| matches!(self.insts[*inst].op, Op::Print { .. }))
     }
 
+    /// May it write memory that belongs to none of its parameters? What an `unchecked` kernel makes of addresses is such.
+    pub fn writes_elsewhere(&self) -> bool {
+        self.all_insts().iter().any(|inst| match &self.insts[*inst].op {
+            Op::Store { base, .. } | Op::Atomic { base, .. } => self.params.iter().all(|param| param.value != *base),
+            Op::InlinePtx { volatile: true, .. } => self.unchecked,
+            _ => false,
+        })
+    }
+
     /// Every region under (and with) a region, an outer one first.
     pub fn regions_under(&self, region: Region) -> Vec<Region> {
         let mut regions = vec![region];

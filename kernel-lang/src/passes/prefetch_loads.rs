@@ -139,8 +139,9 @@ fn plan(func: &Function, around: &Loop, target: &Target, schedule: Schedule) -> 
     let wanted = num_stages.as_ref().and_then(ConstExpr::as_int).and_then(|wanted| u32::try_from(wanted).ok());
     let (tiles, scalars): (Vec<Inst>, Vec<Inst>) =
         early_loads(func, around).into_iter().partition(|load| func.ty(func.result(*load)).is_tile());
-    let (rings, mut registers): (Vec<Inst>, Vec<Inst>) = tiles.into_iter().partition(|load| fits_ring(func, *load));
     let threads = schedule.threads();
+    let (rings, mut registers): (Vec<Inst>, Vec<Inst>) =
+        tiles.into_iter().partition(|load| fits_ring(func, *load, threads * schedule.num_ctas));
     let bytes = rings
         .iter()
         .map(|load| func.ty(func.result(*load)))
@@ -210,9 +211,15 @@ fn early_loads(func: &Function, around: &Loop) -> Vec<Inst> {
 }
 
 /// Can the hardware copy it to shared memory by itself?
-fn fits_ring(func: &Function, load: Inst) -> bool {
+///
+/// It copies 4 bytes of a thread at least. With less, the thread would load and store them itself, and wait for them a turn too early.
+fn fits_ring(func: &Function, load: Inst, threads: u32) -> bool {
+    const NARROWEST: u32 = 4;
+    let ty = func.ty(func.result(load));
     let Op::Load { cache, align, .. } = func.inst(load).op else { return false };
-    i64::from(align) == WIDEST && matches!(cache, Cache::Default | Cache::All | Cache::Global)
+    i64::from(align) == WIDEST
+        && (ty.numel() as u32 / threads).max(1) * ty.dtype().bytes() as u32 >= NARROWEST
+        && matches!(cache, Cache::Default | Cache::All | Cache::Global)
 }
 
 /// Rewrites the loop; gives what stands in front of it.

@@ -59,7 +59,8 @@
 //! these are read in front, too.
 //!
 //! A mask that is the same for every program, `columns < n` of a row's kernel, would make no tile full, or all: it stays, and the condition asks
-//! that `n` is a whole number of wide accesses, so that each of them is masked as one.
+//! that `n` is a whole number of wide accesses, so that each of them is masked as one. A mask of which nothing is known, such as one that was
+//! loaded, stays as well, and accesses are wide along the axes that it has not.
 //!
 //! The condition never says "full" wrongly, whatever the numbers are: each part compares without overflow, or overflows to false.
 
@@ -186,8 +187,25 @@ pub(super) enum Test {
 struct Parts {
     tests: Vec<(Value, Test)>,
     ends: Vec<End>,
-    /// Is there a part of another kind?
-    is_partial: bool,
+    /// The axes along which a part of another kind may differ.
+    partial: Vec<usize>,
+    /// Does one differ in a way that is not followed?
+    is_scattered: bool,
+}
+
+impl Parts {
+    /// A part of which nothing is known but the axes that it has.
+    fn unknown(&mut self, extents: &[usize], axes: Option<&[usize]>) {
+        match axes {
+            Some(axes) => self.partial.extend(axes.iter().zip(extents).filter(|(_, extent)| **extent > 1).map(|(axis, _)| *axis)),
+            None => self.is_scattered = true,
+        }
+    }
+
+    /// Is the mask the same for all that a wide access along the axis moves, whatever is not known of it?
+    fn is_whole_along(&self, axis: usize) -> bool {
+        !self.is_scattered && !self.partial.contains(&axis)
+    }
 }
 
 /// What makes a stretch full, as far as a condition can say so that is made from values that are `usable`.
@@ -230,7 +248,7 @@ pub(super) fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts, u
         let bytes = func.ty(base).dtype().bytes() as i64;
         // An atomic takes one element at a time.
         let is_atomic = matches!(func.inst(*inst).op, Op::Atomic { .. });
-        let run = run_axis(&affine, &extents, bytes).filter(|_| !parts.is_partial && !is_atomic);
+        let run = run_axis(&affine, &extents, bytes).filter(|axis| parts.is_whole_along(*axis) && !is_atomic);
         plan.accesses.insert(*inst, run.is_some());
         for end in parts.ends.iter().filter(|end| Some(end.axis) == run) {
             plan.divisible.push((end.end.clone(), WIDEST / bytes));
@@ -287,6 +305,8 @@ impl Masks<'_> {
                 self.parts(*rhs, axes, out);
             }
             Some(Op::Broadcast { x }) if func.ty(*x).is_scalar() && (self.is_early_value)(*x) => out.tests.push((mask, Test::Uniform(*x))),
+            // One truth for all, which nobody can ask about in front.
+            Some(Op::Broadcast { x }) if func.ty(*x).is_scalar() => {}
             // Whatever the shape, a tile of truths is full where this one is.
             Some(Op::Broadcast { x }) if func.ty(*x).is_tile() => self.parts(*x, axes, out),
             Some(Op::Reshape { x } | Op::Flip { x, .. }) => self.parts(*x, None, out),
@@ -311,9 +331,9 @@ impl Masks<'_> {
                     out.ends.push(End { axis: axes[axis], end: limit });
                 }
                 Some(test) => out.tests.push((mask, test)),
-                None => out.is_partial = true,
+                None => out.unknown(&func.ty(mask).extents(), axes),
             },
-            _ => out.is_partial = true,
+            _ => out.unknown(&func.ty(mask).extents(), axes),
         }
     }
 
@@ -347,7 +367,9 @@ fn split(func: &mut Function, stretch: &[Inst], rest: &[Inst], plan: Plan) -> Ve
     let cond = condition(&mut Builder::new(func, scratch, loc), &plan);
     out.append(func.insts_mut(scratch));
 
-    let results = used_after(func, stretch, &plan.before, rest);
+    let remade = pointers_behind(func, stretch, &plan.before, rest);
+    let behind = [&remade, rest].concat();
+    let results = used_after(func, stretch, &plan.before, &behind);
     let body = func.add_region();
     *func.insts_mut(body) = stretch.to_vec();
     let [full, guarded] = [true, false].map(|is_full| {
@@ -367,16 +389,39 @@ fn split(func: &mut Function, stretch: &[Inst], rest: &[Inst], plan: Plan) -> Ve
     for (old, new) in results.iter().zip(func.inst(branch).results.clone()) {
         with.insert(*old, new);
     }
-    for inst in rest {
+    replace(func, &behind, &with);
+    out.push(branch);
+    out.extend(remade);
+    out
+}
+
+fn replace(func: &mut Function, insts: &[Inst], with: &Substitution) {
+    for inst in insts {
         func.inst_mut(*inst).op.map_operands(&mut |value| with.get(value));
         let mut inner = Vec::new();
         func.inst(*inst).op.for_each_region(&mut |region| inner.push(region));
         inner.into_iter().for_each(|region| {
-            crate::ir::rewrite::substitute(func, region, &with);
+            crate::ir::rewrite::substitute(func, region, with);
         });
     }
-    out.push(branch);
-    out
+}
+
+/// A branch hands on numbers, no pointers: those that are used later are made again, of their addresses.
+fn pointers_behind(func: &mut Function, stretch: &[Inst], before: &[Inst], rest: &[Inst]) -> Vec<Inst> {
+    let used = used_after(func, stretch, before, rest);
+    let (mut remade, mut with) = (Vec::new(), Substitution::new());
+    for inst in stretch {
+        let data = func.inst(*inst).clone();
+        if let (Op::Pointer { .. }, [pointer]) = (&data.op, &data.results[..])
+            && used.contains(pointer)
+        {
+            let copy = func.make_inst(data.op, [func.ty(*pointer).clone()], data.loc);
+            with.insert(*pointer, func.result(copy));
+            remade.push(copy);
+        }
+    }
+    replace(func, rest, &with);
+    remade
 }
 
 /// The values that the branch must hand on: used later, and not computed in front of it.

@@ -19,6 +19,8 @@ pub(crate) struct Cuda {
     pub(super) multiprocessors: u32,
     /// The most shared memory that one program can ask for.
     pub(crate) shared_bytes: u32,
+    /// Of the L2 cache.
+    pub(crate) cache_bytes: u32,
     pub(super) default_stream: Arc<CudaStream>,
 }
 
@@ -85,6 +87,7 @@ fn open(ordinal: usize) -> Result<Cuda> {
         compute_capability: check_cudarc(context.compute_capability(), "read the compute capability")?,
         multiprocessors: read(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
         shared_bytes: read(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
+        cache_bytes: read(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?,
         // A stream of our own rather than the null stream: it can be captured, and it waits for nobody unasked.
         default_stream: check_cudarc(context.new_stream(), "make the default stream")?,
         context,

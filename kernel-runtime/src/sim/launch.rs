@@ -7,7 +7,7 @@ use kernel_lang::Schedule;
 use kernel_sim::{Kernel as Function, Launch, LaunchError, Options};
 
 use super::machine::Sim;
-use super::report;
+use super::{clock, report};
 use crate::args::Args;
 use crate::gpu::{Gpu, Image};
 use crate::kernel::{Kernel, Tables};
@@ -30,6 +30,7 @@ pub(crate) struct Loaded {
 
 impl Gpu for SimGpu {
     type Loaded = Loaded;
+    const IS_SIMULATED: bool = true;
 
     fn device(self) -> Device {
         self.device
@@ -67,6 +68,18 @@ impl Gpu for SimGpu {
         Ok(Loaded { function, schedule: image.schedule, shared_bytes: requested })
     }
 
+    fn cache_bytes(self) -> usize {
+        0
+    }
+
+    unsafe fn copy(self, from: u64, to: u64, bytes: usize) -> Result<()> {
+        Ok(self.sim.machine.copy(from, to, bytes)?)
+    }
+
+    unsafe fn zero(self, address: u64, bytes: usize) -> Result<()> {
+        Ok(self.sim.machine.fill(address, &[0], bytes)?)
+    }
+
     unsafe fn start<const WORDS: usize>(self, args: &Args<'_, WORDS>, loaded: Loaded, grid: [u32; 3], params: &[&u64]) -> Result<()> {
         let Loaded { function, schedule, shared_bytes } = loaded;
         let (kernel, threads) = (args.kernel().name(), schedule.threads());
@@ -86,6 +99,8 @@ impl Gpu for SimGpu {
                 Error::LaunchRefused { kernel, threads, shared_bytes, code: "INVALID_LAUNCH".to_owned(), description }
             }
         })?;
+        let warps = grid.iter().map(|&ctas| u64::from(ctas)).product::<u64>() * u64::from(schedule.num_warps);
+        clock::advance(clock::estimate(&counters.total(), warps, self.sim.multiprocessors() as u64));
         self.sim.ledger.lock().unwrap_or_else(PoisonError::into_inner).add(kernel, function.files(), &counters);
         report::write_if_asked(self.device)
     }

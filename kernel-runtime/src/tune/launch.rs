@@ -2,27 +2,26 @@
 
 use std::sync::Arc;
 
-use super::race::{median, race, winner};
-use super::{Kept, Outcome, Report, Trial, TuneConfig, Tuner, alone, recall, with_key};
+use super::key::with_key;
+use super::rules::Kept;
+use super::{Outcome, Report, Rules, Trial, TuneConfig, Tuner, Winner};
 use crate::args::Args;
-use crate::bench::{FLUSH_BYTES, Timer};
 use crate::gpu::{self, Gpu};
 use crate::grid::IntoGrid;
 use crate::launch::{NoGrid, Place, run_on_cpu};
-use crate::module::CudaGpu;
 use crate::{Device, Error, Result, Stream};
 
 /// A call of an autotuned kernel, not run yet. Like a [`Launch`](crate::Launch), but [`AutotunedLaunch::grid`] takes a
-/// function of the configuration.
+/// function of the configuration. A kernel with heuristics has one configuration, which is not timed.
 ///
 /// The first launch for a key runs the kernel many times, see [`tune`](crate::tune).
 #[must_use = "a launch does nothing until `.grid(..).launch()`"]
 pub struct AutotunedLaunch<'a, const WORDS: usize, const KEY: usize, C: TuneConfig, G = NoGrid> {
-    args: Args<'a, WORDS>,
+    pub(super) args: Args<'a, WORDS>,
     /// The kernel's key; the places of tuned constants are free.
     key: [u64; KEY],
-    tuner: &'static Tuner<C>,
-    kept: Kept,
+    pub(super) tuner: &'static Tuner<C>,
+    pub(super) rules: &'static Rules<C, WORDS>,
     grid: G,
     stream: Option<&'a Stream>,
     checked: bool,
@@ -32,15 +31,15 @@ impl<'a, const WORDS: usize, const KEY: usize, C: TuneConfig> AutotunedLaunch<'a
     /// A call of the kernel with these arguments; the words of `key` that configurations write may be anything, always the same.
     #[doc(hidden)]
     #[inline]
-    pub fn new(args: Args<'a, WORDS>, key: [u64; KEY], tuner: &'static Tuner<C>, kept: Kept) -> Self {
-        AutotunedLaunch { args, key, tuner, kept, grid: NoGrid, stream: None, checked: false }
+    pub fn new(args: Args<'a, WORDS>, key: [u64; KEY], tuner: &'static Tuner<C>, rules: &'static Rules<C, WORDS>) -> Self {
+        AutotunedLaunch { args, key, tuner, rules, grid: NoGrid, stream: None, checked: false }
     }
 
     /// How many programs run with a configuration, as in `.grid(|config| cdiv(n, config.BLOCK_SIZE))`.
     #[inline]
     pub fn grid<G: IntoGrid, F: Fn(C) -> G>(self, grid: F) -> AutotunedLaunch<'a, WORDS, KEY, C, F> {
-        let AutotunedLaunch { args, key, tuner, kept, grid: NoGrid, stream, checked } = self;
-        AutotunedLaunch { args, key, tuner, kept, grid, stream, checked }
+        let AutotunedLaunch { args, key, tuner, rules, grid: NoGrid, stream, checked } = self;
+        AutotunedLaunch { args, key, tuner, rules, grid, stream, checked }
     }
 }
 
@@ -74,26 +73,12 @@ where
     pub fn launch(mut self) -> Result<()> {
         match Place::of(&mut self.args, self.stream)? {
             Place::Cpu => {
-                let first = self.first(Device::cpu())?;
-                let grid = self.grid_of(first)?;
-                if grid.contains(&0) { Ok(()) } else { run_on_cpu(&self.args, &self.key_of(first), grid, self.checked) }
+                let config = self.config(self.first(self.kept(), Device::cpu())?);
+                let grid = self.grid_of(config)?;
+                if grid.contains(&0) { Ok(()) } else { run_on_cpu(&self.args, &self.key_of(config), grid, self.checked) }
             }
-            // How long a simulation takes says nothing about a GPU.
-            Place::Sim(sim) => self.run_first(sim),
-            // Looking for a mistake needs no tuning, nobody wants to read what each trial prints, and one configuration has no rivals.
-            Place::Cuda(cuda) if self.checked || self.args.kernel().prints() || self.kept().nth(1).is_none() => self.run_first(cuda),
-            Place::Cuda(cuda) => {
-                let first = self.first(cuda.device)?;
-                let report = self.with_tuning_key(cuda, |key| match self.tuner.find(key) {
-                    Some(report) => Ok(Some(report)),
-                    // Nothing to do is nothing to tune.
-                    None if self.grid_of(first)?.contains(&0) => Ok(None),
-                    None => self.tune(key, cuda).map(Some),
-                })?;
-                let Some(report) = report else { return Ok(()) };
-                let config = report.chosen().map_or(first, |trial| trial.config);
-                self.run(config, self.grid_of(config)?, cuda)
-            }
+            Place::Sim(sim) => self.launch_on(sim),
+            Place::Cuda(cuda) => self.launch_on(cuda),
         }
     }
 
@@ -103,147 +88,160 @@ where
     /// As [`AutotunedLaunch::launch`].
     pub fn report(mut self) -> Result<Arc<Report<C>>> {
         match Place::of(&mut self.args, self.stream)? {
-            Place::Cuda(cuda) if self.kept().nth(1).is_some() && !self.args.kernel().prints() => {
-                self.with_tuning_key(cuda, |key| match self.tuner.find(key) {
-                    Some(report) => Ok(report),
-                    None => self.tune(key, cuda),
-                })
-            }
-            Place::Cuda(cuda) => Ok(Arc::new(self.untimed(cuda.device))),
-            Place::Sim(sim) => Ok(Arc::new(self.untimed(sim.device()))),
-            Place::Cpu => Ok(Arc::new(self.untimed(Device::cpu()))),
+            Place::Cpu => Ok(Arc::new(self.untimed(self.kept(), Device::cpu()))),
+            Place::Sim(sim) => self.report_on(sim),
+            Place::Cuda(cuda) => self.report_on(cuda),
         }
     }
 
-    /// The configurations that are left, in their order.
-    fn kept(&self) -> impl Iterator<Item = C> {
-        self.tuner.configs().iter().enumerate().filter(|(i, _)| self.kept.has(*i)).map(|(_, config)| *config)
+    #[inline]
+    fn launch_on(&self, gpu: impl Gpu) -> Result<()> {
+        let kept = self.kept();
+        if self.is_untimed(kept) {
+            return self.run_first(kept, gpu);
+        }
+        match self.winner(kept, gpu)? {
+            Some(winner) => match self.run(self.config(winner.chosen()), gpu) {
+                Err(error) if is_of_config(&error) => self.run_next(winner, error, gpu),
+                done => done,
+            },
+            None => self.run_first(kept, gpu),
+        }
+    }
+
+    fn report_on(&self, gpu: impl Gpu) -> Result<Arc<Report<C>>> {
+        let kept = self.kept();
+        let winner = if self.is_untimed(kept) { None } else { self.winner(kept, gpu)? };
+        Ok(winner.map_or_else(|| Arc::new(self.untimed(kept, gpu.device())), |winner| winner.report.clone()))
+    }
+
+    /// Looking for a mistake needs no tuning, nobody wants to read what each trial prints, and one configuration has no rivals.
+    #[inline]
+    fn is_untimed(&self, kept: Kept) -> bool {
+        self.checked || self.args.kernel().prints() || self.indices(kept).nth(1).is_none()
+    }
+
+    /// What was chosen for the key, now if it is new. None if there is nothing to tune: no program, or no way to undo what the runs do.
+    #[inline]
+    fn winner(&self, kept: Kept, gpu: impl Gpu) -> Result<Option<&'static Winner<C>>> {
+        self.with_tuning_key(kept, gpu, |key| match self.tuner.find(key) {
+            Some(winner) => Ok(Some(winner)),
+            None => self.tune(key, kept, gpu),
+        })
+    }
+
+    #[inline]
+    fn kept(&self) -> Kept {
+        self.rules.kept(self.args.words(), self.tuner.configs())
+    }
+
+    /// The places of the configurations that are left, in their order.
+    #[inline]
+    pub(super) fn indices(&self, kept: Kept) -> impl Iterator<Item = usize> {
+        kept.of(self.tuner.configs().len())
+    }
+
+    /// The configuration at that place, with what heuristics give.
+    #[inline]
+    pub(super) fn config(&self, place: usize) -> C {
+        self.rules.completed(self.args.words(), self.tuner.configs()[place])
     }
 
     /// The first configuration that is left is chosen without a race.
-    fn untimed(&self, device: Device) -> Report<C> {
-        let first = (0..self.tuner.configs().len()).find(|i| self.kept.has(*i));
-        let trials = self.tuner.configs().iter().enumerate();
-        let trials = trials.map(|(i, &config)| Trial {
-            config,
-            outcome: if self.kept.has(i) { Outcome::Untimed } else { Outcome::Pruned },
-            chosen: first == Some(i),
-        });
-        Report { kernel: self.args.kernel().name(), device, trials: trials.collect() }
+    fn untimed(&self, kept: Kept, device: Device) -> Report<C> {
+        let first = self.indices(kept).next();
+        let trial = |place: usize| Trial {
+            config: self.config(place),
+            outcome: if kept.has(place) { Outcome::Untimed } else { Outcome::Pruned },
+            chosen: first == Some(place),
+        };
+        Report { kernel: self.args.kernel().name(), device, trials: (0..self.tuner.configs().len()).map(trial).collect() }
     }
 
-    fn first(&self, device: Device) -> Result<C> {
+    fn first(&self, kept: Kept, device: Device) -> Result<usize> {
         let none = || {
-            let failures = self.tuner.configs().iter().map(|config| format!("  {config:?}: pruned for these arguments"));
+            let configs = (0..self.tuner.configs().len()).map(|place| self.config(place));
+            let failures = configs.map(|config| format!("  {config:?}: pruned for these arguments"));
             Error::NoConfig { kernel: self.args.kernel().name(), device, failures: failures.collect() }
         };
-        self.kept().next().ok_or_else(none)
+        self.indices(kept).next().ok_or_else(none)
     }
 
-    fn key_of(&self, config: C) -> [u64; KEY] {
+    pub(super) fn key_of(&self, config: C) -> [u64; KEY] {
         let mut key = self.key;
         config.write_key(&mut key);
         key
     }
 
-    fn grid_of(&self, config: C) -> Result<[u32; 3]> {
+    #[inline]
+    pub(super) fn grid_of(&self, config: C) -> Result<[u32; 3]> {
         (self.grid)(config).into_grid().check(self.args.kernel().name())
     }
 
     /// Runs the first configuration that the device can run at all.
-    fn run_first(&self, gpu: impl Gpu) -> Result<()> {
-        let first = self.first(gpu.device())?;
-        let mut outcome = self.run(first, self.grid_of(first)?, gpu);
-        for config in self.kept().skip(1) {
+    fn run_first(&self, kept: Kept, gpu: impl Gpu) -> Result<()> {
+        let first = self.first(kept, gpu.device())?;
+        let mut outcome = self.run(self.config(first), gpu);
+        for place in self.indices(kept).skip(1) {
             // What the kernel does, and to what, is no other configuration's business.
             if !matches!(outcome, Err(Error::Compile { .. } | Error::SharedMemory { .. })) {
                 break;
             }
-            outcome = self.run(config, self.grid_of(config)?, gpu);
+            outcome = self.run(self.config(place), gpu);
         }
         outcome
     }
 
-    fn run(&self, config: C, grid: [u32; 3], gpu: impl Gpu) -> Result<()> {
+    /// The chosen configuration does not run with these arguments: what heuristics give may differ from launch to launch. The next best one
+    /// that does is chosen from now on.
+    #[cold]
+    fn run_next(&self, winner: &Winner<C>, error: Error, gpu: impl Gpu) -> Result<()> {
+        let mut others: Vec<(f64, usize)> = Vec::new();
+        for (place, trial) in winner.report.trials.iter().enumerate().filter(|(place, _)| *place != winner.chosen()) {
+            if let Outcome::Measured { median_us, .. } = trial.outcome {
+                others.push((median_us, place));
+            }
+        }
+        others.sort_by(|a, b| a.0.total_cmp(&b.0));
+        for (_, place) in others {
+            match self.run(self.config(place), gpu) {
+                Err(error) if is_of_config(&error) => {}
+                outcome => {
+                    winner.choose(place);
+                    return outcome;
+                }
+            }
+        }
+        Err(error)
+    }
+
+    #[inline]
+    fn run(&self, config: C, gpu: impl Gpu) -> Result<()> {
+        let grid = self.grid_of(config)?;
+        self.run_grid(config, grid, gpu)
+    }
+
+    #[inline]
+    pub(super) fn run_grid(&self, config: C, grid: [u32; 3], gpu: impl Gpu) -> Result<()> {
         if grid.contains(&0) {
             return Ok(());
         }
         gpu::run(gpu, &self.args, &self.key_of(config), Some(config.schedule()), grid, self.checked)
     }
 
-    /// The tuning key: the device, the configurations that are left, the key arguments, and the kernel's key without the tuned constants.
+    /// The tuning key, see [`key`](super::key); the first word says which device it is.
     #[inline]
-    fn with_tuning_key<R>(&self, gpu: CudaGpu<'_>, look: impl FnOnce(&[u64]) -> R) -> R {
+    fn with_tuning_key<P: Gpu, R>(&self, kept: Kept, gpu: P, look: impl FnOnce(&[u64]) -> R) -> R {
         let mut words = [0; WORDS];
-        let mut count = 0;
-        for &word in self.tuner.key_words {
-            if let (Some(place), Some(&value)) = (words.get_mut(count), self.args.words().get(word)) {
-                *place = value;
-                count += 1;
-            }
-        }
-        with_key(&[&[gpu.cuda.ordinal as u64], &self.kept.words(), &words[..count], &self.key], look)
+        let parts = self.tuner.key.iter().zip(&mut words);
+        let count = parts.map(|(part, word)| *word = part.of(self.args.words())).count();
+        let device = 2 * gpu.number() as u64 + u64::from(P::IS_SIMULATED);
+        with_key(&[&[device], &kept.words(), &[self.args.unaligned()], &words[..count], &self.key], look)
     }
+}
 
-    #[cold]
-    fn tune(&self, key: &[u64], gpu: CudaGpu<'_>) -> Result<Arc<Report<C>>> {
-        let configs: Vec<C> = self.kept().collect();
-        let kernel = self.args.kernel().name();
-        // The user's function is asked first: it may do anything, tuning another kernel included.
-        let grids: Vec<_> = configs.iter().map(|&config| self.grid_of(config)).collect();
-        let run = |i: usize, grid: [u32; 3]| self.run(configs[i], grid, gpu);
-        let _guard = alone();
-        if let Some(report) = self.tuner.find(key) {
-            return Ok(report);
-        }
-        // The first word says which of the devices it is, and the next process may number them otherwise.
-        let unknown = match recall::recall(self.args.kernel(), gpu, self.tuner.configs(), |config| self.key_of(config), &key[1..]) {
-            Ok(report) => return Ok(self.tuner.remember(key, report)),
-            Err(unknown) => unknown,
-        };
-        // One run of each, untimed: it loads the code, and shows who runs at all. What one leaves undone on the GPU no
-        // other can outlive, so that ends the tuning.
-        let outcomes = grids.into_iter().enumerate().map(|(i, grid)| grid.and_then(|grid| run(i, grid).map(|()| grid)));
-        let outcomes: Vec<_> = outcomes.collect();
-        crate::stream::synchronize(gpu.stream)?;
-        let able: Vec<_> = outcomes.iter().enumerate().filter_map(|(i, outcome)| Some((i, *outcome.as_ref().ok()?))).collect();
-
-        let mut timer = Timer::new(&gpu.stream(), FLUSH_BYTES)?;
-        let times = race(able.len(), |alive| {
-            for (n, &candidate) in alive.iter().enumerate() {
-                let (i, grid) = able[candidate];
-                timer.run(n, &mut || run(i, grid))?;
-            }
-            crate::stream::synchronize(gpu.stream)?;
-            (0..alive.len()).map(|n| timer.elapsed_us(n)).collect()
-        })?;
-
-        let fastest = winner(&times).map(|candidate| able[candidate].0);
-        let mut times = times.iter();
-        let mut raced = outcomes.into_iter().enumerate();
-        let trials = self.tuner.configs().iter().enumerate().map(|(place, &config)| {
-            let outcome = self.kept.has(place).then(|| raced.next()).flatten();
-            let chosen = outcome.as_ref().is_some_and(|(i, _)| fastest == Some(*i));
-            let outcome = match outcome {
-                None => Outcome::Pruned,
-                Some((_, Err(error))) => Outcome::Failed(error.to_string()),
-                Some((_, Ok(_))) => {
-                    let times = times.next().map_or(&[][..], |times| times);
-                    Outcome::Measured { median_us: median(times), samples: times.len() }
-                }
-            };
-            Trial { config, outcome, chosen }
-        });
-        let report = Report { kernel, device: gpu.device, trials: trials.collect() };
-        if fastest.is_none() {
-            let failures = report.trials.iter().map(|trial| match &trial.outcome {
-                Outcome::Failed(reason) => format!("  {:?}: {reason}", trial.config),
-                Outcome::Pruned => format!("  {:?}: pruned for these arguments", trial.config),
-                _ => format!("  {:?}: not timed", trial.config),
-            });
-            return Err(Error::NoConfig { kernel, device: gpu.device, failures: failures.collect() });
-        }
-        unknown.keep(&report);
-        Ok(self.tuner.remember(key, report))
-    }
+/// Is it the configuration that does not run, so that another may?
+pub(super) fn is_of_config(error: &Error) -> bool {
+    use Error::{Compile, GridTooLarge, Jit, LaunchRefused, SharedMemory, TooOld};
+    matches!(error, Compile { .. } | Jit { .. } | SharedMemory { .. } | LaunchRefused { .. } | GridTooLarge { .. } | TooOld { .. })
 }

@@ -1,27 +1,59 @@
 //! Autotuning: the first launch of a key times every configuration, later ones use the fastest.
 //!
-//! What was chosen is kept on disk, see [`cache`](crate::cache), where the next process finds it.
+//! A *key* is the device, what `key` says of the arguments, the types and constants that the launch names, which tensors are aligned to 16 bytes,
+//! and which configurations `prune` leaves. One that `prune` names for the launch's arguments never runs with them; one that does not compile, load or
+//! launch is a record with its reason, and launches use the others. Heuristics are computed by every launch, behind its configuration. What was chosen
+//! is kept on disk, where the next process finds it: see [`cache`](crate::cache).
 //!
-//! A *key* is the device, the key arguments' values, the types, and which configurations `prune` leaves. While a key is tuned the kernel runs many times on the
-//! launch's own arguments, so what it leaves in memory is right if it does not read what it writes (a kernel that adds
-//! to its output adds many times). A configuration that `prune` names for the launch's arguments never runs with them. One that does not compile, load or launch is a record with its reason.
-//! On the CPU the first configuration that is left runs, on a simulated GPU the first that compiles for it, untimed; so does one that has no rivals.
+//! While a key is tuned the kernel runs many times on the launch's own arguments. Each run finds them as the launch did: what the kernel both
+//! reads and writes is copied first, and copied back (`restore_value` names more, `reset_to_zero` what is zeros). Where there is no memory
+//! for the copies, the first configuration runs, untimed, and the next launch tries again.
+//!
+//! # How it is measured
+//!
+//! | | |
+//! |---|---|
+//! | once each | every configuration runs: that loads its code, and shows who runs at all |
+//! | for `warmup` ms, 5 if not given | rounds that are not counted, so that clocks rise |
+//! | for `rep` ms, 100 if not given | rounds: each configuration once, in another order each time, the L2 cache emptied before, timed by events of the GPU. Who is far behind the leader's median leaves: twice as slow after the first round, 8% behind after the fifth. At most 25 rounds for each 100 ms |
+//! | at the end | the two best take turns again, and the better median of these runs is chosen |
+//!
+//! The times are of the whole tuning, not of each configuration. The environment variable `GALATEA_PRINT_TUNING`, if it is set, has what was tried
+//! written to standard error.
+//!
+//! One thread tunes at a time in a process, so that measurements do not disturb each other. Another thread with the same key waits, and uses what
+//! was found; threads whose keys are known do not wait. A launch of another tuned kernel from inside a tuning, as in a hook, runs its first configuration.
+//!
+//! On the CPU the first configuration that is left runs, untimed; so does one that has no rivals. On a simulated GPU every configuration runs once, so
+//! that mistakes of all are found (a fault is an error of the launch, no record), and times are what its clock estimates.
 
+mod choose;
+mod key;
 mod launch;
+mod memory;
 mod race;
 mod recall;
 mod report;
+mod rules;
+mod winner;
 
-use std::collections::HashMap;
+use std::cell::Cell;
 use std::fmt::Debug;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kernel_lang::Schedule;
 
+use crate::grown::Grown;
+
+#[doc(hidden)]
+pub use key::KeyPart;
 pub use launch::AutotunedLaunch;
 #[doc(hidden)]
 pub use report::debug_config;
 pub use report::{Outcome, Report, Trial};
+#[doc(hidden)]
+pub use rules::{Extents, Rules, asked, extent};
+use winner::Winner;
 
 /// One configuration of an autotuned kernel: values of its tuned constants, and a schedule. `#[autotune]` implements it.
 pub trait TuneConfig: Copy + Debug + Send + Sync + 'static {
@@ -37,90 +69,88 @@ pub trait TuneConfig: Copy + Debug + Send + Sync + 'static {
 pub struct Tuner<C: 'static> {
     configs: &'static [C],
     /// Which argument words are part of the tuning key.
-    key_words: &'static [usize],
-    tuned: Tuned<C>,
-}
-
-type Tuned<C> = LazyLock<RwLock<HashMap<Box<[u64]>, Arc<Report<C>>>>>;
-
-/// Which configurations of a tuner a launch may use, a bit for each; those beyond the 128th always.
-#[doc(hidden)]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Kept(u128);
-
-impl Kept {
-    /// All of them.
-    pub const ALL: Kept = Kept(u128::MAX);
-    /// How many can be pruned.
-    pub const MOST: usize = 128;
-
-    pub(crate) fn has(self, index: usize) -> bool {
-        index >= Kept::MOST || self.0 >> index & 1 == 1
-    }
-
-    fn words(self) -> [u64; 2] {
-        [self.0 as u64, (self.0 >> 64) as u64]
-    }
+    key: &'static [KeyPart],
+    /// Pointers, by their number, that are set to zero before each run, and those that are given their values back.
+    zeroed: &'static [usize],
+    restored: &'static [usize],
+    warmup_ms: u32,
+    rep_ms: u32,
+    winners: Grown<Winner<C>>,
 }
 
 impl<C: TuneConfig> Tuner<C> {
-    /// The configurations that `prune` leaves.
+    /// A tuner over these configurations.
     #[doc(hidden)]
-    #[inline]
-    pub fn kept(&self, prune: impl Fn(C) -> bool) -> Kept {
-        let kept = self.configs.iter().take(Kept::MOST).enumerate().filter(|(_, config)| !prune(**config));
-        Kept(kept.fold(0, |bits, (index, _)| bits | 1 << index))
+    pub const fn new(configs: &'static [C], key: &'static [KeyPart]) -> Tuner<C> {
+        Tuner { configs, key, zeroed: &[], restored: &[], warmup_ms: 5, rep_ms: 100, winners: Grown::new() }
     }
 
-    /// A tuner over these configurations, whose key has these argument words (a pointer takes two words, a scalar one).
-    pub const fn new(configs: &'static [C], key_words: &'static [usize]) -> Tuner<C> {
-        Tuner { configs, key_words, tuned: LazyLock::new(RwLock::default) }
+    /// `reset_to_zero`, as numbers of pointers.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn zeroing(mut self, pointers: &'static [usize]) -> Self {
+        self.zeroed = pointers;
+        self
     }
 
-    /// The configurations.
+    /// `restore_value`, as numbers of pointers.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn restoring(mut self, pointers: &'static [usize]) -> Self {
+        self.restored = pointers;
+        self
+    }
+
+    /// `warmup`, in milliseconds.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn warmup(mut self, milliseconds: u32) -> Self {
+        self.warmup_ms = milliseconds;
+        self
+    }
+
+    /// `rep`, in milliseconds.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn rep(mut self, milliseconds: u32) -> Self {
+        self.rep_ms = milliseconds;
+        self
+    }
+
+    /// The configurations; what heuristics give is still open in them.
     pub fn configs(&self) -> &'static [C] {
         self.configs
     }
 
-    fn find(&self, key: &[u64]) -> Option<Arc<Report<C>>> {
-        self.tuned.read().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+    /// What was chosen for a key in this process.
+    #[inline]
+    fn find(&self, key: &[u64]) -> Option<&Winner<C>> {
+        self.winners.find(None, key)
     }
 
-    fn remember(&self, key: &[u64], report: Report<C>) -> Arc<Report<C>> {
-        let report = Arc::new(report);
-        self.tuned.write().unwrap_or_else(PoisonError::into_inner).insert(key.into(), report.clone());
-        report
+    /// Keeps what was chosen for a key: the configuration at that place.
+    fn remember(&self, key: &[u64], report: Report<C>, chosen: usize) -> &Winner<C> {
+        self.winners.keep(None, key, Winner::new(report, chosen))
     }
 }
 
-/// Measurements must not disturb each other, so one key is tuned at a time in a process.
-fn alone() -> MutexGuard<'static, ()> {
+/// Held by the one thread that tunes. None if this thread does already, and asks from inside.
+fn alone() -> Option<Alone> {
     static TUNING: Mutex<()> = Mutex::new(());
-    TUNING.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Gives `look` the key of a launch as one slice, on the stack where it is of a usual size.
-fn with_key<R>(parts: &[&[u64]], look: impl FnOnce(&[u64]) -> R) -> R {
-    let mut room = [0; 48];
-    let len = parts.iter().map(|part| part.len()).sum();
-    let Some(key) = room.get_mut(..len) else { return look(&parts.concat()) };
-    let mut rest = &mut key[..];
-    for part in parts {
-        let (place, after) = std::mem::take(&mut rest).split_at_mut(part.len());
-        place.copy_from_slice(part);
-        rest = after;
+    if IS_TUNING.replace(true) {
+        return None;
     }
-    look(key)
+    Some(Alone(TUNING.lock().unwrap_or_else(PoisonError::into_inner)))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+thread_local! {
+    static IS_TUNING: Cell<bool> = const { Cell::new(false) };
+}
 
-    #[test]
-    fn a_key_is_its_parts_in_order_however_long() {
-        with_key(&[&[1], &[2, 3], &[]], |key| assert_eq!(key, [1, 2, 3]));
-        let long = [7; 100];
-        with_key(&[&[1], &long], |key| assert_eq!((key.len(), key[0], key[100]), (101, 1, 7)));
+struct Alone(#[expect(dead_code, reason = "it is held, not looked at")] MutexGuard<'static, ()>);
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        IS_TUNING.set(false);
     }
 }

@@ -21,7 +21,7 @@ pub struct Report<C> {
 /// What became of one configuration.
 #[derive(Clone, Debug)]
 pub struct Trial<C> {
-    /// The configuration.
+    /// The configuration, with what heuristics gave when it was tuned.
     pub config: C,
     /// How long it took, or why it did not run.
     pub outcome: Outcome,
@@ -34,16 +34,16 @@ pub struct Trial<C> {
 pub enum Outcome {
     /// It ran that often, and the median took that long. Few samples mean that it fell far behind.
     Measured {
-        /// Microseconds.
+        /// Microseconds; on a simulated GPU what its clock estimates.
         median_us: f64,
         /// Timed runs.
         samples: usize,
     },
     /// It does not compile, load or launch.
     Failed(String),
-    /// The kernel's `prune` says that it does not fit these arguments.
+    /// The kernel's `prune` says that it does not fit these arguments, or that others are likely to be faster.
     Pruned,
-    /// It was not timed: it has no rivals, or runs on the CPU or a simulated GPU, where the first configuration is taken.
+    /// It was not timed: it has no rivals, or runs on the CPU, where the first configuration is taken.
     Untimed,
 }
 

@@ -3,15 +3,18 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kernel_runtime::prelude::*;
-use kernel_runtime::private::{Args, AutotunedLaunch, Kept, Kernel, Schedule, TuneConfig, Tuner, Variant};
+use kernel_runtime::private::{Args, AutotunedLaunch, Kernel, KeyPart, Rules, Schedule, TuneConfig, Tuner, Variant};
 use kernel_runtime::tune::Outcome;
 
 use crate::Test;
+use crate::axpy::AXPY;
 use crate::kernels::{ADD, BLOCK};
 
 pub(crate) const TESTS: &[Test] = &[
     ("the_fastest_configuration_is_chosen", the_fastest_configuration_is_chosen),
     ("threads_tune_a_key_once", threads_tune_a_key_once),
+    ("in_place_kernels_are_tuned_right", in_place_kernels_are_tuned_right),
+    ("a_tuned_launch_allocates_nothing", a_tuned_launch_allocates_nothing),
     ("if_nothing_runs_every_reason_is_told", if_nothing_runs_every_reason_is_told),
 ];
 
@@ -24,7 +27,8 @@ struct Config {
 
 impl TuneConfig for Config {
     fn write_key(&self, key: &mut [u64]) {
-        key[0] = self.repeat as u64;
+        // Of `axpy` the element type stands in front.
+        key[key.len() - 1] = self.repeat as u64;
     }
 
     fn schedule(&self) -> Schedule {
@@ -48,7 +52,7 @@ fn add<'a>(x: &'a Tensor<f32>, out: &'a mut Tensor<f32>, tuner: &'static Tuner<C
     args.pointer("y", x);
     args.pointer_mut("out", out);
     args.scalar(n);
-    AutotunedLaunch::new(args, [0], tuner, Kept::ALL)
+    AutotunedLaunch::new(args, [0], tuner, &Rules::NONE)
 }
 
 fn grid(n: usize) -> impl Fn(Config) -> usize {
@@ -65,7 +69,7 @@ pub(crate) fn tuned(device: Device) -> Vec<Outcome> {
         Config { repeat: 3, num_warps: 4 },
         Config { repeat: 8, num_warps: 4 },
     ];
-    static TUNER: Tuner<Config> = Tuner::new(CONFIGS, &[6]);
+    static TUNER: Tuner<Config> = Tuner::new(CONFIGS, &[KeyPart::exact(6)]);
     let n = (1 << 22) + 5;
     let x = device.full(n, 2.0f32).unwrap();
     let mut out = device.zeros::<f32>(n).unwrap();
@@ -83,7 +87,7 @@ fn the_fastest_configuration_is_chosen(device: Device) {
         Config { repeat: 3, num_warps: 4 },
         Config { repeat: 8, num_warps: 4 },
     ];
-    static TUNER: Tuner<Config> = Tuner::new(CONFIGS, &[6]);
+    static TUNER: Tuner<Config> = Tuner::new(CONFIGS, &[KeyPart::exact(6)]);
     let n = (1 << 22) + 5;
     let x = device.full(n, 2.0f32).unwrap();
     let mut out = device.zeros::<f32>(n).unwrap();
@@ -101,7 +105,8 @@ fn the_fastest_configuration_is_chosen(device: Device) {
 }
 
 fn threads_tune_a_key_once(device: Device) {
-    static TUNER: Tuner<Config> = Tuner::new(&[Config { repeat: 1, num_warps: 4 }, Config { repeat: 8, num_warps: 4 }], &[6]);
+    static TUNER: Tuner<Config> =
+        Tuner::new(&[Config { repeat: 1, num_warps: 4 }, Config { repeat: 8, num_warps: 4 }], &[KeyPart::exact(6)]);
     static GRIDS: AtomicUsize = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -123,6 +128,57 @@ fn threads_tune_a_key_once(device: Device) {
     let (first, second) =
         (add(&x, &mut a, &TUNER).grid(grid(1000)).report().unwrap(), add(&x, &mut b, &TUNER).grid(grid(1000)).report().unwrap());
     assert!(std::sync::Arc::ptr_eq(&first, &second));
+}
+
+/// The kernel reads `x` and adds to `y`; tuning runs it dozens of times.
+fn in_place_kernels_are_tuned_right(device: Device) {
+    const CONFIGS: &[Config] = &[of(32, 2), of(64, 2), of(256, 2)];
+    static TUNER: Tuner<Config> = Tuner::new(CONFIGS, &[KeyPart::power_of_two(5)]);
+    static ZEROED: Tuner<Config> = Tuner::new(CONFIGS, &[]).zeroing(&[1]);
+    let n = 100_003;
+    let stream = device.new_stream().unwrap();
+    for (tuner, expected) in [(&TUNER, [3.5, 6.5, 9.5]), (&ZEROED, [3.0, 6.0, 9.0])] {
+        let (x, mut y) = (device.full(n, 3.0f32).unwrap(), device.full(n, 0.5f32).unwrap());
+        for (turn, expected) in expected.into_iter().enumerate() {
+            let launch = axpy(&x, &mut y, tuner, &Rules::NONE).grid(|config| cdiv(n, config.repeat));
+            if turn == 0 { launch.on(&stream).launch() } else { launch.launch() }.unwrap();
+            assert!(y.to_vec().unwrap().iter().all(|&value| value == expected), "{expected}");
+        }
+    }
+}
+
+const fn of(repeat: usize, num_warps: u32) -> Config {
+    Config { repeat, num_warps }
+}
+
+/// `y = x + y` in blocks of `repeat` elements.
+fn axpy<'a>(
+    x: &'a Tensor<f32>,
+    y: &'a mut Tensor<f32>,
+    tuner: &'static Tuner<Config>,
+    rules: &'static Rules<Config, 6>,
+) -> AutotunedLaunch<'a, 6, 2, Config> {
+    let n = x.len();
+    let mut args = Args::new(&AXPY);
+    args.scalar(1.0f32);
+    args.pointer("x", x);
+    args.pointer_mut("y", y);
+    args.scalar(n);
+    AutotunedLaunch::new(args, [f32::CODE, 0], tuner, rules)
+}
+
+fn a_tuned_launch_allocates_nothing(device: Device) {
+    const CONFIGS: &[Config] = &[of(64, 4), of(256, 4)];
+    static TUNER: Tuner<Config> = Tuner::new(CONFIGS, &[KeyPart::power_of_two(5), KeyPart::exact(0)]);
+    const RULES: &Rules<Config, 6> = &Rules::<Config, 6>::NONE
+        .heuristics(|words, config| Config { num_warps: if words[5] > 500 { 4 } else { 2 }, ..config })
+        .prune(|words, config| config.repeat as u64 > words[5]);
+    let (x, mut y) = (device.zeros::<f32>(1000).unwrap(), device.zeros::<f32>(1000).unwrap());
+    let mut launch = || axpy(&x, &mut y, &TUNER, RULES).grid(|config| cdiv(1000, config.repeat)).launch().unwrap();
+    launch();
+    let before = crate::allocations();
+    (0..10).for_each(|_| launch());
+    assert_eq!(crate::allocations() - before, 0);
 }
 
 fn if_nothing_runs_every_reason_is_told(device: Device) {

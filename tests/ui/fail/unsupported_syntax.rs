@@ -9,7 +9,7 @@ fn kernel_with_rust(x: Ptr<f32>, y: PtrMut<f32>, n: usize) {
     }
     let (square, _) = (|v| v * v, 0);
     store(y, square(load(&x)));
-    'rows: for i in (0..n).rev() {
+    'rows: for i in 0..n {
         println!("{i}");
     }
 }

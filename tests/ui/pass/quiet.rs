@@ -21,6 +21,31 @@ pub(crate) fn tuned<const M: i32, const WIDE: bool, const N: usize>(y: PtrMut<i3
     store(y + offsets, if WIDE { M } else { M }, mask = offsets < n);
 }
 
+/// Everything that a launch may be told, on a kernel with generics.
+#[autotune(
+    configs = product(N = [32, 64], num_warps = [1, 2]) if N >= 32 * num_warps,
+    key = [bucket(n), extent(x, 1)],
+    heuristics(EVEN = n % N == 0, num_stages = if EVEN { 2 } else { 3 }),
+    prune = [|config| config.N > 4 * n, top_k(2, |config| f64::from(config.num_warps) + x.len() as f64)],
+    reset_to_zero = [total],
+    warmup = 1,
+    rep = 10,
+    pre_hook = |_| (),
+    post_hook = |config| assert!(config.N > 0),
+)]
+#[kernel(T = [f32])]
+pub(crate) fn told<T: Float, const N: usize, const EVEN: bool>(x: View<T, 2>, total: PtrMut<T>, n: usize, scale: T) {
+    let columns = program_id(0) * N + arange(0, N);
+    let v = select(columns < n, x.load([0, program_id(0) * N], [1, N]).reshape([N]), 0.0);
+    atomic_add(total, sum(if EVEN { v } else { v }) * scale);
+}
+
+/// A kernel that is not tuned, and has heuristics.
+#[kernel(heuristics(N = n.next_power_of_two()))]
+pub(crate) fn whole<const N: usize>(y: PtrMut<i32>, n: usize) {
+    store(y + arange(0, N), 5, mask = arange(0, N) < n);
+}
+
 fn main() -> Result<()> {
     let device = Device::cpu();
     let x = device.tensor(&[1.5f32; 100])?;
@@ -30,5 +55,11 @@ fn main() -> Result<()> {
     let mut z = device.zeros::<i32>(100)?;
     tuned::<-7>(&mut z, 100).grid(|config| cdiv(100, config.N)).launch()?;
     assert_eq!(z.to_vec()?, [-7; 100]);
+    whole(&mut z, 99).grid(|_| 1).launch()?;
+    assert_eq!(z.to_vec()?[97..], [5, 5, -7]);
+    let x = device.full([1, 100], 0.5f32)?;
+    let mut total = device.zeros::<f32>(1)?;
+    told(&x, &mut total, 100, 2.0f32).grid(|config| cdiv(100, config.N)).launch()?;
+    assert_eq!(total.to_vec()?, [100.0]);
     Ok(())
 }

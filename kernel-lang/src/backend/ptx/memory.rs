@@ -28,8 +28,8 @@ impl Emitter<'_> {
         let is_constant = matches!(self.func.ty(base), Type::Pointer { mutable: false, .. });
         let instruction = self.load_instruction(cache, evict, volatile, is_constant);
         let (mask, other) = (mask.map(|mask| self.source(mask)), other.map(|other| self.lanes(other)));
-        // Another program may write meanwhile: one thread looks, so that all see the same.
-        let held = volatile.then(|| self.held(offset));
+        // Another program, or a thread of this one that is ahead, may write meanwhile: one thread looks, so that all see the same.
+        let held = (volatile || self.told[result]).then(|| self.held(offset));
         let (owner, copies) = held.as_ref().map_or((None, 0), |held| (held.owner, held.copies));
         let mut regs = Vec::new();
         for first in (0..self.lane_count(result)).step_by(access.group).filter(|first| *first as u32 & copies == 0) {

@@ -35,6 +35,7 @@ mod words;
 use std::collections::HashMap;
 
 use crate::analysis::affine::AffineFacts;
+use crate::analysis::one_reader;
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, Evict, Function, Handle, Inst, Op, Region, SideTable, Type, UNKNOWN_LENGTH, Value, Verified};
 use crate::layout::Layout;
@@ -96,6 +97,8 @@ struct Emitter<'a> {
     pointers: SideTable<Value, Option<(Reg, Reg)>>,
     /// The address of the report, in a checked kernel.
     report_buffer: Option<Reg>,
+    /// The loads that one thread makes for all that hold the element.
+    told: SideTable<Value, bool>,
     /// What the L2 is told about accesses of these priorities.
     policies: Vec<(Evict, Reg)>,
     sites: Vec<Site>,
@@ -141,6 +144,7 @@ pub fn emit(func: Verified<'_>, target: &Target, schedule: Schedule) -> Module {
         runs: HashMap::new(),
         pointers: SideTable::new(),
         report_buffer: None,
+        told: one_reader::compute(func),
         policies: Vec::new(),
         sites: Vec::new(),
         ptx_version: target.ptx_version(),

@@ -39,6 +39,7 @@ impl Elaborator<'_> {
             return;
         };
         let elem = self.func.ty(lower).elem().clone();
+        let mirror = if inner.is_reversed { self.mirror(lower, upper, inner.step.as_ref().map(|_| step), place) } else { None };
         let mut carried = self.carry(&assigned, place, &mut |cx| {
             let region = cx.region;
             let index = cx.func.add_region_param(region, Type::scalar(elem.clone()));
@@ -50,7 +51,8 @@ impl Elaborator<'_> {
                 let index = self.func.add_region_param(body, Type::scalar(elem));
                 self.enter(&carried, body);
                 let values = self.in_region(body, |cx| {
-                    cx.turn(&inner.index, Meaning::Value(index), inner);
+                    let meaning = cx.mirrored(Meaning::Value(index), mirror, place);
+                    cx.turn(&inner.index, meaning, inner);
                     cx.leaves(&carried, place)
                 });
                 self.finish_region(body, Op::Yield { values }, place);
@@ -66,13 +68,21 @@ impl Elaborator<'_> {
                     "let it run to its end, with what follows `break` or `return` under a condition; or leave the option out",
                 );
             }
-            Some(going) => self.leaving_for(inner, going, (lower, upper, step), &mut carried, place),
+            Some(going) => self.leaving_for(inner, going, (lower, upper, step), mirror, &mut carried, place),
         }
     }
 
     /// A `for` that may be left is a `while` with a counter: 64 bits wide where that holds every index, so that it passes `upper` without
     /// wrapping; else it stops at `upper`.
-    fn leaving_for(&mut self, inner: &For, going: &str, bounds: (Value, Value, Value), carried: &mut Carried, place: Place) {
+    fn leaving_for(
+        &mut self,
+        inner: &For,
+        going: &str,
+        bounds: (Value, Value, Value),
+        mirror: Option<Value>,
+        carried: &mut Carried,
+        place: Place,
+    ) {
         let elem = self.func.ty(bounds.0).elem().clone();
         let may_wrap = elem.dtype().is_none_or(|dtype| dtype.bits() == 64);
         let wide = if may_wrap { elem.clone() } else { Elem::Dtype(Dtype::I64) };
@@ -113,7 +123,8 @@ impl Elaborator<'_> {
             let narrow = cx.cast(&Meaning::Value(index), &elem, place, place);
             let stride = if may_wrap { cx.stride_within(index, upper, step, place) } else { Some(step) };
             let next = stride.and_then(|rhs| cx.emit(Op::Binary { op: BinaryOp::Add, lhs: index, rhs }, &[], place));
-            cx.turn(&inner.index, narrow, inner);
+            let meaning = cx.mirrored(narrow, mirror, place);
+            cx.turn(&inner.index, meaning, inner);
             let mut values = cx.leaves(carried, place);
             values.extend(next);
             values
@@ -122,6 +133,42 @@ impl Elaborator<'_> {
         let types = self.types(&carried.init);
         let init = carried.init.clone();
         self.close_loop(Op::While { init, test, body }, types, carried, place);
+    }
+
+    /// `lower` and the last index added up: less an index, the one that comes in its place when the last comes first. Sums may wrap, and the
+    /// difference is right again. What a step divides is a distance, which fits 64 bits without a sign.
+    fn mirror(&mut self, lower: Value, upper: Value, step: Option<Value>, place: Place) -> Option<Value> {
+        let elem = self.func.ty(lower).elem().clone();
+        let wide = if step.is_some() { Elem::Dtype(Dtype::U64) } else { elem.clone() };
+        let one = self.emit(Op::Const { value: ConstExpr::Int(1) }, &[Type::scalar(wide.clone())], place)?;
+        let mut widen = |value: Value| match self.cast(&Meaning::Value(value), &wide, place, place) {
+            Meaning::Value(value) => value,
+            _ => value,
+        };
+        let (lower, upper, step) = (widen(lower), widen(upper), step.map(&mut widen));
+        let mut binary = |op, lhs, rhs| self.emit(Op::Binary { op, lhs, rhs }, &[], place);
+        let mut last = binary(BinaryOp::Sub, upper, one)?;
+        if let Some(step) = step {
+            let span = binary(BinaryOp::Sub, last, lower)?;
+            let turns = binary(BinaryOp::Div, span, step)?;
+            let whole = binary(BinaryOp::Mul, turns, step)?;
+            last = binary(BinaryOp::Add, lower, whole)?;
+        }
+        let sum = Meaning::Value(binary(BinaryOp::Add, lower, last)?);
+        match self.cast(&sum, &elem, place, place) {
+            Meaning::Value(sum) => Some(sum),
+            _ => None,
+        }
+    }
+
+    /// The index of a turn, where the last comes first if there is a mirror.
+    fn mirrored(&mut self, index: Meaning, mirror: Option<Value>, place: Place) -> Meaning {
+        match (&index, mirror) {
+            (Meaning::Value(rhs), Some(lhs)) => {
+                self.emit(Op::Binary { op: BinaryOp::Sub, lhs, rhs: *rhs }, &[], place).map_or(Meaning::Poison, Meaning::Value)
+            }
+            _ => index,
+        }
     }
 
     /// The step, or what is left up to `upper` if that is less: from `index`, below `upper`, it leads nowhere beyond. A distance that does
@@ -296,7 +343,7 @@ impl Elaborator<'_> {
             self.errors.push_help(
                 parts[2].1,
                 format!("the step of a loop is positive, not `{value}`"),
-                "loops count upwards; compute the index in the body: `let j = n - 1 - i;`",
+                "loops count upwards; `(a..b).step_by(s).rev()` begins with the last index",
             );
             fine = false;
         }

@@ -20,6 +20,14 @@ impl Elaborator<'_> {
         if let Some(meaning) = self.pointer_arithmetic(operator, lhs, rhs, place) {
             return meaning;
         }
+        let is_offset =
+            |meaning: &Meaning| self.elem_of(meaning).is_some_and(|elem| self.choices(&elem).iter().all(|dtype| dtype.is_int()));
+        if let (Operator::Binary(BinaryOp::Add), Meaning::View(view)) = (operator, lhs.0)
+            && is_offset(rhs.0)
+        {
+            self.view_with_offsets(view, lhs.1.place);
+            return Meaning::Poison;
+        }
         if let (Meaning::Constant(a), Meaning::Constant(b)) = (lhs.0, rhs.0)
             && let Some(meaning) = self.fold(operator, a, b, place)
         {

@@ -7,7 +7,7 @@ use super::Elaborator;
 use super::meaning::{Constant, Kind, Meaning};
 use crate::frontend::ast::{For, Pattern};
 use crate::frontend::place::Place;
-use crate::ir::{ConstExpr, Op};
+use crate::ir::{ConstBinary, ConstExpr, Op};
 
 /// How often a body is repeated at most.
 const MAX_TURNS: i128 = 1 << 12;
@@ -31,7 +31,7 @@ impl Elaborator<'_> {
         let (Some(start), Some(end), Some(step)) = (start, end, step) else { return };
         if let Some(step) = step.as_int().filter(|step| *step <= 0) {
             let place = inner.step.as_ref().map_or(place, |step| step.place);
-            let help = "it counts upwards; compute the index in the body: `let j = n - 1 - i;`";
+            let help = "it counts upwards; `static_range(a, b, s).rev()` begins with the last index";
             self.errors.push_help(place, format!("the step of `static_range` is positive, not `{step}`"), help);
             return;
         }
@@ -50,6 +50,7 @@ impl Elaborator<'_> {
         }
         let mistakes = self.errors.len();
         for turn in 0..turns {
+            let turn = if inner.is_reversed { turns - 1 - turn } else { turn };
             self.turn(&inner.index, Meaning::Constant(Constant::int(start + turn * step)), inner);
             // The same mistake in each turn is one.
             if self.errors.len() > mistakes {
@@ -60,7 +61,15 @@ impl Elaborator<'_> {
 
     fn repeated(&mut self, inner: &For, (start, end, step): (ConstExpr, ConstExpr, ConstExpr), place: Place) {
         let index = self.index_name(&inner.index);
-        let meaning = Meaning::constant(ConstExpr::Param(index.as_str().into()), Kind::Int, None);
+        let mut value = ConstExpr::Param(index.as_str().into());
+        if inner.is_reversed {
+            let binary = ConstExpr::binary;
+            let span = binary(ConstBinary::Sub, binary(ConstBinary::Sub, end.clone(), ConstExpr::Int(1)), start.clone());
+            let whole = binary(ConstBinary::Mul, binary(ConstBinary::Div, span, step.clone()), step.clone());
+            let both_ends = binary(ConstBinary::Add, binary(ConstBinary::Add, start.clone(), whole), start.clone());
+            value = binary(ConstBinary::Sub, both_ends, value);
+        }
+        let meaning = Meaning::constant(value, Kind::Int, None);
         let assigned = self.assigned(&[&inner.body], &[]);
         let carried = self.carry(&assigned, place, &mut |cx| cx.turn(&inner.index, meaning.clone(), inner));
         let body = self.func.add_region();

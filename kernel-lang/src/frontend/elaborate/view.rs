@@ -263,12 +263,23 @@ impl Elaborator<'_> {
     /// A view where a number or a tile is expected.
     pub(super) fn view_as_value(&mut self, view: &View, place: Place) {
         let found = self.view_words(view);
-        let shape: Vec<ConstExpr> =
-            (0..view.extents.len()).map(|axis| ConstExpr::Param(["M", "N", "K", "L"][axis.min(3)].into())).collect();
-        let starts = ["i", "j", "k", "l"][..view.extents.len().min(4)].join(", ");
-        let help = format!("read a block of it: `x.load([{starts}], {})`", written_shape(&shape));
+        let help = format!("read a block of it: {}", block_of(view));
         self.errors.push_help(place, format!("a number or a tile is expected here, not {found}"), help);
     }
+
+    /// A view with offsets, as if it were a pointer.
+    pub(super) fn view_with_offsets(&mut self, view: &View, place: Place) {
+        let (found, elem) = (self.view_words(view), self.func.ty(view.base).elem().clone());
+        let help = format!("read a block of it, {}; a parameter `Ptr<{elem}>` has offsets, which may be data", block_of(view));
+        self.errors.push_help(place, format!("{found} has no offsets"), help);
+    }
+}
+
+/// How a block of the view is read.
+fn block_of(view: &View) -> String {
+    let shape: Vec<ConstExpr> = (0..view.extents.len()).map(|axis| ConstExpr::Param(["M", "N", "K", "L"][axis.min(3)].into())).collect();
+    let starts = ["i", "j", "k", "l"][..view.extents.len().min(4)].join(", ");
+    format!("`x.load([{starts}], {})`", written_shape(&shape))
 }
 
 fn axes(count: usize) -> String {

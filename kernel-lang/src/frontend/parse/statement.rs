@@ -200,9 +200,9 @@ impl Parser<'_> {
         }
         let bounds = self.range(&inner.expr);
         let body = self.loop_body(&inner.body);
-        let Bounds { lower, upper, step, options } = bounds?;
+        let Bounds { lower, upper, step, options, is_reversed } = bounds?;
         let (word, is_static) = range_word(&inner.expr).map_or((None, false), |(word, is_static)| (Some(word), is_static));
-        Some(StmtKind::For(Box::new(For { index, lower, upper, step, options, word, is_static, body, going: None })))
+        Some(StmtKind::For(Box::new(For { index, lower, upper, step, options, word, is_static, is_reversed, body, going: None })))
     }
 
     /// `a..b`, `(a..b).step_by(s)`, `range(a, b)`, `range(a, b, s, num_stages = 3, unroll = 2)`
@@ -221,23 +221,22 @@ impl Parser<'_> {
                     let (place, one) = (upper.place, Expr { kind: ExprKind::Int(1, None), place: upper.place });
                     upper = Expr { kind: ExprKind::Binary(Operator::Binary(BinaryOp::Add), Box::new(upper), Box::new(one)), place };
                 }
-                Some(Bounds { lower, upper, step: None, options: LoopOptions::default() })
+                Some(Bounds { lower, upper, step: None, options: LoopOptions::default(), is_reversed: false })
             }
             Rust::MethodCall(call) if call.method == "step_by" && call.args.len() == 1 => {
                 let bounds = self.range(&call.receiver)?;
                 if bounds.step.is_some() {
                     self.errors.push_help(place, "a loop has one step", FORMS);
                 }
+                if bounds.is_reversed {
+                    let help = "write `(a..b).step_by(s).rev()`, which has the indices of `(a..b).step_by(s)`, the last one first";
+                    self.errors.push_help(Place::from(&call.method), "`rev` stands behind `step_by`", help);
+                }
                 Some(Bounds { step: Some(self.expr(&call.args[0])), ..bounds })
             }
             Rust::MethodCall(call) if call.method == "rev" => {
-                self.range(&call.receiver);
-                self.errors.push_help(
-                    Place::from(&call.method),
-                    "loops count upwards only",
-                    "compute the index in the body: `let j = n - 1 - i;`",
-                );
-                None
+                let bounds = self.range(&call.receiver)?;
+                Some(Bounds { is_reversed: !bounds.is_reversed, ..bounds })
             }
             Rust::Call(call)
                 if let Rust::Path(path) = &*call.func
@@ -272,7 +271,7 @@ impl Parser<'_> {
             return None;
         }
         let mut bounds = bounds.into_iter();
-        Some(Bounds { lower: bounds.next()?, upper: bounds.next()?, step: bounds.next(), options })
+        Some(Bounds { lower: bounds.next()?, upper: bounds.next()?, step: bounds.next(), options, is_reversed: false })
     }
 
     fn loop_option(&mut self, assign: &syn::ExprAssign, word: &str, options: &mut LoopOptions) {
@@ -357,6 +356,7 @@ struct Bounds {
     upper: Expr,
     step: Option<Expr>,
     options: LoopOptions,
+    is_reversed: bool,
 }
 
 /// The word in `for i in range(a, b)`, and whether it is `static_range`.
@@ -367,6 +367,7 @@ fn range_word(expr: &Rust) -> Option<(Place, bool)> {
             let is_static = matches!(&*call.func, Rust::Path(path) if path.path.is_ident("static_range"));
             Some((Place::of(&call.func), is_static))
         }
+        Rust::MethodCall(call) => range_word(&call.receiver),
         _ => None,
     }
 }

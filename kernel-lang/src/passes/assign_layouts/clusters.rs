@@ -3,15 +3,17 @@
 //! CTAs share a program's elementwise ops, its accesses to memory and its reductions. What would move single elements between them is
 //! refused: shared memory of another CTA is far, and a kernel that needs it is better off with one larger CTA.
 
+use crate::analysis::one_reader;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::ir::{AtomicOp, Function, Inst, Op};
+use crate::ir::{AtomicOp, Function, Inst, Op, SideTable, Value};
 use crate::layout::{Conversion, Layout, Level, XorTable, conversion};
 
 /// The ops of a kernel with layouts that its CTAs cannot share.
 pub(super) fn check(func: &Function, num_ctas: u32) -> Result<(), Diagnostics> {
     let mut diagnostics = Diagnostics::new();
+    let told = one_reader::compute(func);
     for inst in func.all_insts() {
-        if let Some(what) = obstacle(func, inst) {
+        if let Some(what) = obstacle(func, &told, inst) {
             let message = format!("{what} between the CTAs of a program, of which `num_ctas = {num_ctas}` makes several");
             let help = "leave `num_ctas` out, or keep such ops out of a kernel of several CTAs: they share elementwise ops, accesses and reductions";
             diagnostics.push(Diagnostic::new(func.inst(inst).loc, message).help(help));
@@ -20,13 +22,14 @@ pub(super) fn check(func: &Function, num_ctas: u32) -> Result<(), Diagnostics> {
     if diagnostics.is_empty() { Ok(()) } else { Err(diagnostics) }
 }
 
-fn obstacle(func: &Function, inst: Inst) -> Option<String> {
+fn obstacle(func: &Function, told: &SideTable<Value, bool>, inst: Inst) -> Option<String> {
     let data = func.inst(inst);
     let layout = |value| func.layouts[value].as_ref();
     let is_spread = |layout: &Layout| layout.flat_bases(Level::Block).iter().any(|basis| *basis != 0);
     let is_spread_along = |layout: &Layout, axis: usize| {
         (0..layout.bits(Level::Block)).any(|bit| layout.basis(Level::Block, bit).is_some_and(|basis| basis[axis] != 0))
     };
+    let is_shared = |value| layout(value).is_none_or(|layout| layout.free_bits().block != 0);
     let name = data.op.name();
     match &data.op {
         Op::Gather { src: x, .. } | Op::Histogram { x, .. } if is_spread(layout(*x)?) => Some(format!("`{name}` moves elements")),
@@ -36,8 +39,11 @@ fn obstacle(func: &Function, inst: Inst) -> Option<String> {
         Op::Scan { inputs, axis, .. } if is_spread_along(layout(inputs[0])?, *axis as usize) => Some("a scan cannot go on".to_string()),
         // The old value is known to the CTA that acted.
         Op::Atomic { op, offset, .. } if *op != AtomicOp::Store && is_used(func, inst) => {
-            let is_shared = layout(*offset).is_none_or(|layout| layout.free_bits().block != 0);
-            is_shared.then(|| "what an atomic finds is not known".to_string())
+            is_shared(*offset).then(|| "what an atomic finds is not known".to_string())
+        }
+        // One thread looks, and tells those of its CTA.
+        Op::Load { offset, volatile, .. } if *volatile || told[data.results[0]] => {
+            is_shared(*offset).then(|| "what is read where the kernel writes, too, is not known".to_string())
         }
         Op::Convert { x } => {
             let (from, to) = (layout(*x)?, layout(data.results[0])?);

@@ -1,0 +1,59 @@
+//! Tensors that a kernel changes from what they hold: a second run on the same arguments gives another result.
+//!
+//! ```text
+//! %1 = load %y, %0 ..          y is read ..
+//! %2 = add %1, %x
+//! store %y, %0, %2             .. and written: an update
+//! %3 = atomic %z, %0, %x {op = add}
+//!                              z is both at once
+//! ```
+//!
+//! Which elements are read and which are written is not looked at, so a tensor whose halves are used for different things is one, too.
+
+use crate::ir::{AccessKind, AtomicOp, Function};
+
+/// One truth for each tensor among the parameters, in their order: is it read and written?
+pub fn compute(func: &Function) -> Vec<bool> {
+    let tensors: Vec<_> = func.params.iter().map(|param| param.value).filter(|value| func.ty(*value).is_pointer()).collect();
+    let (mut reads, mut writes) = (vec![false; tensors.len()], vec![false; tensors.len()]);
+    for access in func.all_insts().into_iter().filter_map(|inst| func.inst(inst).op.access()) {
+        let Some(tensor) = tensors.iter().position(|tensor| *tensor == access.base) else { continue };
+        let (read, write) = match access.kind {
+            AccessKind::Load | AccessKind::Atomic(AtomicOp::Load) => (true, false),
+            AccessKind::Store | AccessKind::Atomic(AtomicOp::Store) => (false, true),
+            AccessKind::Atomic(_) => (true, true),
+        };
+        reads[tensor] |= read;
+        writes[tensor] |= write;
+    }
+    reads.into_iter().zip(writes).map(|(read, written)| read && written).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_and_written_is_an_update() {
+        let text = "
+            kernel @k<const N: i64>(%x: ptr<f32>, %copy: ptr_mut<f32>, %sum: ptr_mut<f32>, %n: i64, %count: ptr_mut<i32>, %flag: ptr_mut<i32>) {
+                %at = arange {start = 0, end = N} : tile<i64, [N]>
+                %value = load %x, %at : tile<f32, [N]>
+                store %copy, %at, %value
+                %on = lt %n, %n : bool
+                if %on () {
+                    %old = load %sum, %at : tile<f32, [N]>
+                    store %sum, %at, %old
+                    yield
+                } () {
+                    yield
+                }
+                %one = const {value = 1} : i32
+                %was = atomic %count, %n, %one {op = \"add\"} : i32
+                %is = atomic %flag, %n {op = \"load\"} : i32
+                return
+            }";
+        let func = crate::ir::parse(text).expect("it parses");
+        assert_eq!(compute(&func), [false, false, true, true, false]);
+    }
+}

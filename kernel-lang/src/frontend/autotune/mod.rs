@@ -1,0 +1,304 @@
+//! `#[autotune(configs = [Config { BLOCK_SIZE: 1024, num_warps: 4 }, ..], key = [n], prune = |config| config.BLOCK_SIZE < n, ..)]`
+//!
+//! What configurations there are is [`configs`]'s business, what tells launches apart [`key`]'s. A kernel with heuristics and no `#[autotune]`
+//! is one with a single configuration.
+
+mod configs;
+mod key;
+
+use proc_macro2::TokenStream;
+use quote::ToTokens;
+use syn::ext::IdentExt;
+use syn::parse::{ParseStream, Parser};
+
+use crate::diagnostic::did_you_mean;
+use crate::frontend::attributes::{Attributes, integer};
+use crate::frontend::heuristics::{self, Heuristic};
+use crate::frontend::parse::plain;
+use crate::frontend::place::{Errors, Place};
+use crate::frontend::signature::Signature;
+use crate::ir::{Function, Type};
+
+pub(crate) use configs::Config;
+pub(crate) use key::{Bucket, KeyPart};
+
+/// What `#[autotune(..)]` says, checked against the signature.
+#[derive(Default)]
+pub(crate) struct Autotune {
+    /// The constant parameters that the configurations fix, by their index.
+    pub(crate) tuned: Vec<usize>,
+    pub(crate) configs: Vec<Config>,
+    /// What every launch computes behind its configuration.
+    pub(crate) heuristics: Vec<Heuristic>,
+    /// What of the arguments chooses the configuration.
+    pub(crate) key: Vec<KeyPart>,
+    /// A closure that says of a configuration whether it does not fit the arguments.
+    pub(crate) prune: Option<TokenStream>,
+    /// How many configurations are timed at most, and a closure that says what each may cost.
+    pub(crate) top_k: Option<(usize, TokenStream)>,
+    /// The pointers, by their number among pointers, that tuning gives their values back, beside those that the kernel reads and writes.
+    pub(crate) restored: Vec<usize>,
+    /// Is it said what is restored, if only that nothing is?
+    pub(crate) says_restored: bool,
+    /// The pointers that tuning sets to zero before each run.
+    pub(crate) zeroed: Vec<usize>,
+    /// Closures that tuning calls before and behind each run.
+    pub(crate) pre_hook: Option<TokenStream>,
+    pub(crate) post_hook: Option<TokenStream>,
+    /// Milliseconds that tuning may take, before it measures and then.
+    pub(crate) warmup: Option<u32>,
+    pub(crate) rep: Option<u32>,
+}
+
+/// The runtime has a bit for each configuration that may be pruned.
+const MOST_PRUNED: usize = 128;
+
+const FORM: &str = "write `#[autotune(configs = [Config { BLOCK_SIZE: 1024, num_warps: 4 }, ..], key = [n])]`";
+
+const OPTIONS: [&str; 10] =
+    ["configs", "key", "prune", "heuristics", "reset_to_zero", "restore_value", "warmup", "rep", "pre_hook", "post_hook"];
+
+/// Names that Triton has for the same.
+const FOREIGN: [(&str, &str); 9] = [
+    (
+        "prune_configs_by",
+        "write `prune = |config| ..` for those that do not fit, `prune = top_k(4, |config| ..)` for those that may be fast",
+    ),
+    ("early_config_prune", "write `prune = |config| config.BLOCK_SIZE < n`"),
+    ("perf_model", "write `prune = top_k(4, |config| estimated_cost)`"),
+    ("top_k", "write `prune = top_k(4, |config| estimated_cost)`"),
+    ("do_not_specialize", "values of arguments select no variant of a kernel but by `heuristics(..)`, so there is nothing to turn off"),
+    ("do_not_specialize_on_alignment", "the alignment of tensors selects no variant of a kernel, so there is nothing to turn off"),
+    ("use_cuda_graph", "runs are timed by events of the GPU, which the time of a launch is no part of"),
+    ("do_bench", "`warmup = 5, rep = 100` say how many milliseconds tuning may take"),
+    ("cache_results", "what was chosen is kept for as long as the process lives"),
+];
+
+/// Reads the attribute's arguments.
+pub(crate) fn parse(tokens: TokenStream, place: Place, signature: &Signature, attributes: &Attributes, errors: &mut Errors) -> Autotune {
+    let mut autotune = Autotune { heuristics: attributes.heuristics.clone(), ..Autotune::default() };
+    let (mut configs, before, mut seen) = (None, errors.len(), Vec::new());
+    let result = (|input: ParseStream<'_>| {
+        while !input.is_empty() {
+            let ident = input.call(syn::Ident::parse_any)?;
+            let (name, place) = (plain(&ident), Place::from(&ident));
+            let is_new = !seen.contains(&name);
+            if !is_new {
+                errors.push_help(place, format!("`{name}` is given twice"), "remove one of them");
+            }
+            match name.as_str() {
+                "heuristics" if input.peek(syn::token::Paren) => {
+                    let content;
+                    syn::parenthesized!(content in input);
+                    heuristics::parse(&content, signature, &mut autotune.heuristics, errors)?;
+                }
+                _ => {
+                    input.parse::<syn::Token![=]>()?;
+                    if name == "configs" {
+                        configs = Some((place, configs::read(input)?));
+                    } else {
+                        let value = input.parse::<syn::Expr>()?;
+                        if is_new {
+                            option(&name, place, value, signature, &mut autotune, errors);
+                        }
+                    }
+                }
+            }
+            seen.push(name);
+            if !input.is_empty() {
+                input.parse::<syn::Token![,]>()?;
+            }
+        }
+        Ok(())
+    })
+    .parse2(tokens);
+    if let Err(error) = result {
+        errors.push_help(Place::at(error.span()), format!("this attribute cannot be read: {error}"), FORM);
+        return autotune;
+    }
+    match configs {
+        // A misspelt `configs` has been reported.
+        None if errors.len() > before => {}
+        None => errors.push_help(place, "`#[autotune]` needs configurations", FORM),
+        Some((place, items)) => {
+            configs::list(place, &items, signature, attributes, &mut autotune, errors);
+            if autotune.prune.is_some() && autotune.configs.len() > MOST_PRUNED {
+                let message = format!("`prune` chooses among at most {MOST_PRUNED} configurations, here are {}", autotune.configs.len());
+                errors.push_help(place, message, "list fewer, or make two kernels of it");
+            }
+        }
+    }
+    autotune
+}
+
+/// A kernel that is not tuned, but has heuristics: one configuration, which fixes nothing.
+pub(crate) fn untuned(attributes: &Attributes) -> Option<Autotune> {
+    let configs = vec![Config { values: Vec::new(), schedule: attributes.schedule }];
+    let heuristics = attributes.heuristics.clone();
+    (!heuristics.is_empty()).then(|| Autotune { configs, heuristics, ..Autotune::default() })
+}
+
+impl Autotune {
+    /// Can tuning give back whatever runs of this kernel change?
+    pub(crate) fn check(&self, func: &Function, place: Place, errors: &mut Errors) {
+        if self.configs.len() > 1 && !self.says_restored && func.writes_elsewhere() {
+            let message = "tuning runs the kernel many times, and cannot restore memory of which only the kernel knows the address";
+            errors.push_help(place, message, "if another run changes nothing there, say so: `#[autotune(.., restore_value = [])]`");
+        }
+    }
+
+    /// The constant parameters that a launch does not name, by their index.
+    pub(crate) fn fixed(&self) -> Vec<usize> {
+        let mut fixed: Vec<usize> =
+            self.tuned.iter().copied().chain(self.heuristics.iter().filter_map(|heuristic| heuristic.constant)).collect();
+        fixed.sort_unstable();
+        fixed.dedup();
+        fixed
+    }
+}
+
+fn option(name: &str, place: Place, value: syn::Expr, signature: &Signature, autotune: &mut Autotune, errors: &mut Errors) {
+    match name {
+        "key" => key::parse(&value, signature, &mut autotune.key, errors),
+        "prune" => prune(value, autotune, errors),
+        "heuristics" => errors.push_help(place, "heuristics stand in parentheses", heuristics::FORM),
+        "restore_value" => {
+            autotune.says_restored = true;
+            autotune.restored = written(&value, signature, errors);
+        }
+        "reset_to_zero" => autotune.zeroed = written(&value, signature, errors),
+        "warmup" => autotune.warmup = milliseconds(name, &value, 0, errors),
+        "rep" => autotune.rep = milliseconds(name, &value, 1, errors),
+        "pre_hook" => autotune.pre_hook = hook(name, value, errors),
+        "post_hook" => autotune.post_hook = hook(name, value, errors),
+        _ => {
+            let help = match FOREIGN.iter().find(|(foreign, _)| *foreign == name) {
+                Some((_, help)) => (*help).to_string(),
+                None => did_you_mean(name, OPTIONS).map_or_else(|| FORM.to_string(), |near| format!("did you mean `{near}`?")),
+            };
+            errors.push_help(place, format!("`#[autotune]` has no option `{name}`"), help);
+        }
+    }
+    let both = autotune.restored.iter().find(|pointer| autotune.zeroed.contains(pointer));
+    if let Some(both) = both
+        && matches!(name, "restore_value" | "reset_to_zero")
+    {
+        let param = &signature.pointers().nth(*both).map_or_else(String::new, |param| param.name.text.clone());
+        errors.push_help(place, format!("`{param}` is both set to zero and restored"), "remove it from one of the two lists");
+    }
+}
+
+/// What stands in brackets; or one, without.
+fn several(value: &syn::Expr) -> Vec<&syn::Expr> {
+    match value {
+        syn::Expr::Array(array) => array.elems.iter().collect(),
+        other => vec![other],
+    }
+}
+
+fn name_of(value: &syn::Expr) -> Option<String> {
+    match value {
+        syn::Expr::Path(path) => path.path.get_ident().map(plain),
+        syn::Expr::Group(group) => name_of(&group.expr),
+        _ => None,
+    }
+}
+
+/// The parameter of that name, or what to say of it.
+fn parameter(name: &str, place: Place, what: &str, signature: &Signature, errors: &mut Errors) -> Option<usize> {
+    let found = signature.params.iter().position(|param| param.name.text == name);
+    if found.is_none() {
+        let help = match did_you_mean(name, signature.params.iter().map(|param| param.name.text.as_str())) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => what.to_string(),
+        };
+        errors.push_help(place, format!("the kernel has no parameter `{name}`"), help);
+    }
+    found
+}
+
+/// Names of tensors that the kernel writes, as their numbers among pointers.
+fn written(value: &syn::Expr, signature: &Signature, errors: &mut Errors) -> Vec<usize> {
+    const HELP: &str = "name parameters of type `PtrMut<T>` or `ViewMut<T, 2>`";
+    let mut found = Vec::new();
+    for value in several(value) {
+        let place = Place::of(value);
+        let Some(name) = name_of(value) else {
+            errors.push_help(place, "the list names parameters that the kernel writes", "write `[y]`");
+            continue;
+        };
+        let Some(index) = parameter(&name, place, HELP, signature, errors) else { continue };
+        match &signature.params[index].ty {
+            // Reported where it stands.
+            None => {}
+            Some(Type::Pointer { mutable: true, .. }) => {
+                let number = signature.params[..index].iter().filter(|param| param.is_pointer()).count();
+                if found.contains(&number) {
+                    errors.push_help(place, format!("`{name}` is listed twice"), "remove one of them");
+                } else {
+                    found.push(number);
+                }
+            }
+            Some(Type::Pointer { .. }) => errors.push_help(place, format!("the kernel does not write `{name}`"), HELP),
+            Some(_) => errors.push_help(place, format!("`{name}` is no tensor"), HELP),
+        }
+    }
+    found
+}
+
+fn prune(value: syn::Expr, autotune: &mut Autotune, errors: &mut Errors) {
+    const HELP: &str = "say which configurations do not fit the arguments: `prune = |config| config.BLOCK_SIZE < n`";
+    const TOP_K: &str = "say how many to time, and what each may cost: `prune = top_k(4, |config| cdiv(n, config.BLOCK_SIZE) as f64)`";
+    for value in several(&value) {
+        let (place, twice) = (Place::of(value), "this is given twice");
+        match value {
+            syn::Expr::Closure(closure) if closure.inputs.len() == 1 => {
+                if autotune.prune.replace(closure.to_token_stream()).is_some() {
+                    errors.push_help(place, twice, "join them with `||`");
+                }
+            }
+            syn::Expr::Call(call) if matches!(&*call.func, syn::Expr::Path(path) if path.path.is_ident("top_k")) => {
+                let args: Vec<&syn::Expr> = call.args.iter().collect();
+                let (count, cost) = match args[..] {
+                    [count, syn::Expr::Closure(cost)] if cost.inputs.len() == 1 => (count, cost),
+                    _ => {
+                        errors.push_help(place, "`top_k` takes a number and a closure of one configuration", TOP_K);
+                        continue;
+                    }
+                };
+                match integer(count).and_then(|count| usize::try_from(count).ok()).filter(|count| *count > 0) {
+                    Some(count) if autotune.top_k.is_none() => autotune.top_k = Some((count, cost.to_token_stream())),
+                    Some(_) => errors.push_help(place, twice, "remove one of them"),
+                    None => errors.push_help(Place::of(count), "`top_k` keeps at least one configuration", TOP_K),
+                }
+            }
+            _ => errors.push_help(place, "`prune` is a closure of one configuration, or `top_k`", HELP),
+        }
+    }
+}
+
+fn hook(name: &str, value: syn::Expr, errors: &mut Errors) -> Option<TokenStream> {
+    match value {
+        syn::Expr::Closure(closure) if closure.inputs.len() == 1 => Some(closure.to_token_stream()),
+        other => {
+            errors.push_help(
+                Place::of(&other),
+                format!("`{name}` is a closure of one configuration"),
+                format!("write `{name} = |config| ..`"),
+            );
+            None
+        }
+    }
+}
+
+/// An hour is enough for anybody.
+const MOST_MILLISECONDS: u32 = 3_600_000;
+
+fn milliseconds(name: &str, value: &syn::Expr, least: u32, errors: &mut Errors) -> Option<u32> {
+    let found = integer(value).and_then(|value| u32::try_from(value).ok()).filter(|value| (least..=MOST_MILLISECONDS).contains(value));
+    if found.is_none() {
+        let message = format!("`{name}` is a number of milliseconds from {least} to {MOST_MILLISECONDS}");
+        errors.push_help(Place::of(value), message, format!("write `{name} = {}`", if name == "rep" { 100 } else { 5 }));
+    }
+    found
+}

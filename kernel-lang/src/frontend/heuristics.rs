@@ -1,0 +1,135 @@
+//! `heuristics(EVEN_N = n % BLOCK_SIZE == 0, num_warps = if BLOCK_SIZE >= 2048 { 8 } else { 4 })`, an argument of `#[kernel]` and of `#[autotune]`.
+//!
+//! Each is computed by every launch, in order: from the arguments, from what the configuration fixes, and from those before it.
+
+use syn::ext::IdentExt;
+use syn::parse::ParseStream;
+
+use crate::diagnostic::did_you_mean;
+use crate::dtype::Dtype;
+use crate::frontend::ast::Name;
+use crate::frontend::attributes::{Attributes, SCHEDULE, set_schedule};
+use crate::frontend::evaluate::{Evaluator, Known};
+use crate::frontend::parse::plain;
+use crate::frontend::place::{Errors, Place};
+use crate::frontend::signature::Signature;
+use crate::frontend::variants::{Bound, Instance};
+
+/// One of them.
+#[derive(Clone)]
+pub(crate) struct Heuristic {
+    pub(crate) name: Name,
+    pub(crate) ident: syn::Ident,
+    /// The constant parameter that it gives, by its index; none if it is a part of the schedule.
+    pub(crate) constant: Option<usize>,
+    pub(crate) value: syn::Expr,
+}
+
+pub(crate) const FORM: &str = "write `heuristics(EVEN_N = n % BLOCK_SIZE == 0)`";
+
+/// Reads what stands in the parentheses.
+pub(crate) fn parse(input: ParseStream<'_>, signature: &Signature, list: &mut Vec<Heuristic>, errors: &mut Errors) -> syn::Result<()> {
+    while !input.is_empty() {
+        let ident = input.call(syn::Ident::parse_any)?;
+        let name = Name { text: plain(&ident), place: Place::from(&ident) };
+        input.parse::<syn::Token![=]>()?;
+        let value = input.parse::<syn::Expr>()?;
+        let constant = signature.consts.iter().position(|generic| generic.name.text == name.text);
+        if constant.is_none() && !SCHEDULE.contains(&name.text.as_str()) {
+            unknown(&name, signature, errors);
+        } else if list.iter().any(|earlier| earlier.name.text == name.text) {
+            errors.push_help(name.place, format!("`{}` is given twice", name.text), "remove one of them");
+        } else {
+            list.push(Heuristic { name, ident, constant, value });
+        }
+        if !input.is_empty() {
+            input.parse::<syn::Token![,]>()?;
+        }
+    }
+    Ok(())
+}
+
+fn unknown(name: &Name, signature: &Signature, errors: &mut Errors) {
+    let text = &name.text;
+    if signature.types.iter().any(|generic| generic.name.text == *text) {
+        return errors.push_help(name.place, format!("`{text}` is a type, which the launch names"), "heuristics give constants");
+    }
+    if signature.params.iter().any(|param| param.name.text == *text) {
+        let help = "heuristics give constants of the kernel, `const EVEN_N: bool`, from its arguments";
+        return errors.push_help(name.place, format!("`{text}` is an argument of the launch"), help);
+    }
+    let names = signature.consts.iter().map(|generic| generic.name.text.as_str()).chain(SCHEDULE);
+    let help = match did_you_mean(text, names) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("declare it: `fn {}<const {text}: bool>(..)`", signature.name.text),
+    };
+    errors.push_help(name.place, format!("the kernel has no constant parameter `{text}`"), help);
+}
+
+/// Every combination of values that heuristics may give an instance; none where only a launch can tell.
+pub(crate) fn instances(instance: Instance, heuristics: &[Heuristic], signature: &Signature, attributes: &Attributes) -> Vec<Instance> {
+    let mut list = vec![instance];
+    for heuristic in heuristics {
+        list = list.into_iter().flat_map(|instance| with(&instance, heuristic, signature, attributes)).collect();
+    }
+    list
+}
+
+/// The instance with each value of one heuristic that makes sense.
+fn with(instance: &Instance, heuristic: &Heuristic, signature: &Signature, attributes: &Attributes) -> Vec<Instance> {
+    let names = |name: &str| instance.known(name, signature);
+    let values = Evaluator::new(&names).values(&heuristic.value);
+    let Some(index) = heuristic.constant else {
+        let ints =
+            values.unwrap_or_default().into_iter().filter_map(|value| if let Known::Int(value) = value { Some(value) } else { None });
+        return ints
+            .filter_map(|value| {
+                let mut schedule = instance.schedule;
+                set_schedule(&heuristic.name.text, value, &mut schedule).then(|| Instance { schedule, ..instance.clone() })
+            })
+            .collect();
+    };
+    let generic = &signature.consts[index];
+    let range = generic.dtype.int_range().unwrap_or((0, 1));
+    let values: Vec<i128> = match values {
+        Some(values) => values
+            .into_iter()
+            .filter_map(|value| match value {
+                Known::Bool(value) => (generic.dtype == Dtype::Bool).then_some(i128::from(value)),
+                Known::Int(value) => (generic.dtype != Dtype::Bool && (range.0..=range.1).contains(&value)).then_some(value),
+            })
+            .collect(),
+        None => match &attributes.consts[index] {
+            Some(listed) => listed.clone(),
+            None if generic.dtype == Dtype::Bool => vec![0, 1],
+            None => Vec::new(),
+        },
+    };
+    let place = signature.types.len() + index;
+    let bound = |value: i128| {
+        let mut instance = instance.clone();
+        if let Bound::Const(_, bound) = &mut instance.generics[place] {
+            *bound = value;
+        }
+        instance
+    };
+    values.into_iter().map(bound).collect()
+}
+
+impl Instance {
+    /// What a name of a heuristic's expression stands for.
+    fn known(&self, name: &str, signature: &Signature) -> Option<Known> {
+        let schedule = self.schedule;
+        if let Some(index) = signature.consts.iter().position(|generic| generic.name.text == name) {
+            let Bound::Const(_, value) = self.generics[signature.types.len() + index] else { return None };
+            let is_bool = signature.consts[index].dtype == Dtype::Bool;
+            return Some(if is_bool { Known::Bool(value != 0) } else { Known::Int(value) });
+        }
+        match name {
+            "num_warps" => Some(Known::Int(schedule.num_warps.into())),
+            "num_ctas" => Some(Known::Int(schedule.num_ctas.into())),
+            "num_stages" => Some(Known::Int(schedule.num_stages.into())),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,5 @@
+#[autotune(configs = [Config { BLOCK: 64, num_warps: 4 }], key = [n], heuristics(EVEN = n % 2 == 0, num_warps = 8))]
+#[kernel]
+fn k<const BLOCK: usize, const EVEN: bool>(x: Ptr<f32>, y: PtrMut<f32>, n: usize, scale: f32) {
+    store(y + arange(0, BLOCK), scale, mask = arange(0, BLOCK) < n && EVEN);
+}

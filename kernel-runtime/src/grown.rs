@@ -1,0 +1,112 @@
+//! A table that only grows: what was compiled and tuned so far. Looking takes no lock, so that a launch never waits.
+
+use std::sync::OnceLock;
+
+use kernel_lang::Schedule;
+
+/// Values by a schedule, if one matters, and the words of a key, in chains that a hash chooses. Nothing is ever taken out: a kernel has few keys, and
+/// what is kept for one took far longer to make.
+pub(crate) struct Grown<V> {
+    chains: [Chain<V>; CHAINS],
+}
+
+const CHAINS: usize = 32;
+
+type Chain<V> = OnceLock<Box<Link<V>>>;
+
+struct Link<V> {
+    schedule: Option<Schedule>,
+    key: Box<[u64]>,
+    value: V,
+    next: Chain<V>,
+}
+
+impl<V> Grown<V> {
+    /// An empty one.
+    pub(crate) const fn new() -> Grown<V> {
+        Grown { chains: [const { OnceLock::new() }; CHAINS] }
+    }
+
+    /// What is kept for this schedule and key.
+    #[inline]
+    pub(crate) fn find(&self, schedule: Option<Schedule>, key: &[u64]) -> Option<&V> {
+        let mut place = &self.chains[chain(key)];
+        while let Some(link) = place.get() {
+            if *link.key == *key && link.schedule == schedule {
+                return Some(&link.value);
+            }
+            place = &link.next;
+        }
+        None
+    }
+
+    /// Keeps a value, unless there is one already: what is kept now.
+    pub(crate) fn keep(&self, schedule: Option<Schedule>, key: &[u64], value: V) -> &V {
+        let mut own = Some(Box::new(Link { schedule, key: key.into(), value, next: OnceLock::new() }));
+        let mut place = &self.chains[chain(key)];
+        loop {
+            // Where another is, or is put meanwhile, this one comes behind it.
+            if let Some(link) = own.take()
+                && let Err(link) = place.set(link)
+            {
+                own = Some(link);
+            }
+            let Some(link) = place.get() else { unreachable!("something has been set") };
+            if *link.key == *key && link.schedule == schedule {
+                return &link.value;
+            }
+            place = &link.next;
+        }
+    }
+}
+
+/// Keys differ in few bits of few words; the upper half of the product has felt them all.
+#[inline]
+fn chain(key: &[u64]) -> usize {
+    let hash = key.iter().fold(0u64, |hash, word| (hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95));
+    (hash >> 32) as usize % CHAINS
+}
+
+impl<V> std::fmt::Debug for Grown<V> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Grown").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_found_and_the_first_stays() {
+        let grown = Grown::new();
+        let other = Some(Schedule::DEFAULT);
+        for i in 0..500u64 {
+            assert!(grown.find(None, &[i, 7]).is_none());
+            assert_eq!(*grown.keep(None, &[i, 7], i), i);
+            assert_eq!(*grown.keep(other, &[i, 7], i + 1000), i + 1000);
+        }
+        assert_eq!(*grown.keep(None, &[3, 7], 99), 3);
+        for i in 0..500 {
+            assert_eq!((grown.find(None, &[i, 7]), grown.find(other, &[i, 7])), (Some(&i), Some(&(i + 1000))));
+        }
+        assert!(grown.find(None, &[4]).is_none());
+    }
+
+    #[test]
+    fn threads_agree_on_one() {
+        let grown = Grown::new();
+        let kept: Vec<usize> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8)
+                .map(|i| {
+                    scope.spawn({
+                        let grown = &grown;
+                        move || *grown.keep(None, &[1], i)
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(kept.iter().all(|i| *i == kept[0]), "{kept:?}");
+    }
+}

@@ -1,0 +1,179 @@
+//! The first launch of a key: every configuration runs, and the fastest is kept.
+
+use std::time::Instant;
+
+use super::launch::is_of_config;
+use super::memory::Memory;
+use super::race::{Budget, Race, Round, fastest, median, race};
+use super::rules::Kept;
+use super::{AutotunedLaunch, Outcome, Report, Trial, TuneConfig, Winner, alone, recall};
+use crate::bench::{FLUSH_BYTES, Timer};
+use crate::gpu::Gpu;
+use crate::grid::IntoGrid;
+use crate::{Error, Result};
+
+/// If it is set, each tuning writes its report to standard error.
+const VARIABLE: &str = "GALATEA_PRINT_TUNING";
+
+impl<'a, const WORDS: usize, const KEY: usize, C, F, G> AutotunedLaunch<'a, WORDS, KEY, C, F>
+where
+    C: TuneConfig,
+    F: Fn(C) -> G,
+    G: IntoGrid,
+{
+    /// Times the configurations that are left, and remembers what it found. None if there is nothing to do, or no way to undo what the runs do.
+    #[cold]
+    pub(super) fn tune<P: Gpu>(&self, key: &[u64], kept: Kept, gpu: P) -> Result<Option<&'static Winner<C>>> {
+        let configs: Vec<C> = (0..self.tuner.configs().len()).map(|place| self.config(place)).collect();
+        // The user's functions are asked first: they may do anything, tuning another kernel included.
+        let grids: Vec<Result<[u32; 3]>> = configs.iter().map(|&config| self.grid_of(config)).collect();
+        let first = self.indices(kept).next();
+        if first.is_some_and(|first| grids[first].as_ref().is_ok_and(|grid| grid.contains(&0))) {
+            return Ok(None);
+        }
+        let (likely, others) = self.rules.likely(self.args.words(), &configs, self.indices(kept).collect());
+        let Some(_alone) = alone() else { return Ok(None) };
+        if let Some(winner) = self.tuner.find(key) {
+            return Ok(Some(winner));
+        }
+        // The first word says which of the devices it is, and the next process may number them otherwise. Estimates are made anew: what is run
+        // for them is checked.
+        let unknown = match P::IS_SIMULATED {
+            true => None,
+            false => {
+                match recall::recall(self.args.kernel(), gpu, self.tuner.configs(), &configs, |config| self.key_of(config), &key[1..]) {
+                    Ok((report, chosen)) => return Ok(Some(self.tuner.remember(key, report, chosen))),
+                    Err(unknown) => Some(unknown),
+                }
+            }
+        };
+        let start = Instant::now();
+        let Some(memory) = Memory::save(&self.args, gpu, self.tuner.zeroed, self.tuner.restored)? else { return Ok(None) };
+        // Twice what the cache holds, so that nothing survives.
+        let flush_bytes = if gpu.cache_bytes() > 0 { 2 * gpu.cache_bytes() } else { FLUSH_BYTES };
+        let timer = Timer::new(&gpu.stream(), flush_bytes)?;
+        let outcomes = configs.iter().map(|_| Outcome::Pruned).collect();
+        let mut contest = Contest { launch: self, configs, grids, outcomes, memory, timer, gpu };
+        let chosen = contest.run(&likely, &others);
+        let restored = contest.memory.restore(gpu).and_then(|()| contest.settle());
+        // What went wrong first is what the user should hear of.
+        let chosen = chosen?;
+        restored?;
+
+        let (kernel, device) = (self.args.kernel().name(), gpu.device());
+        let trials = contest.configs.into_iter().zip(contest.outcomes).enumerate();
+        let trials = trials.map(|(place, (config, outcome))| Trial { config, outcome, chosen: chosen == Some(place) }).collect();
+        let report = Report { kernel, device, trials };
+        if std::env::var_os(VARIABLE).is_some() {
+            eprint!("tuned in {:.0?}: {report}", start.elapsed());
+        }
+        match chosen {
+            Some(chosen) => {
+                if let Some(unknown) = unknown {
+                    unknown.keep(&report, chosen);
+                }
+                Ok(Some(self.tuner.remember(key, report, chosen)))
+            }
+            None => {
+                let failures = report.trials.iter().map(|trial| match &trial.outcome {
+                    Outcome::Failed(reason) => format!("  {:?}: {reason}", trial.config),
+                    _ => format!("  {:?}: pruned for these arguments", trial.config),
+                });
+                Err(Error::NoConfig { kernel, device, failures: failures.collect() })
+            }
+        }
+    }
+}
+
+/// Configurations that are being timed.
+struct Contest<'c, 'a, const WORDS: usize, const KEY: usize, C: TuneConfig, F, P> {
+    launch: &'c AutotunedLaunch<'a, WORDS, KEY, C, F>,
+    configs: Vec<C>,
+    grids: Vec<Result<[u32; 3]>>,
+    outcomes: Vec<Outcome>,
+    memory: Memory,
+    timer: Timer,
+    gpu: P,
+}
+
+impl<const WORDS: usize, const KEY: usize, C, F, G, P> Contest<'_, '_, WORDS, KEY, C, F, P>
+where
+    C: TuneConfig,
+    F: Fn(C) -> G,
+    G: IntoGrid,
+    P: Gpu,
+{
+    /// The place of the fastest configuration; none if none runs. Who is not likely to be fast has a chance only if all others fail.
+    fn run(&mut self, likely: &[usize], others: &[usize]) -> Result<Option<usize>> {
+        let start = Instant::now();
+        let mut times = self.first_runs(likely)?;
+        if times.is_empty() {
+            times = self.first_runs(others)?;
+        }
+        let able: Vec<usize> = times.iter().map(|(place, _)| *place).collect();
+        let tuner = self.launch.tuner;
+        let race = if P::IS_SIMULATED {
+            // Its time has no noise, and no cache.
+            let times: Vec<Vec<f64>> = times.into_iter().map(|(_, time)| vec![time]).collect();
+            Race { winner: fastest(&times), times }
+        } else {
+            let warmup_us = f64::from(tuner.warmup_ms) * 1e3 - start.elapsed().as_secs_f64() * 1e6;
+            let budget = Budget { warmup_us, rep_us: f64::from(tuner.rep_ms) * 1e3 };
+            race(able.len(), budget, |alive| {
+                let places: Vec<usize> = alive.iter().map(|&candidate| able[candidate]).collect();
+                self.round(&places)
+            })?
+        };
+        for (place, times) in able.iter().zip(&race.times) {
+            self.outcomes[*place] = Outcome::Measured { median_us: median(times), samples: times.len() };
+        }
+        Ok(race.winner.map(|candidate| able[candidate]))
+    }
+
+    /// One run of each, which loads the code and shows who runs at all: their places, with the times. Who does not leaves a reason. What one leaves
+    /// undone on the GPU no other can outlive, so that is an error.
+    fn first_runs(&mut self, places: &[usize]) -> Result<Vec<(usize, f64)>> {
+        let mut able = Vec::new();
+        for &place in places {
+            let outcome = match &self.grids[place] {
+                Ok(grid) if grid.contains(&0) => Err("its grid has no programs, and that of the first has".to_owned()),
+                Ok(_) => match self.timed_run(0, place).and_then(|()| self.settle()).and_then(|()| self.timer.elapsed_us(0)) {
+                    Err(error) if !is_of_config(&error) => return Err(error),
+                    outcome => outcome.map_err(|error| error.to_string()),
+                },
+                Err(error) => Err(error.to_string()),
+            };
+            match outcome {
+                Ok(time) => able.push((place, time)),
+                Err(reason) => self.outcomes[place] = Outcome::Failed(reason),
+            }
+        }
+        Ok(able)
+    }
+
+    fn round(&mut self, places: &[usize]) -> Result<Round> {
+        let start = Instant::now();
+        for (n, &place) in places.iter().enumerate() {
+            self.timed_run(n, place)?;
+        }
+        self.settle()?;
+        let times_us = (0..places.len()).map(|n| self.timer.elapsed_us(n)).collect::<Result<_>>()?;
+        Ok(Round { times_us, took_us: start.elapsed().as_secs_f64() * 1e6 })
+    }
+
+    /// Queues a run between the `n`-th pair of events, on the arguments as the launch found them.
+    fn timed_run(&mut self, n: usize, place: usize) -> Result<()> {
+        let Contest { launch, configs, grids, memory, timer, gpu, .. } = self;
+        let (config, words) = (configs[place], launch.args.words());
+        let Ok(grid) = grids[place] else { return Ok(()) };
+        memory.restore(*gpu)?;
+        launch.rules.before(words, config);
+        let outcome = timer.run(n, &mut || launch.run_grid(config, grid, *gpu));
+        launch.rules.after(words, config);
+        outcome
+    }
+
+    fn settle(&self) -> Result<()> {
+        self.gpu.stream().synchronize()
+    }
+}
