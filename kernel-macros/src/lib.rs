@@ -91,9 +91,6 @@ pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// Every configuration is compiled now. The constants that they name leave the launcher's generics; the grid is a function of the
 /// configuration: `add(&x, &y, &mut out, n).grid(|config| cdiv(n, config.BLOCK_SIZE)).launch()?`. One that all share is `|_| rows`.
-///
-/// The runs of a launch that tunes all work on its own arguments. A kernel that reads what it writes, as an optimiser's step or a sum by atomics does, has
-/// then done so many times: tune it on copies first, with a launch of the same key.
 #[proc_macro_attribute]
 pub fn autotune(arguments: TokenStream, item: TokenStream) -> TokenStream {
     finish(frontend::autotune(arguments.into(), item.into()))

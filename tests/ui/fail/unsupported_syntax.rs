@@ -4,8 +4,8 @@ use galatea::prelude::*;
 
 #[kernel]
 fn kernel_with_rust(x: Ptr<f32>, y: PtrMut<f32>, n: usize) {
-    if let Some(first) = n {
-        store(y, first);
+    if let 0 = n {
+        store(y, 0.0);
     }
     let (square, _) = (|v| v * v, 0);
     store(y, square(load(&x)));
