@@ -78,10 +78,9 @@ pub fn cross_entropy<T: Float, const BLOCK_SIZE: usize>(
 
 /// The gradient of [`cross_entropy()`]: `dlogits[i, j] = dlosses[i] * scale * (exp(logits[i, j] - lse[i]) - 1 if j is the target)`.
 ///
-/// `logits` and `dlogits` are `[rows, classes]`, `targets`, `lse` and `dlosses` are `[rows]`; the grid is the number of rows or, where that is less
-/// than some thousand, `(rows, parts)`: programs that share a row. For the
-/// mean of the losses `dlosses` are the gradient of the mean in each row, and `scale` is one over the number of rows that count. Computed in `f32` and
-/// rounded once. A row whose target is `ignore_index` has the gradient 0; one whose target is no class otherwise NaN.
+/// `logits` and `dlogits` are `[rows, classes]`, `targets`, `lse` and `dlosses` are `[rows]`; the grid is the number of rows. For the mean of the
+/// losses `dlosses` are the gradient of the mean in each row, and `scale` is one over the number of rows that count. Computed in `f32` and rounded
+/// once. A row whose target is `ignore_index` has the gradient 0; one whose target is no class otherwise NaN.
 #[autotune(
     configs = [
         Config { BLOCK_SIZE: 256, KEEP: true, num_warps: 1 },
@@ -110,7 +109,7 @@ pub fn cross_entropy_backward<T: Float, const BLOCK_SIZE: usize, const KEEP: boo
     let target = load(targets + row);
     let row_lse = load(lse + row) * 1.442_695_04; // log2(e)
     let factor = select((target >= 0) & (target < classes), load(dlosses + row) * scale, f32::NAN);
-    for first in range(program_id(1) * BLOCK_SIZE, classes, num_programs(1) * BLOCK_SIZE, num_stages = 3) {
+    for first in range(0, classes, BLOCK_SIZE, num_stages = 3) {
         let class = first + arange(0, BLOCK_SIZE);
         let mask = class < classes;
         let v = if KEEP {

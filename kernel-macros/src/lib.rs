@@ -32,7 +32,7 @@ use proc_macro::TokenStream;
 /// | `maxnreg = 128` | the most registers that the assembler may give a thread |
 /// | `num_stages = 3` | how many turns of a loop are under way at once, at most, where its `range` does not say: all but one only load |
 /// | `heuristics(EVEN_N = n % BLOCK_SIZE == 0)` | constants that the launch computes, see below |
-/// | `unchecked` | no bounds checks: the launcher becomes an `unsafe fn` |
+/// | `unchecked` | no bounds checks, pointers of addresses, `inline_ptx!` that reaches memory: the launcher becomes an `unsafe fn` |
 /// | `contract` | on a GPU `a * b + c` and sums of products may be rounded once, as by `fma`: faster, and different in the last place from the CPU |
 /// | `crate = path` | where `galatea` is, if it was renamed |
 ///

@@ -83,6 +83,8 @@ pub(crate) struct Table<L> {
     /// What was compiled in process, for the kernel's own schedule or a configuration's.
     compiled: Grown<L>,
     checked: Grown<Arc<Checked<L>>>,
+    /// See [`Kernel::content`].
+    content: OnceLock<String>,
 }
 
 /// A function that reports accesses outside tensors: it takes one parameter more.
@@ -188,13 +190,21 @@ impl Kernel {
         Ok(table.checked.keep(schedule, key, Arc::new(Checked { loaded, sites })).clone())
     }
 
-    /// Adds what a GPU runs for this key and schedule, so that it can be told from other code: the PTX without its places in the source, which
-    /// an edited comment moves, or what it would be compiled from.
-    pub(crate) fn add_content<'a, G: Gpu>(&'a self, gpu: G, key: &[u64], schedule: Schedule, content: &mut Vec<&'a [u8]>) {
-        match self.table(gpu).embedded.iter().find(|(variant, _)| variant.key == key && variant.schedule == schedule) {
-            Some((variant, _)) => content.extend(variant.ptx.lines().filter(|line| !is_place(line)).map(str::as_bytes)),
-            None => content.extend([COMPILER.as_bytes(), self.ir.as_bytes()]),
-        }
+    /// What tells this kernel's code on a GPU from any other: a hash of its PTX without places in the source, which an edited comment moves, or of what
+    /// all of it is compiled from.
+    pub(crate) fn content<G: Gpu>(&self, gpu: G) -> &str {
+        let table = self.table(gpu);
+        table.content.get_or_init(|| {
+            let mut content: Vec<&[u8]> = Vec::new();
+            for (variant, _) in &table.embedded {
+                content.push(variant.target.as_bytes());
+                content.extend(variant.ptx.lines().filter(|line| !is_place(line)).map(str::as_bytes));
+            }
+            if content.is_empty() {
+                content.extend([COMPILER.as_bytes(), self.ir.as_bytes()]);
+            }
+            cache::hash(&content)
+        })
     }
 
     fn table<G: Gpu>(&self, gpu: G) -> &Table<G::Loaded> {
@@ -210,7 +220,7 @@ impl Kernel {
                 places.keep(None, variant.key, place);
             }
             let embedded = usable.into_iter().map(|(_, variant)| (variant, OnceLock::new())).collect();
-            Table { embedded, places, compiled: Grown::new(), checked: Grown::new() }
+            Table { embedded, places, compiled: Grown::new(), checked: Grown::new(), content: OnceLock::new() }
         })
     }
 

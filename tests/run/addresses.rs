@@ -16,6 +16,7 @@ tests![
     through_a_device_function,
     addresses_of_addresses,
     chosen_in_a_loop,
+    read_behind_a_tile,
     a_pointer_as_a_number,
     checked_and_with_other_constants,
 ];
@@ -269,10 +270,41 @@ fn chosen_in_a_loop(lab: &mut Lab) {
     // SAFETY: the list has four tensors of 32 elements, and each choice is one of them.
     unsafe { sum_of_chosen::<32>(&addresses, chosen.slice(), &mut y.slice(), choice.len()).grid(1).launch() }.unwrap();
     check_bits(&y.read(), |i| {
-        let term = |turn: usize| host[usize::from(choice[turn])][if turn % 2 == 0 { i } else { 31 - i }];
-        (0..choice.len()).fold(0u32, |sum, turn| if turn % 2 == 0 { sum.wrapping_add(term(turn)) } else { sum.wrapping_sub(term(turn)) })
+        let term = |turn: usize| host[usize::from(choice[turn])][if turn.is_multiple_of(2) { i } else { 31 - i }];
+        (0..choice.len())
+            .fold(0u32, |sum, turn| if turn.is_multiple_of(2) { sum.wrapping_add(term(turn)) } else { sum.wrapping_sub(term(turn)) })
     });
 }
+
+/// The address is read between accesses to tiles, and used in a loop behind them.
+#[kernel(B = 256, unchecked)]
+fn sum_behind<const B: usize>(x: Ptr<i32>, list: Ptr<u64>, y: PtrMut<i32>, n: usize) {
+    let at = arange(0, B);
+    let mut total = load(x + at, mask = at < n);
+    let other = load(list + 1) as Ptr<i32>;
+    store(y + at, total, mask = at < n);
+    for start in range(0, n, B) {
+        total += load(other + start + at, mask = start + at < n);
+    }
+    store(y + n + at, total);
+}
+
+fn read_behind_a_tile(lab: &mut Lab) {
+    let (x, other): (Vec<i32>, Vec<i32>) = (lab.values(N), lab.values(N));
+    let (a, b) = (lab.input(&x), lab.input(&other));
+    let addresses = list(lab, [0, b.slice().address()].into_iter());
+    let mut y = lab.output::<i32>(N + 256);
+    // SAFETY: the list's second tensor has `N` elements, and the last the room that is stored to.
+    unsafe { sum_behind::<256>(a.slice(), &addresses, &mut y.slice(), N).grid(1).launch() }.unwrap();
+    let before = y.before().to_vec();
+    check_bits(&y.read(), |i| match i {
+        0..256 => x[i],
+        N.. => other.iter().skip(i - N).step_by(256).fold(x[i - N], |sum, x| sum.wrapping_add(*x)),
+        _ => before[i],
+    });
+}
+
+const N: usize = 1000;
 
 macro_rules! as_numbers {
     ($($name:ident: $ty:ty),*) => {

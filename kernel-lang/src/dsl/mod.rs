@@ -122,9 +122,9 @@
 //!   `u8` or two `f16` in one. Where a value takes several registers they are `{x[0]}`, `{x[1]}`. Which elements come together is left open.
 //! * `cpu = |a, b| ..` takes the operands in the order in which they stand, those that only the text names behind the others, and gives the result,
 //!   `(y, z)` if there are several, `{}` if there is none. It computes element by element, with all words that do.
-//! * A text is pure: run for as many elements as it takes, twice, or not at all. `volatile = true` keeps it where it stands and as often as it
-//!   stands there; its closure may read and write memory. Elements that several threads hold, a scalar's among them, and those behind a tile's
-//!   extent are still run as often as they are held.
+//! * A text is pure: what it gives follows from its operands alone, so that it may run once for equal ones, twice, or not at all. `volatile = true`
+//!   keeps it where it stands and as often as it stands there; its closure may read and write memory. Elements that several threads hold, a
+//!   scalar's among them, and those behind a tile's extent are still run as often as they are held.
 //! * `isa = 8.1` says which version of the PTX ISA an instruction needs beyond that of its target, 7.0 of `sm_80` and 8.0 of `sm_90a`. What the
 //!   target has not is an error of the driver's when the kernel is loaded: choose by `target() >= 90`.
 //!
@@ -134,14 +134,13 @@
 //!
 //! When the kernel is checked, so are the text's places and braces, that each result and operand is used, that statements end in `;`, that their
 //! instructions exist, and that what they name is declared; that operands are not written to; and in texts that only compute, that every register is
-//! set before it is read, and each result in the end, also behind guards such as `@p`. That types fit the instruction is the assembler's to say, when the kernel is loaded.
-//! Accuracy is that of the instruction.
+//! set before it is read, and each result in the end, also behind guards such as `@p`. That types fit the instruction is the assembler's to say,
+//! when the kernel is loaded. Accuracy is that of the instruction.
 //!
 //! # Pointers in memory
 //!
 //! `address as Ptr<f32>` and `address as PtrMut<f32>` make a pointer of an address, one `u64` or `i64`: a list of tensors is a tensor of their
-//! addresses, which [`Tensor::address`](../../kernel_runtime/struct.Tensor.html#method.address) gives on every device. Accesses, atomics, views and
-//! device functions take it as any pointer.
+//! addresses, which `Tensor::address` gives on every device. Accesses, atomics, views and device functions take it as any pointer.
 //!
 //! ```ignore
 //! /// Scales tensors of any number and lengths in one launch: a column of the grid is a tensor.

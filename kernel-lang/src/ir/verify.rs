@@ -7,7 +7,7 @@
 //! 4. The region of a `reduce` or `scan` holds pure ops on scalars only.
 //!
 //! Types
-//! 5. The results of an op have the types of its [rule](super::rules).
+//! 5. The results of an op have the types of its [rule](super::rules). Only a `pointer` gives a pointer: branches and loops hand on numbers.
 //!
 //! Stages
 //! 6. [`Stage::Generic`] may name type and constant parameters and may hold `static_if` and `static_assert`; the later stages do neither, and
@@ -151,6 +151,9 @@ impl Verifier<'_> {
             Err(message) => self.broken(inst, message),
             Ok(types) if types != given => self.broken(inst, format!("has results {} by its rule", list(&types))),
             Ok(_) => {}
+        }
+        if given.iter().any(Type::is_pointer) && !matches!(data.op, Op::Pointer { .. }) {
+            self.broken(inst, "gives a pointer");
         }
         given.iter().for_each(|ty| self.check_ty(ty, data.loc, data.op.name()));
         if self.stage != Stage::Generic && data.op.is_static() {

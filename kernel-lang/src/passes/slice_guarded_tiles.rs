@@ -174,13 +174,13 @@ fn slice(func: &mut Function, region: Region, first_op: usize, extent: usize, lo
     let body = func.add_region();
     let first = func.add_region_param(body, Type::scalar(Dtype::I64));
     let mut cx = Slicer { body, first, length: ConstExpr::Int(length as i128), map: SideTable::new() };
-    // Scalars are computed once, in front of the loop.
+    // Scalars and pointers are computed once, in front of the loop.
     let mut out = whole;
     for inst in &insts[..insts.len() - 1] {
         let data = func.inst(*inst);
         let is_scalar = match &data.op {
             Op::Store { offset, .. } => func.ty(*offset).is_scalar(),
-            _ => data.results.iter().all(|result| func.ty(*result).is_scalar()),
+            _ => data.results.iter().all(|result| !func.ty(*result).is_tile()),
         };
         if is_scalar {
             out.push(*inst);

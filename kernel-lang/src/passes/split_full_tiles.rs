@@ -347,7 +347,9 @@ fn split(func: &mut Function, stretch: &[Inst], rest: &[Inst], plan: Plan) -> Ve
     let cond = condition(&mut Builder::new(func, scratch, loc), &plan);
     out.append(func.insts_mut(scratch));
 
-    let results = used_after(func, stretch, &plan.before, rest);
+    let remade = pointers_behind(func, stretch, &plan.before, rest);
+    let behind = [&remade, rest].concat();
+    let results = used_after(func, stretch, &plan.before, &behind);
     let body = func.add_region();
     *func.insts_mut(body) = stretch.to_vec();
     let [full, guarded] = [true, false].map(|is_full| {
@@ -367,16 +369,39 @@ fn split(func: &mut Function, stretch: &[Inst], rest: &[Inst], plan: Plan) -> Ve
     for (old, new) in results.iter().zip(func.inst(branch).results.clone()) {
         with.insert(*old, new);
     }
-    for inst in rest {
+    replace(func, &behind, &with);
+    out.push(branch);
+    out.extend(remade);
+    out
+}
+
+fn replace(func: &mut Function, insts: &[Inst], with: &Substitution) {
+    for inst in insts {
         func.inst_mut(*inst).op.map_operands(&mut |value| with.get(value));
         let mut inner = Vec::new();
         func.inst(*inst).op.for_each_region(&mut |region| inner.push(region));
         inner.into_iter().for_each(|region| {
-            crate::ir::rewrite::substitute(func, region, &with);
+            crate::ir::rewrite::substitute(func, region, with);
         });
     }
-    out.push(branch);
-    out
+}
+
+/// A branch hands on numbers, no pointers: those that are used later are made again, of their addresses.
+fn pointers_behind(func: &mut Function, stretch: &[Inst], before: &[Inst], rest: &[Inst]) -> Vec<Inst> {
+    let used = used_after(func, stretch, before, rest);
+    let (mut remade, mut with) = (Vec::new(), Substitution::new());
+    for inst in stretch {
+        let data = func.inst(*inst).clone();
+        if let (Op::Pointer { .. }, [pointer]) = (&data.op, &data.results[..])
+            && used.contains(pointer)
+        {
+            let copy = func.make_inst(data.op, [func.ty(*pointer).clone()], data.loc);
+            with.insert(*pointer, func.result(copy));
+            remade.push(copy);
+        }
+    }
+    replace(func, rest, &with);
+    remade
 }
 
 /// The values that the branch must hand on: used later, and not computed in front of it.

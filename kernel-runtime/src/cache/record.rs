@@ -16,7 +16,7 @@ pub struct Record {
 pub struct RecordKey {
     /// The name of the kernel.
     pub kernel: String,
-    /// A hash of what runs: of every configuration and its PTX.
+    /// A hash of what runs: of the kernel's PTX and of the configurations.
     pub content: String,
     /// The maker's name of the GPU.
     pub device: String,

@@ -1,10 +1,9 @@
 //! Autotuning: the first launch of a key times every configuration, later ones use the fastest.
 //!
-//! What was chosen is kept on disk, see [`cache`](crate::cache), where the next process finds it.
-//!
 //! A *key* is the device, what `key` says of the arguments, the types and constants that the launch names, which tensors are aligned to 16 bytes,
 //! and which configurations `prune` leaves. One that `prune` names for the launch's arguments never runs with them; one that does not compile, load or
-//! launch is a record with its reason, and launches use the others. Heuristics are computed by every launch, behind its configuration.
+//! launch is a record with its reason, and launches use the others. Heuristics are computed by every launch, behind its configuration. What was chosen
+//! is kept on disk, where the next process finds it: see [`cache`](crate::cache).
 //!
 //! While a key is tuned the kernel runs many times on the launch's own arguments. Each run finds them as the launch did: what the kernel both
 //! reads and writes is copied first, and copied back (`restore_value` names more, `reset_to_zero` what is zeros). Where there is no memory

@@ -15,61 +15,47 @@ pub(super) struct Unknown {
     _turn: Option<cache::Lock>,
 }
 
-/// What another process found for these values of a tuning key, if what it chose can be loaded here. `key_of` gives the kernel's key with the constants of
-/// a configuration.
+/// What another process found for these values of a tuning key, and the place of what it chose, if that can be loaded here. `completed` are the configurations
+/// with what heuristics give; `key_of` gives the kernel's key with the constants of one.
 pub(super) fn recall<C: TuneConfig, K: AsRef<[u64]>>(
     kernel: &Kernel,
     gpu: impl Gpu,
     configs: &[C],
+    completed: &[C],
     key_of: impl Fn(C) -> K,
     values: &[u64],
-) -> Result<Report<C>, Unknown> {
-    let of = record_key(kernel, gpu, configs, &key_of, values);
+) -> Result<(Report<C>, usize), Unknown> {
+    let of = record_key(kernel, gpu, configs, values);
     let find = || {
-        let report = report(&cache::find_record(&of)?, kernel.name(), gpu.device(), configs)?;
-        let config = report.chosen()?.config;
-        // One that is not there any more, say, because the kernel runs elsewhere, is not worth an error.
+        let (report, chosen) = report(cache::find_record(&of)?, kernel.name(), gpu.device(), completed)?;
+        let config = completed[chosen];
+        // What does not load is found out anew, and is no error yet.
         kernel.on_gpu(gpu, key_of(config).as_ref(), Some(config.schedule())).ok()?;
-        Some(report)
+        Some((report, chosen))
     };
-    if let Some(report) = find() {
-        return Ok(report);
+    if let Some(found) = find() {
+        return Ok(found);
     }
     let turn = cache::lock_record(&of);
     // Whoever had the turn before has found it.
-    match find() {
-        Some(report) => Ok(report),
-        None => Err(Unknown { of: Box::new(of), _turn: turn }),
-    }
+    find().ok_or_else(|| Unknown { of: Box::new(of), _turn: turn })
 }
 
 impl Unknown {
-    /// Keeps what was found out, if anything was chosen.
-    pub(super) fn keep<C: Debug>(self, report: &Report<C>) {
-        if let Some(record) = record(report, *self.of) {
-            cache::save_record(&record);
-        }
+    /// Keeps what was found out.
+    pub(super) fn keep<C: Debug>(self, report: &Report<C>, chosen: usize) {
+        cache::save_record(&record(report, chosen, *self.of));
     }
 }
 
-/// What a record is of: these configurations of the kernel, on this GPU, for the values of a tuning key.
-fn record_key<C: TuneConfig, K: AsRef<[u64]>>(
-    kernel: &Kernel,
-    gpu: impl Gpu,
-    configs: &[C],
-    key_of: impl Fn(C) -> K,
-    values: &[u64],
-) -> RecordKey {
-    let texts: Vec<String> = configs.iter().map(|config| format!("{config:?}\n")).collect();
-    let mut content = Vec::new();
-    for (config, text) in configs.iter().zip(&texts) {
-        content.push(text.as_bytes());
-        kernel.add_content(gpu, key_of(*config).as_ref(), config.schedule(), &mut content);
-    }
+/// What a record is of: these configurations of the kernel, on this GPU, for the values of a tuning key. What heuristics give is no part of it, as it is
+/// no part of the key.
+fn record_key<C: TuneConfig>(kernel: &Kernel, gpu: impl Gpu, configs: &[C], values: &[u64]) -> RecordKey {
+    let configs: String = configs.iter().map(|config| format!("{config:?}\n")).collect();
     let device = gpu.device();
     RecordKey {
         kernel: kernel.name().to_owned(),
-        content: cache::hash(&content),
+        content: cache::hash(&[kernel.content(gpu).as_bytes(), configs.as_bytes()]),
         device: device.name().to_owned(),
         driver: if device.is_sim() { SIMULATOR } else { driver::version() }.to_owned(),
         values: values.to_vec(),
@@ -79,26 +65,26 @@ fn record_key<C: TuneConfig, K: AsRef<[u64]>>(
 /// What stands for a driver where there is none.
 const SIMULATOR: &str = concat!("simulator ", env!("CARGO_PKG_VERSION"));
 
-/// The report that a record tells of; none if it does not know these configurations.
-fn report<C: TuneConfig>(record: &Record, kernel: &'static str, device: Device, configs: &[C]) -> Option<Report<C>> {
-    let trial = |config: &C| {
-        let text = format!("{config:?}");
-        let place = record.attempts.iter().position(|attempt| attempt.config == text)?;
-        let outcome = match &record.attempts[place] {
-            Attempt { failed: Some(reason), .. } => Outcome::Failed(reason.clone()),
-            Attempt { timed: Some((median_us, samples)), .. } => Outcome::Measured { median_us: *median_us, samples: *samples },
-            Attempt { .. } => Outcome::Pruned,
-        };
-        Some(Trial { config: *config, outcome, chosen: place == record.chosen })
-    };
-    let trials = configs.iter().map(trial).collect::<Option<Vec<_>>>()?;
+/// The report that a record tells of, and the place of what it chose; none if it does not fit the configurations.
+fn report<C: TuneConfig>(record: Record, kernel: &'static str, device: Device, configs: &[C]) -> Option<(Report<C>, usize)> {
+    let Record { attempts, chosen, .. } = record;
     // A record is from outside: whatever it says is chosen must be something that ran.
-    let ran = |trial: &Trial<C>| trial.chosen && matches!(trial.outcome, Outcome::Measured { .. });
-    trials.iter().any(ran).then_some(Report { kernel, device, trials })
+    if attempts.len() != configs.len() || attempts.get(chosen)?.timed.is_none() {
+        return None;
+    }
+    let trial = |(place, (attempt, config)): (usize, (Attempt, &C))| {
+        let outcome = match (attempt.failed, attempt.timed) {
+            (_, Some((median_us, samples))) => Outcome::Measured { median_us, samples },
+            (Some(reason), None) => Outcome::Failed(reason),
+            (None, None) => Outcome::Pruned,
+        };
+        Trial { config: *config, outcome, chosen: place == chosen }
+    };
+    let trials = attempts.into_iter().zip(configs).enumerate().map(trial).collect();
+    Some((Report { kernel, device, trials }, chosen))
 }
 
-/// The report as a record; none if nothing was chosen.
-fn record<C: Debug>(report: &Report<C>, of: RecordKey) -> Option<Record> {
+fn record<C: Debug>(report: &Report<C>, chosen: usize, of: RecordKey) -> Record {
     let attempt = |trial: &Trial<C>| {
         let (timed, failed) = match &trial.outcome {
             Outcome::Measured { median_us, samples } => (Some((*median_us, *samples)), None),
@@ -107,8 +93,7 @@ fn record<C: Debug>(report: &Report<C>, of: RecordKey) -> Option<Record> {
         };
         Attempt { config: format!("{:?}", trial.config), timed, failed }
     };
-    let chosen = report.trials.iter().position(|trial| trial.chosen)?;
-    Some(Record { of, attempts: report.trials.iter().map(attempt).collect(), chosen })
+    Record { of, attempts: report.trials.iter().map(attempt).collect(), chosen }
 }
 
 #[cfg(test)]
@@ -150,21 +135,19 @@ mod tests {
     fn a_report_survives_as_a_record() {
         let first = tuned();
         let configs: Vec<Config> = first.trials.iter().map(|trial| trial.config).collect();
-        let record = record(&first, of()).unwrap();
-        let again = report(&record, "k", Device::cpu(), &configs).unwrap();
-        assert_eq!(again.to_string(), first.to_string());
+        let (again, chosen) = report(record(&first, 1, of()), "k", Device::cpu(), &configs).unwrap();
+        assert_eq!((again.to_string(), chosen), (first.to_string(), 1));
         assert_eq!(again.chosen().unwrap().config, Config(2));
     }
 
     #[test]
     fn a_record_that_does_not_fit_is_none() {
-        let record = record(&tuned(), of()).unwrap();
-        assert!(report(&record, "k", Device::cpu(), &[Config(1), Config(2), Config(5)]).is_none(), "an unknown configuration");
-        assert!(report(&record, "k", Device::cpu(), &[Config(1), Config(3)]).is_none(), "the chosen one is gone");
-        let failed = Record { chosen: 0, ..record };
-        assert!(report(&failed, "k", Device::cpu(), &[Config(1), Config(2)]).is_none(), "the chosen one does not run");
-        let nothing = Report { trials: Vec::new(), ..tuned() };
-        assert!(super::record(&nothing, of()).is_none());
+        let configs = [1, 2, 3, 4].map(Config);
+        let report = |chosen| report(record(&tuned(), chosen, of()), "k", Device::cpu(), &configs);
+        assert!(report(3).is_some());
+        assert!(report(0).is_none() && report(2).is_none(), "what is chosen did not run");
+        assert!(report(4).is_none(), "what is chosen is not there");
+        assert!(super::report(record(&tuned(), 1, of()), "k", Device::cpu(), &configs[..3]).is_none(), "there are other configurations");
     }
 
     #[cfg(all(feature = "cache", feature = "sim"))]
@@ -192,7 +175,7 @@ mod tests {
         ];
         let device = Device::sim(Target::SM_80).unwrap();
         let Backend::Sim(sim) = device.backend() else { panic!("{device} is simulated") };
-        let of = |kernel, configs: &[Config]| record_key(kernel, SimGpu { device, sim }, configs, |config| [config.0], &[5]);
+        let of = |kernel, configs: &[Config]| record_key(kernel, SimGpu { device, sim }, configs, &[5]);
         let [first, moved, other, compiled, edited] = KERNELS.each_ref().map(|kernel| of(kernel, &[Config(1)]));
         assert_eq!(first, moved);
         assert_eq!((first.device.as_str(), &first.values[..]), ("simulated A100 (sm_80)", &[5][..]));
@@ -218,7 +201,7 @@ mod tests {
         let device = Device::sim(Target::SM_80).unwrap();
         let Backend::Sim(sim) = device.backend() else { panic!("{device} is simulated") };
         let configs = [Config(1), Config(2)];
-        let recall = |values: &[u64]| recall(&KERNEL, SimGpu { device, sim }, &configs, |config| [config.0], values);
+        let recall = |values: &[u64]| recall(&KERNEL, SimGpu { device, sim }, &configs, &configs, |config| [config.0], values);
         let found = |chosen: usize| {
             let outcome = Outcome::Measured { median_us: 3.5, samples: 9 };
             let trials = configs.iter().enumerate().map(|(i, &config)| Trial { config, outcome: outcome.clone(), chosen: i == chosen });
@@ -226,10 +209,10 @@ mod tests {
         };
         let directory = tempfile::tempdir().unwrap();
         cache::set(Some(Store::open(directory.path())));
-        recall(&[5]).err().unwrap().keep(&found(0));
-        assert_eq!(recall(&[5]).ok().unwrap().to_string(), found(0).to_string());
+        recall(&[5]).err().unwrap().keep(&found(0), 0);
+        assert_eq!(recall(&[5]).ok().unwrap().0.to_string(), found(0).to_string());
         assert!(recall(&[6]).is_err(), "another key");
-        recall(&[7]).err().unwrap().keep(&found(1));
+        recall(&[7]).err().unwrap().keep(&found(1), 1);
         assert!(recall(&[7]).is_err(), "what was chosen does not load");
         cache::set(None);
         assert!(recall(&[5]).is_err(), "there is no store");

@@ -10,6 +10,7 @@ use kernel_runtime::prelude::*;
 
 use crate::axpy::axpy;
 use crate::random::Random;
+use crate::tuning;
 
 /// The environment variable that says what a child does.
 pub(crate) const ROLE: &str = "GALATEA_CACHE_TEST";
@@ -53,6 +54,7 @@ pub(crate) fn run(role: &str) {
         "save" => save(&store, number),
         "fill" => fill(&store),
         "launch" => launch(number),
+        "tune" => tuning::tune(number as usize),
         role => panic!("no role is called {role}"),
     }
 }
@@ -134,7 +136,7 @@ fn launch(value: u64) {
     say(&y[0].to_string());
 }
 
-fn say(line: &str) {
+pub(crate) fn say(line: &str) {
     let mut out = stdout().lock();
     writeln!(out, "{line}").and_then(|()| out.flush()).unwrap();
 }

@@ -43,7 +43,7 @@ fn killed() {
         if random.below(4) > 0 {
             child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         }
-        std::thread::sleep(Duration::from_micros(random.below(12_000) as u64));
+        std::thread::sleep(Duration::from_micros(random.below(20_000) as u64));
         child.kill().unwrap();
         let (out, _, _) = outputs(child);
         // The first digit has been read; the last line may be cut, and is of an entry that is there all the same.
@@ -66,7 +66,7 @@ fn killed() {
     }
     let tmp = files(&directory.path().join("tmp"));
     println!("{reported} entries were reported; {cut_short} kills came before one was whole; {} files were left half written", tmp.len());
-    assert!(reported > 200 && cut_short > 0 && !tmp.is_empty() && tmp.len() <= 200);
+    assert!(reported > 50 && cut_short > 0 && !tmp.is_empty() && tmp.len() <= 200);
 
     // What the dead left goes when it is old enough.
     store.sweep();

@@ -8,6 +8,7 @@ mod launches;
 mod limits;
 mod processes;
 mod random;
+mod tuning;
 
 use libtest_mimic::{Arguments, Trial};
 
@@ -19,7 +20,7 @@ fn main() {
     }
     // Whatever a test forgets: no user's store is touched.
     kernel_runtime::cache::set(None);
-    let tests = [faults::TESTS, launches::TESTS, limits::TESTS, processes::TESTS].concat();
+    let tests = [faults::TESTS, launches::TESTS, limits::TESTS, processes::TESTS, tuning::TESTS].concat();
     let trial = |(name, test): Test| {
         Trial::test(name, move || {
             test();

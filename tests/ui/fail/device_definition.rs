@@ -7,9 +7,7 @@ fn softplus(x: &f32) -> f32 {
 
 #[device(inline)]
 fn max(x: f32, y: f32) -> f32 {
-    match x {
-        _ => y,
-    }
+    x?
 }
 
 #[device]

@@ -53,10 +53,10 @@ fn read_only(x: Ptr<f32>, y: PtrMut<f32>) {
 }
 
 #[kernel]
-fn matched(x: Ptr<f32>, y: PtrMut<f32>, n: usize, s: f32) {
+fn matched(x: Ptr<f32>, y: PtrMut<f32>, s: f32) {
     let at = arange(0, 64);
     let v = load(x + at);
-    match n { 0 => store(y, s), _ => store(y, v) }
+    match v { 0.0 => store(y, s), _ => store(y, s) }
     store(y + at, v);
 }
 
@@ -80,7 +80,7 @@ fn returns(x: Ptr<f32>, y: PtrMut<f32>, s: f32, on: bool) {
 fn closure(x: Ptr<f32>, y: PtrMut<f32>) {
     let at = arange(0, 64);
     let v = load(x + at);
-    let q = |p| p + 1.0;
+    let q = (|p| p + 1.0, 0);
     store(y + at, v);
 }
 

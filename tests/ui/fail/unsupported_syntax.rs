@@ -4,11 +4,10 @@ use galatea::prelude::*;
 
 #[kernel]
 fn kernel_with_rust(x: Ptr<f32>, y: PtrMut<f32>, n: usize) {
-    match n {
-        0 => store(y, 0.0),
-        _ => store(y, 1.0),
+    if let Some(first) = n {
+        store(y, first);
     }
-    let square = |v| v * v;
+    let (square, _) = (|v| v * v, 0);
     store(y, square(load(&x)));
     'rows: for i in (0..n).rev() {
         println!("{i}");

@@ -9,12 +9,13 @@ use super::inline::Arg;
 use super::meaning::{Constant, Instance, Kind, Meaning};
 use super::{Elaborator, Frame};
 use crate::diagnostic::did_you_mean;
-use crate::frontend::ast::{Call, Expr, ExprKind, Name, Owner, Pattern, StructLiteral};
+use crate::frontend::ast::{Call, Expr, ExprKind, Generic, Name, Owner, Pattern, StructLiteral};
 use crate::frontend::device::{DeviceFn, GenericKind, Home};
 use crate::frontend::device_struct::DeviceStruct;
 use crate::frontend::param_type::ParamType;
 use crate::frontend::place::Place;
 use crate::frontend::words;
+use crate::ir::Elem;
 
 impl Elaborator<'_> {
     /// The struct that a path names in the source of such a function, or of the kernel.
@@ -160,7 +161,7 @@ impl Elaborator<'_> {
     }
 
     /// What stands in the `<..>` of a struct; of `Self`, what the `impl` block says.
-    fn generics_of(&self, owner: &Owner) -> Vec<crate::frontend::ast::Generic> {
+    fn generics_of(&self, owner: &Owner) -> Vec<Generic> {
         let this = self.frames.last().and_then(|frame| frame.func.this.as_ref()).filter(|_| owner.path.text == "Self");
         this.unwrap_or(owner).generics.clone()
     }
@@ -343,7 +344,7 @@ impl Elaborator<'_> {
             .iter()
             .map(|kind| {
                 let name = func.generic_name(*kind);
-                let open = || crate::frontend::ast::Generic::open(call.word.place);
+                let open = || Generic::open(call.word.place);
                 match of_block.iter().position(|generic| generic.name() == Some(name)) {
                     Some(index) => of_struct.get(index).cloned().unwrap_or_else(open),
                     None => own.next().unwrap_or_else(open),
@@ -418,7 +419,7 @@ impl Elaborator<'_> {
             match kind {
                 GenericKind::Type(_) => {
                     let given = match named {
-                        Some(crate::frontend::ast::Generic::Type(ty)) => self.elem_in(frame, ty),
+                        Some(Generic::Type(ty)) => self.elem_in(frame, ty),
                         _ => None,
                     };
                     types.extend(given.or_else(|| self.elem_of_generic(&func, &name, fields)).map(|elem| (name, elem)));
@@ -462,8 +463,7 @@ impl Elaborator<'_> {
     }
 
     /// A constant that stands in a function's signature.
-    fn constant_in(&mut self, frame: &Frame, generic: &crate::frontend::ast::Generic) -> Option<Meaning> {
-        use crate::frontend::ast::Generic;
+    fn constant_in(&mut self, frame: &Frame, generic: &Generic) -> Option<Meaning> {
         self.frames.push(Frame { scopes: self.scopes.len(), ..frame.clone() });
         let value = match generic {
             Generic::Type(ty) => frame.consts.iter().find(|(name, _)| ty.text.as_deref() == Some(name)).map(|(_, value)| value.clone()),
@@ -473,7 +473,7 @@ impl Elaborator<'_> {
         value
     }
 
-    fn elem_of_generic(&self, func: &DeviceFn, generic: &str, fields: &[Meaning]) -> Option<crate::ir::Elem> {
+    fn elem_of_generic(&self, func: &DeviceFn, generic: &str, fields: &[Meaning]) -> Option<Elem> {
         let (mut pointees, mut values) = (Vec::new(), Vec::new());
         for (param, field) in func.params.iter().zip(fields) {
             self.collect(&param.ty, generic, field, &mut pointees, &mut values);
