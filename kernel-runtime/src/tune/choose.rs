@@ -36,16 +36,11 @@ where
         if let Some(winner) = self.tuner.find(key) {
             return Ok(Some(winner));
         }
-        // The first word says which of the devices it is, and the next process may number them otherwise. Estimates are made anew: what is run
-        // for them is checked.
-        let unknown = match P::IS_SIMULATED {
-            true => None,
-            false => {
-                match recall::recall(self.args.kernel(), gpu, self.tuner.configs(), &configs, |config| self.key_of(config), &key[1..]) {
-                    Ok((report, chosen)) => return Ok(Some(self.tuner.remember(key, report, chosen))),
-                    Err(unknown) => Some(unknown),
-                }
-            }
+        // The first word says which of the devices it is, and the next process may number them otherwise.
+        let unknown = match recall::recall(self.args.kernel(), gpu, self.tuner.configs(), &configs, |config| self.key_of(config), &key[1..])
+        {
+            Ok((report, chosen)) => return Ok(Some(self.tuner.remember(key, report, chosen))),
+            Err(unknown) => unknown,
         };
         let start = Instant::now();
         let Some(memory) = Memory::save(&self.args, gpu, self.tuner.zeroed, self.tuner.restored)? else { return Ok(None) };
@@ -69,9 +64,7 @@ where
         }
         match chosen {
             Some(chosen) => {
-                if let Some(unknown) = unknown {
-                    unknown.keep(&report, chosen);
-                }
+                unknown.keep(&report, chosen);
                 Ok(Some(self.tuner.remember(key, report, chosen)))
             }
             None => {
