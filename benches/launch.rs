@@ -4,13 +4,13 @@
 //! cargo bench --bench launch
 //! ```
 //!
-//! The first launch loads the embedded PTX, which the driver compiles, or machine code that another process kept: measured in new processes after
-//! the context is made, without the driver's own cache of compiled code. Enqueueing is timed in rounds, ours and `cuLaunchKernel` in turns, on a kernel of four arguments.
+//! The first launch loads the embedded PTX, which the driver compiles, or machine code that an earlier process kept, in the driver's cache or, made by an
+//! assembler, in ours: measured in new processes after the context is made. Enqueueing is timed in rounds, ours and `cuLaunchKernel` in turns, on a kernel of four arguments.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::error::Error;
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::process::Command;
 use std::time::Instant;
 
@@ -62,18 +62,25 @@ fn main() -> Result<(), Box<dyn Error>> {
         return first_launch();
     }
     let directory = tempfile::tempdir()?;
-    let first = |what: &str, store: &OsStr| -> Result<(), Box<dyn Error>> {
+    let path = |name: &str| directory.path().join(name).into_os_string();
+    let first = |what: &str, settings: &[(&str, OsString)]| -> Result<(), Box<dyn Error>> {
         let mut command = Command::new(std::env::current_exe()?);
-        let child = command.arg(FIRST).env("CUDA_CACHE_DISABLE", "1").env("GALATEA_CACHE", store).output()?;
+        let child = command.arg(FIRST).env("GALATEA_CACHE", "off").envs(settings.iter().map(|(name, value)| (name, value))).output()?;
         print!("{what}: {}{}", String::from_utf8_lossy(&child.stdout), String::from_utf8_lossy(&child.stderr));
         Ok(())
     };
     for _ in 0..3 {
-        first("from PTX", "off".as_ref())?;
+        first("compiled by the driver", &[("CUDA_CACHE_DISABLE", "1".into())])?;
     }
-    first("from PTX, kept", directory.path().as_os_str())?;
-    for _ in 0..3 {
-        first("from cubin", directory.path().as_os_str())?;
+    for what in ["compiled and kept by the driver", "kept by the driver", "kept by the driver", "kept by the driver"] {
+        first(what, &[("CUDA_CACHE_DISABLE", "0".into()), ("CUDA_CACHE_PATH", path("driver"))])?;
+    }
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    if let Some(assembler) = std::env::split_paths(&paths).map(|path| path.join("ptxas")).find(|path| path.is_file()) {
+        for what in ["assembled and kept", "kept machine code", "kept machine code", "kept machine code"] {
+            let ours = [("GALATEA_CACHE", path("ours")), ("GALATEA_PTXAS", assembler.clone().into_os_string())];
+            first(what, &[("CUDA_CACHE_DISABLE", "1".into()), ours[0].clone(), ours[1].clone()])?;
+        }
     }
     enqueue()
 }

@@ -8,6 +8,8 @@
 #![deny(missing_docs)]
 
 mod args;
+#[cfg(feature = "cache")]
+mod assembler;
 pub mod bench;
 pub mod cache;
 mod cpu;

@@ -9,11 +9,17 @@ use cudarc::driver::sys::{self, CUjit_option as Option_, CUresult};
 use kernel_lang::Schedule;
 
 use crate::args::Args;
+#[cfg(feature = "cache")]
+use crate::assembler::Assembler;
+#[cfg(feature = "cache")]
+use crate::cache;
 use crate::device::Cuda;
-use crate::driver::{self, check, code_name, launch_error};
+#[cfg(feature = "cache")]
+use crate::driver;
+use crate::driver::{check, code_name, launch_error};
 use crate::gpu::{Gpu, Image};
 use crate::kernel::{Kernel, Tables};
-use crate::{Device, Error, Result, Stream, cache, grid};
+use crate::{Device, Error, Result, Stream, grid};
 
 /// A CUDA GPU, and the stream that a launch goes to.
 #[derive(Clone, Copy)]
@@ -131,14 +137,8 @@ fn load(device: Device, cuda: &Cuda, image: &Image<'_>) -> Result<Loaded> {
     let text = CString::new(image.ptx).map_err(no_text)?;
     let entry = CString::new(image.entry).map_err(no_text)?;
 
-    let (major, minor) = cuda.compute_capability;
-    let architecture = format!("{major}.{minor}");
-    let machine = [("architecture", architecture.as_str()), ("driver", driver::version())];
-    // What the driver makes of PTX when it loads it, it keeps to itself; what its linker makes can be kept.
-    let kept = cache::load_code(image.kernel, image.ptx, &machine, || link(&text), |code| load_code(code).ok());
-    let module = match kept {
+    let module = match load_kept(cuda, image) {
         Some(module) => module,
-        // There is no store, or the linker disliked something: the log says what.
         None => load_ptx(&text).map_err(|(code, log)| refused(code_name(code), log))?,
     };
     let mut function = std::ptr::null_mut();
@@ -162,6 +162,22 @@ fn load(device: Device, cuda: &Cuda, image: &Image<'_>) -> Result<Loaded> {
     Ok(Loaded { function, schedule: image.schedule, shared_bytes: image.shared_bytes })
 }
 
+/// Loads the machine code that an assembler made of the PTX, now or in another process; none without an assembler or a store to keep it in.
+#[cfg(feature = "cache")]
+fn load_kept(cuda: &Cuda, image: &Image<'_>) -> Option<sys::CUmodule> {
+    let assembler = Assembler::current()?;
+    let (major, minor) = cuda.compute_capability;
+    let architecture = format!("{major}.{minor}");
+    let machine = [("architecture", architecture.as_str()), ("driver", driver::version()), ("assembler", assembler.name())];
+    let assemble = || assembler.assemble(image.ptx, cuda.compute_capability);
+    cache::load_code(image.kernel, image.ptx, &machine, assemble, |code| load_code(code).ok())
+}
+
+#[cfg(not(feature = "cache"))]
+fn load_kept(_: &Cuda, _: &Image<'_>) -> Option<sys::CUmodule> {
+    None
+}
+
 /// Loads PTX, which the driver compiles; else the code of the error, and the driver's log.
 fn load_ptx(text: &CStr) -> Result<sys::CUmodule, (CUresult, String)> {
     let mut log = vec![0u8; 16 << 10];
@@ -177,6 +193,7 @@ fn load_ptx(text: &CStr) -> Result<sys::CUmodule, (CUresult, String)> {
 }
 
 /// Loads machine code, which says itself how long it is.
+#[cfg(feature = "cache")]
 fn load_code(code: &[u8]) -> Result<sys::CUmodule, CUresult> {
     if !is_whole_elf(code) {
         return Err(CUresult::CUDA_ERROR_INVALID_IMAGE);
@@ -187,39 +204,8 @@ fn load_code(code: &[u8]) -> Result<sys::CUmodule, CUresult> {
     if result == CUresult::CUDA_SUCCESS { Ok(module) } else { Err(result) }
 }
 
-/// The machine code that the driver's linker makes of PTX for the current context's device; none if it makes none.
-fn link(text: &CStr) -> Option<Vec<u8>> {
-    /// A linker at work; what it made lives as long.
-    struct Linker(sys::CUlinkState);
-    impl Drop for Linker {
-        fn drop(&mut self) {
-            // SAFETY: the linker was made, and nobody uses it any more.
-            let _ = unsafe { sys::cuLinkDestroy(self.0) };
-        }
-    }
-
-    let succeeded = |code: CUresult| (code == CUresult::CUDA_SUCCESS).then_some(());
-    let (mut state, none) = (std::ptr::null_mut(), std::ptr::null_mut());
-    // SAFETY: there are no options, and `state` is a valid place for the answer.
-    succeeded(unsafe { sys::cuLinkCreate_v2(0, none, std::ptr::null_mut(), &mut state) })?;
-    let linker = Linker(state);
-    let bytes = text.to_bytes_with_nul();
-    let (data, kind) = (bytes.as_ptr().cast_mut().cast(), sys::CUjitInputType::CU_JIT_INPUT_PTX);
-    // SAFETY: the linker reads the text, whose length counts the zero byte, and keeps no pointer to it; there are no options.
-    succeeded(unsafe {
-        sys::cuLinkAddData_v2(linker.0, kind, data, bytes.len(), std::ptr::null(), 0, std::ptr::null_mut(), std::ptr::null_mut())
-    })?;
-    let (mut code, mut len) = (std::ptr::null_mut(), 0);
-    // SAFETY: both are valid places for the answers.
-    succeeded(unsafe { sys::cuLinkComplete(linker.0, &mut code, &mut len) })?;
-    if code.is_null() {
-        return None;
-    }
-    // SAFETY: the linker gave that many bytes, which live until it is destroyed, below.
-    Some(unsafe { std::slice::from_raw_parts(code.cast::<u8>(), len) }.to_vec())
-}
-
 /// Is it a file of machine code, and does it have all bytes that its header speaks of? The driver is told no length, and would read on.
+#[cfg(feature = "cache")]
 fn is_whole_elf(code: &[u8]) -> bool {
     // <https://refspecs.linuxfoundation.org/elf/gabi4+/ch4.eheader.html>: of 64 bits, where the tables of segments and of sections end.
     let half = |at: usize| code.get(at..at + 2).map_or(0, |bytes| u64::from(u16::from_le_bytes([bytes[0], bytes[1]])));

@@ -201,7 +201,7 @@ impl Launcher<'_> {
             #module
             #(#attrs)*
             #[allow(
-                non_snake_case, trivial_numeric_casts, clippy::missing_safety_doc, clippy::too_many_arguments,
+                non_snake_case, trivial_numeric_casts, clippy::missing_safety_doc, clippy::too_many_arguments, clippy::manual_is_multiple_of,
                 reason = "the kernel's own names and parameters; constants become key words"
             )]
             #vis #safety fn #ident<'a, #(#generics),*>(#(#params),*) -> #launch {

@@ -20,16 +20,6 @@ pub(crate) fn lock_record(_: &RecordKey) -> Option<Lock> {
     None
 }
 
-pub(crate) fn load_code<L>(
-    _: &str,
-    _: &str,
-    _: &[(&str, &str)],
-    _: impl FnOnce() -> Option<Vec<u8>>,
-    _: impl Fn(&[u8]) -> Option<L>,
-) -> Option<L> {
-    None
-}
-
 pub(crate) fn compile<E>(_: &str, _: &str, _: &Options, make: impl FnOnce() -> Result<Compiled, E>) -> Result<Compiled, E> {
     make()
 }

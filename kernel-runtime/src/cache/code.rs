@@ -1,20 +1,20 @@
-//! Machine code: what a driver made of PTX, loaded instead of being made again.
+//! Machine code: what an assembler made of PTX, loaded instead of being made again.
 
 use super::process::{COMPILING, tell};
 use super::{Key, Kind, Store, current, hash};
 
-/// Loads the machine code of this PTX from the process's store, and has it made by `link` and kept where it is not there yet; none if there is
+/// Loads the machine code of this PTX from the process's store, and has it made by `make` and kept where it is not there yet; none if there is
 /// no store or no machine code, and then whoever asks loads the PTX itself and hears what is wrong with it.
 ///
-/// `machine` says what the code is for: the architecture and the driver. `load` gives none for code that cannot be loaded.
+/// `machine` says what the code is for, the architecture and the driver, and who made it. `load` gives none for code that cannot be loaded.
 pub(crate) fn load<L>(
     kernel: &str,
     ptx: &str,
     machine: &[(&str, &str)],
-    link: impl FnOnce() -> Option<Vec<u8>>,
+    make: impl FnOnce() -> Option<Vec<u8>>,
     load: impl Fn(&[u8]) -> Option<L>,
 ) -> Option<L> {
-    load_from(&current()?, &key(kernel, ptx, machine), link, load)
+    load_from(&current()?, &key(kernel, ptx, machine), make, load)
 }
 
 fn key(kernel: &str, ptx: &str, machine: &[(&str, &str)]) -> Key {
@@ -22,9 +22,9 @@ fn key(kernel: &str, ptx: &str, machine: &[(&str, &str)]) -> Key {
     Key::new(Kind::Code, &[&[("kernel", kernel), ("ptx", &hash)], machine].concat())
 }
 
-fn load_from<L>(store: &Store, key: &Key, link: impl FnOnce() -> Option<Vec<u8>>, load: impl Fn(&[u8]) -> Option<L>) -> Option<L> {
+fn load_from<L>(store: &Store, key: &Key, make: impl FnOnce() -> Option<Vec<u8>>, load: impl Fn(&[u8]) -> Option<L>) -> Option<L> {
     let make = || {
-        let code = link().ok_or(())?;
+        let code = make().ok_or(())?;
         // What the driver does not load is not worth keeping.
         load(&code).map(|loaded| (loaded, code)).ok_or(())
     };
@@ -37,39 +37,39 @@ mod tests {
 
     use super::*;
 
-    /// Loads code that is a number; counts how often it is linked.
+    /// Loads code that is a number; counts how often it is made.
     struct Driver<'a> {
         makes: &'a str,
-        linked: Cell<usize>,
+        made: Cell<usize>,
     }
 
     impl Driver<'_> {
         fn load(&self, store: &Store, key: &Key) -> Option<u32> {
-            let link = || {
-                self.linked.set(self.linked.get() + 1);
+            let make = || {
+                self.made.set(self.made.get() + 1);
                 (!self.makes.is_empty()).then(|| self.makes.as_bytes().to_vec())
             };
-            load_from(store, key, link, |code| std::str::from_utf8(code).ok()?.parse().ok())
+            load_from(store, key, make, |code| std::str::from_utf8(code).ok()?.parse().ok())
         }
     }
 
     const MACHINE: [(&str, &str); 2] = [("architecture", "9.0"), ("driver", "13.0")];
 
     #[test]
-    fn code_is_linked_once_and_loaded_from_then_on() {
+    fn code_is_made_once_and_loaded_from_then_on() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path());
         let key = key("silu", "text", &MACHINE);
-        let driver = Driver { makes: "42", linked: Cell::new(0) };
-        assert_eq!((driver.load(&store, &key), driver.linked.get()), (Some(42), 1));
-        assert_eq!((driver.load(&store, &key), driver.linked.get()), (Some(42), 1));
+        let driver = Driver { makes: "42", made: Cell::new(0) };
+        assert_eq!((driver.load(&store, &key), driver.made.get()), (Some(42), 1));
+        assert_eq!((driver.load(&store, &key), driver.made.get()), (Some(42), 1));
     }
 
     #[test]
     fn another_driver_architecture_or_text_makes_its_own() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path());
-        let driver = Driver { makes: "42", linked: Cell::new(0) };
+        let driver = Driver { makes: "42", made: Cell::new(0) };
         let keys = [
             key("silu", "text", &MACHINE),
             key("silu", "text", &[("architecture", "9.0"), ("driver", "13.1")]),
@@ -77,7 +77,7 @@ mod tests {
             key("silu", "text ", &MACHINE),
         ];
         assert!(keys.iter().all(|key| driver.load(&store, key) == Some(42)));
-        assert_eq!(driver.linked.get(), 4);
+        assert_eq!(driver.made.get(), 4);
     }
 
     #[test]
@@ -86,14 +86,14 @@ mod tests {
         let store = Store::open(directory.path());
         let key = key("silu", "text", &MACHINE);
         store.put(&key, b"for another GPU").unwrap();
-        let driver = Driver { makes: "42", linked: Cell::new(0) };
-        assert_eq!((driver.load(&store, &key), driver.linked.get()), (Some(42), 1));
+        let driver = Driver { makes: "42", made: Cell::new(0) };
+        assert_eq!((driver.load(&store, &key), driver.made.get()), (Some(42), 1));
         assert_eq!(store.get(&key).as_deref(), Some(&b"42"[..]));
 
         store.remove(&key);
-        let broken = Driver { makes: "broken", linked: Cell::new(0) };
-        assert_eq!((broken.load(&store, &key), broken.linked.get(), store.get(&key)), (None, 1, None));
-        let refuses = Driver { makes: "", linked: Cell::new(0) };
-        assert_eq!((refuses.load(&store, &key), refuses.linked.get(), store.get(&key)), (None, 1, None));
+        let broken = Driver { makes: "broken", made: Cell::new(0) };
+        assert_eq!((broken.load(&store, &key), broken.made.get(), store.get(&key)), (None, 1, None));
+        let refuses = Driver { makes: "", made: Cell::new(0) };
+        assert_eq!((refuses.load(&store, &key), refuses.made.get(), store.get(&key)), (None, 1, None));
     }
 }

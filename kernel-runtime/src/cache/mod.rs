@@ -1,6 +1,7 @@
 //! What is kept on disk, so that no process compiles or tunes what another has: with the feature `cache`, which is on by default.
 //!
-//! - **Machine code**: the driver compiles PTX, which takes milliseconds; what it made is loaded again in a fraction of one.
+//! - **Machine code** that an assembler makes of PTX, where the environment variable `GALATEA_PTXAS` names a `ptxas`. Otherwise the driver compiles PTX, which
+//!   takes milliseconds, and keeps what it made in a cache of its own (`~/.nv/ComputeCache`, or `CUDA_CACHE_PATH`).
 //! - **PTX** of variants that were not compiled with the program, and are compiled in process.
 //! - **Records of tuning**: what was tried for a key of an `#[autotune]` kernel, and which configuration was fastest.
 //!
@@ -36,7 +37,7 @@ mod store;
 mod variant;
 
 #[cfg(not(feature = "cache"))]
-pub(crate) use absent::{Lock, compile, find_record, hash, load_code, lock_record, save_record};
+pub(crate) use absent::{Lock, compile, find_record, hash, lock_record, save_record};
 #[cfg(feature = "cache")]
 pub(crate) use code::load as load_code;
 #[cfg(feature = "cache")]

@@ -1,0 +1,101 @@
+//! Machine code that NVIDIA's assembler makes of PTX, where `GALATEA_PTXAS` names one: to be kept, see [`crate::cache`].
+//!
+//! Without one the driver compiles PTX when it loads it, and keeps what it made in a cache of its own. Its linker, which hands machine code out, does not
+//! replace either: it compiles as if other modules were to be linked, with up to twice the registers, and a kernel of rows took 1.8 times as
+//! long.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// Names an executable `ptxas`.
+const VARIABLE: &str = "GALATEA_PTXAS";
+
+/// An assembler that is there.
+#[derive(Debug)]
+pub(crate) struct Assembler {
+    path: PathBuf,
+    /// What tells it from another one, in the key of what is kept: no process is started to look something up.
+    name: String,
+}
+
+impl Assembler {
+    /// The assembler of this process; none if the environment names none. One that is not there is told of, once.
+    pub(crate) fn current() -> Option<&'static Assembler> {
+        static CURRENT: OnceLock<Option<Assembler>> = OnceLock::new();
+        CURRENT.get_or_init(|| Assembler::at(PathBuf::from(std::env::var_os(VARIABLE).filter(|name| !name.is_empty())?))).as_ref()
+    }
+
+    fn at(path: PathBuf) -> Option<Assembler> {
+        let file = match path.metadata() {
+            Ok(file) => file,
+            Err(error) => {
+                warn(&path, &error.to_string());
+                return None;
+            }
+        };
+        let since = file.modified().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok()).unwrap_or_default();
+        let name = format!("{} of {} bytes, {} s", path.display(), file.len(), since.as_secs());
+        Some(Assembler { path, name })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The machine code of PTX for devices of that compute capability; none, which is told of, if the assembler refuses.
+    pub(crate) fn assemble(&self, ptx: &str, (major, minor): (i32, i32)) -> Option<Vec<u8>> {
+        // What only this generation has may be asked for there.
+        let suffix = if (major, minor) == (9, 0) { "a" } else { "" };
+        let assemble = || {
+            let directory = tempfile::tempdir()?;
+            let [text, code] = ["kernel.ptx", "kernel.cubin"].map(|name| directory.path().join(name));
+            std::fs::write(&text, ptx)?;
+            let output =
+                Command::new(&self.path).arg(format!("-arch=sm_{major}{minor}{suffix}")).arg("-o").arg(&code).arg(&text).output()?;
+            if output.status.success() { std::fs::read(&code) } else { Err(std::io::Error::other(String::from_utf8_lossy(&output.stderr))) }
+        };
+        assemble().map_err(|error| warn(&self.path, &error.to_string())).ok()
+    }
+}
+
+fn warn(path: &Path, reason: &str) {
+    let path = path.display();
+    crate::prints::show(format!("warning: `{VARIABLE}` names {path}, which cannot be used: {reason}\nhelp: the driver compiles instead"));
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn script(directory: &Path, text: &str) -> Assembler {
+        let path = directory.join("ptxas");
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        Assembler::at(path).unwrap()
+    }
+
+    #[test]
+    fn the_code_is_what_the_assembler_writes_for_the_architecture() {
+        let directory = tempfile::tempdir().unwrap();
+        let assembler = script(directory.path(), "#!/bin/sh\n{ echo \"$1\"; cat \"$4\"; } > \"$3\"\n");
+        assert_eq!(assembler.assemble("text", (9, 0)).unwrap(), b"-arch=sm_90a\ntext");
+        assert_eq!(assembler.assemble("text", (8, 6)).unwrap(), b"-arch=sm_86\ntext");
+    }
+
+    #[test]
+    fn who_refuses_or_is_not_there_makes_none() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(script(directory.path(), "#!/bin/sh\necho no >&2\nexit 1\n").assemble("text", (9, 0)), None);
+        assert!(Assembler::at(directory.path().join("nothing")).is_none());
+    }
+
+    #[test]
+    fn another_file_has_another_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let name = script(directory.path(), "one").name().to_owned();
+        assert_ne!(script(directory.path(), "another").name(), name);
+    }
+}
