@@ -50,7 +50,6 @@ use galatea::prelude::*;
         Config { BLOCK_SIZE: 4096, STAGES: 2, num_warps: 16 },
         Config { BLOCK_SIZE: 8192, STAGES: 1, num_warps: 16 },
         Config { BLOCK_SIZE: 8192, STAGES: 2, num_warps: 16 },
-        Config { BLOCK_SIZE: 8192, STAGES: 2, num_warps: 32 },
         Config { BLOCK_SIZE: 8192, STAGES: 3, num_warps: 16 },
         Config { BLOCK_SIZE: 16384, STAGES: 1, num_warps: 8, num_ctas: 4 },
         Config { BLOCK_SIZE: 32768, STAGES: 1, num_warps: 8, num_ctas: 8 },

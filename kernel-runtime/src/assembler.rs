@@ -43,16 +43,17 @@ impl Assembler {
         &self.name
     }
 
-    /// The machine code of PTX for devices of that compute capability; none, which is told of, if the assembler refuses.
+    /// The machine code of PTX for devices of that compute capability; none if the assembler refuses: the driver then says what is wrong, if it refuses,
+    /// too. That no assembler could be started is told of.
     pub(crate) fn assemble(&self, ptx: &str, (major, minor): (i32, i32)) -> Option<Vec<u8>> {
-        // What only this generation has may be asked for there.
-        let suffix = if (major, minor) == (9, 0) { "a" } else { "" };
+        // Text that asks for what one architecture alone has names it with an `a`.
+        let target = ptx.lines().find_map(|line| line.strip_prefix(".target ")).filter(|target| target.ends_with('a'));
+        let architecture = target.map_or_else(|| format!("sm_{major}{minor}"), str::to_owned);
         let assemble = || {
             let directory = tempfile::tempdir()?;
             let [text, code] = ["kernel.ptx", "kernel.cubin"].map(|name| directory.path().join(name));
             std::fs::write(&text, ptx)?;
-            let output =
-                Command::new(&self.path).arg(format!("-arch=sm_{major}{minor}{suffix}")).arg("-o").arg(&code).arg(&text).output()?;
+            let output = Command::new(&self.path).arg(format!("-arch={architecture}")).arg("-o").arg(&code).arg(&text).output()?;
             if output.status.success() { std::fs::read(&code) } else { Err(std::io::Error::other(String::from_utf8_lossy(&output.stderr))) }
         };
         assemble().map_err(|error| warn(&self.path, &error.to_string())).ok()
@@ -68,6 +69,8 @@ fn warn(path: &Path, reason: &str) {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
+    use kernel_lang::Target;
+
     use super::*;
 
     fn script(directory: &Path, text: &str) -> Assembler {
@@ -81,14 +84,19 @@ mod tests {
     fn the_code_is_what_the_assembler_writes_for_the_architecture() {
         let directory = tempfile::tempdir().unwrap();
         let assembler = script(directory.path(), "#!/bin/sh\n{ echo \"$1\"; cat \"$4\"; } > \"$3\"\n");
-        assert_eq!(assembler.assemble("text", (9, 0)).unwrap(), b"-arch=sm_90a\ntext");
-        assert_eq!(assembler.assemble("text", (8, 6)).unwrap(), b"-arch=sm_86\ntext");
+        for (target, capability, architecture) in
+            [(Target::SM_80, (8, 6), "sm_86".to_owned()), (Target::SM_90A, (9, 0), Target::SM_90A.to_string())]
+        {
+            let text = format!(".target {target}\n");
+            let code = assembler.assemble(&text, capability).unwrap();
+            assert_eq!(String::from_utf8(code).unwrap(), format!("-arch={architecture}\n{text}"));
+        }
     }
 
     #[test]
     fn who_refuses_or_is_not_there_makes_none() {
         let directory = tempfile::tempdir().unwrap();
-        assert_eq!(script(directory.path(), "#!/bin/sh\necho no >&2\nexit 1\n").assemble("text", (9, 0)), None);
+        assert_eq!(script(directory.path(), "#!/bin/sh\necho no >&2\nexit 1\n").assemble("text", (8, 0)), None);
         assert!(Assembler::at(directory.path().join("nothing")).is_none());
     }
 
