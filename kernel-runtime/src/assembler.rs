@@ -65,11 +65,13 @@ fn warn(path: &Path, reason: &str) {
     crate::prints::show(format!("warning: `{VARIABLE}` names {path}, which cannot be used: {reason}\nhelp: the driver compiles instead"));
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
+    #![cfg(unix)] // scripts stand for the assembler
+
     use std::os::unix::fs::PermissionsExt;
 
-    use kernel_lang::Target;
+    use kernel_lang::target::Target;
 
     use super::*;
 
