@@ -54,9 +54,12 @@ impl Assembler {
             let [text, code] = ["kernel.ptx", "kernel.cubin"].map(|name| directory.path().join(name));
             std::fs::write(&text, ptx)?;
             let output = Command::new(&self.path).arg(format!("-arch={architecture}")).arg("-o").arg(&code).arg(&text).output()?;
-            if output.status.success() { std::fs::read(&code) } else { Err(std::io::Error::other(String::from_utf8_lossy(&output.stderr))) }
+            if output.status.success() { std::fs::read(&code).map(Some) } else { Ok(None) }
         };
-        assemble().map_err(|error| warn(&self.path, &error.to_string())).ok()
+        assemble().unwrap_or_else(|error: std::io::Error| {
+            warn(&self.path, &error.to_string());
+            None
+        })
     }
 }
 
@@ -96,10 +99,13 @@ mod tests {
     }
 
     #[test]
-    fn who_refuses_or_is_not_there_makes_none() {
+    fn who_is_not_there_is_told_of_and_who_refuses_is_not() {
         let directory = tempfile::tempdir().unwrap();
-        assert_eq!(script(directory.path(), "#!/bin/sh\necho no >&2\nexit 1\n").assemble("text", (8, 0)), None);
-        assert!(Assembler::at(directory.path().join("nothing")).is_none());
+        let refuses = script(directory.path(), "#!/bin/sh\necho no >&2\nexit 1\n");
+        let (code, told) = crate::capture_prints(|| refuses.assemble("text", (8, 0)));
+        assert!(code.is_none() && told.is_empty(), "{told:?}");
+        let (none, told) = crate::capture_prints(|| Assembler::at(directory.path().join("nothing")));
+        assert!(none.is_none() && told.concat().contains("which cannot be used"), "{told:?}");
     }
 
     #[test]
