@@ -68,10 +68,10 @@ fn warn(path: &Path, reason: &str) {
     crate::prints::show(format!("warning: `{VARIABLE}` names {path}, which cannot be used: {reason}\nhelp: the driver compiles instead"));
 }
 
+// Scripts stand for the assembler.
+#[cfg(unix)]
 #[cfg(test)]
 mod tests {
-    #![cfg(unix)] // scripts stand for the assembler
-
     use std::os::unix::fs::PermissionsExt;
 
     use kernel_lang::target::Target;
