@@ -18,6 +18,7 @@ mod devices;
 mod elementwise;
 mod float8;
 mod forms;
+mod graphs;
 mod grids;
 mod heuristics;
 mod inline_ptx;
@@ -87,6 +88,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         elementwise,
         float8,
         forms,
+        graphs,
         grids,
         heuristics,
         inline_ptx,

@@ -499,6 +499,10 @@ impl Emitter<'_> {
             Op::Assert { cond, message, .. } => self.assertion(*cond, message, data.loc),
             Op::Atomic { .. } => self.atomic(&data.op, data.results.first().copied()),
             Op::Barrier {} => self.program_barrier(),
+            Op::GdcWait {} if self.target.has_dependent_launches() => asm!(self, "griddepcontrol.wait"),
+            Op::GdcLaunchDependents {} if self.target.has_dependent_launches() => asm!(self, "griddepcontrol.launch_dependents"),
+            // No launch overlaps with another there.
+            Op::GdcWait {} | Op::GdcLaunchDependents {} => {}
             Op::Ring { slots } => self.ring(*slots, data.results[0]),
             Op::Fetch { .. } => self.fetch(&data.op),
             Op::FetchGroup {} => asm!(self, "cp.async.commit_group"),
