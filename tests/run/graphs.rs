@@ -83,7 +83,7 @@ fn a_tuned_kernel_runs_as_it_was_tuned(lab: &mut Lab) {
     // No other test, and no other run, has seen this length.
     let n = 1000 + lab.below(1 << 20);
     let mut x = lab.device.zeros::<u32>(n).unwrap();
-    let mut capture = |x: &mut Tensor<u32>| Graph::capture(lab.device.stream(), || chosen(x, n).grid(|config| cdiv(n, config.B)).launch());
+    let capture = |x: &mut Tensor<u32>| Graph::capture(lab.device.stream(), || chosen(x, n).grid(|config| cdiv(n, config.B)).launch());
     let untuned = capture(&mut x);
     match untuned {
         Err(Error::InCapture { doing: "tune a kernel", .. }) => assert!(!lab.device.is_cpu()),

@@ -30,6 +30,7 @@ mod loops;
 mod masks;
 mod odd_extents;
 mod order;
+mod overlap;
 mod pieces;
 mod printing;
 mod random;
@@ -99,6 +100,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         masks,
         odd_extents,
         order,
+        overlap,
         pieces,
         printing,
         random,

@@ -29,11 +29,7 @@ use crate::location::Loc;
 
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
-    let mut overlaps = false;
-    func.for_each_inst(func.body, &mut |inst| {
-        overlaps |= matches!(func.inst(inst).op, Op::GdcWait {} | Op::GdcLaunchDependents {});
-    });
-    if func.unchecked || !overlaps || after(func, func.body) == Some(true) {
+    if func.unchecked || !func.overlaps() || after(func, func.body) == Some(true) {
         return false;
     }
     let wait = func.make_inst(Op::GdcWait {}, [], Loc::NONE);

@@ -106,6 +106,8 @@ struct Emitter<'a> {
     ptx_version: (u32, u32),
     /// Does the module need the bits of 2/pi?
     uses_two_over_pi: bool,
+    /// May it begin while the launch before it still writes?
+    begins_early: bool,
     shared: shared::Shared,
     /// Where the CTAs of a program tell each other scalars.
     exchange: Option<exchange::Exchange>,
@@ -149,6 +151,7 @@ pub fn emit(func: Verified<'_>, target: &Target, schedule: Schedule) -> Module {
         sites: Vec::new(),
         ptx_version: target.ptx_version(),
         uses_two_over_pi: false,
+        begins_early: target.has_dependent_launches() && func.overlaps(),
         shared: shared::Shared::default(),
         exchange: None,
         rings: ring::Rings::default(),
