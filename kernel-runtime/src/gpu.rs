@@ -54,6 +54,11 @@ pub(crate) trait Gpu: Copy {
     /// What a graph keeps of a function.
     fn code(loaded: Self::Loaded) -> Code;
 
+    /// Does a launch of this function begin before the one in front of it is over?
+    fn begins_early(self, _: &Self::Loaded) -> bool {
+        false
+    }
+
     /// Runs a function, or queues it, in order with every other use of the arguments.
     ///
     /// # Safety

@@ -57,7 +57,7 @@ impl<'a, const WORDS: usize, const KEY: usize, G> Launch<'a, WORDS, KEY, G> {
     /// `gdc_wait()` then costs no time of its own, and nor does starting it. The launch before may say `gdc_launch_dependents()` to be overlapped early;
     /// else the last of its programs are.
     ///
-    /// It is only an option: a kernel that says neither word, one for a device that cannot, and one in a graph begin when the launch before is over. A safe kernel
+    /// It is only an option: a kernel that says neither word, or runs on a device that cannot, begins when the launch before is over. A safe kernel
     /// is as safe as ever, because it waits before it touches memory, whatever it says; see `dsl::gdc_wait`.
     #[inline]
     pub fn overlap_previous(mut self) -> Self {

@@ -115,8 +115,13 @@ impl Gpu for CudaGpu<'_> {
     }
 
     #[inline]
+    fn begins_early(self, loaded: &Loaded) -> bool {
+        self.overlaps && loaded.waits
+    }
+
+    #[inline]
     unsafe fn start<const WORDS: usize>(self, args: &Args<'_, WORDS>, loaded: Loaded, grid: [u32; 3], params: &[&u64]) -> Result<()> {
-        let Loaded { function, schedule, shared_bytes, waits } = loaded;
+        let Loaded { function, schedule, shared_bytes, .. } = loaded;
         let threads = schedule.threads();
         let [x, y, z] = grid::of_ctas(grid, schedule.num_ctas, args.kernel().name())?;
         self.cuda.bind()?;
@@ -127,7 +132,7 @@ impl Gpu for CudaGpu<'_> {
         // SAFETY: the function is loaded in the current context, and takes the parameters; what the pointers in `args` point to is
         // borrowed until the launch is ordered before every later use.
         let code = unsafe {
-            if self.overlaps && waits {
+            if self.begins_early(&loaded) {
                 start_early(function, [x, y, z], threads, shared_bytes, raw, params)
             } else {
                 sys::cuLaunchKernel(function, x, y, z, threads, 1, 1, shared_bytes, raw, params, std::ptr::null_mut())

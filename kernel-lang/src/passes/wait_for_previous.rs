@@ -40,27 +40,29 @@ pub fn run(func: &mut Function) -> Changed {
 /// Has a kernel that enters the region without having waited done so at its end? None if it touches memory before.
 fn after(func: &Function, region: Region) -> Option<bool> {
     for &inst in &func.region(region).insts {
-        match func.inst(inst).op {
-            Op::GdcWait {} => return Some(true),
-            Op::If { then_region, else_region, .. } => {
-                if after(func, then_region)? & after(func, else_region)? {
-                    return Some(true);
-                }
-            }
+        let waited = match func.inst(inst).op {
+            Op::GdcWait {} => true,
+            Op::If { then_region, else_region, .. } => after(func, then_region)? & after(func, else_region)?,
             // It may have no turn.
             Op::For { body, .. } => {
                 after(func, body)?;
+                false
             }
+            // It asks at least once.
             Op::While { test, body, .. } => {
-                if after(func, test)? {
-                    return Some(true);
+                let asked = after(func, test)?;
+                if !asked {
+                    after(func, body)?;
                 }
-                after(func, body)?;
+                asked
             }
-            Op::GdcLaunchDependents {} => {}
-            ref op if op.is_terminator() => {}
+            Op::GdcLaunchDependents {} => false,
+            ref op if op.is_terminator() => false,
             ref op if op.has_effects() || matches!(op, Op::Load { .. }) => return None,
-            _ => {}
+            _ => false,
+        };
+        if waited {
+            return Some(true);
         }
     }
     Some(false)

@@ -215,7 +215,7 @@ impl Naive<'_, '_> {
                 }
                 if op.has_result() { vec![olds] } else { Vec::new() }
             }
-            Op::Barrier {} => Vec::new(),
+            Op::Barrier {} | Op::GdcWait {} | Op::GdcLaunchDependents {} => Vec::new(),
             Op::Gather { src, index: at, axis } => {
                 let (elements, at) = (self.get(*src), self.get(*at));
                 let (_, from, inner) = around(&func.ty(*src).extents(), *axis);

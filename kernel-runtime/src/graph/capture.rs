@@ -133,19 +133,20 @@ pub(crate) fn capture_on_cpu<const WORDS: usize>(
     if args.kernel().prints() {
         forbid(Forbidden::Printing)?;
     }
-    capture_launch(Device::cpu(), args, Code::Cpu(program), grid)
+    capture_launch(Device::cpu(), args, Code::Cpu(program), grid, false)
 }
 
 /// Captures a launch on a GPU, simulated or not.
 #[cold]
 pub(crate) fn capture_on_gpu<G: Gpu, const WORDS: usize>(gpu: G, args: &Args<'_, WORDS>, loaded: G::Loaded, grid: [u32; 3]) -> Result<()> {
-    capture_launch(gpu.device(), args, G::code(loaded), grid)
+    let is_early = gpu.begins_early(&loaded);
+    capture_launch(gpu.device(), args, G::code(loaded), grid, is_early)
 }
 
-fn capture_launch<const WORDS: usize>(device: Device, args: &Args<'_, WORDS>, code: Code, grid: [u32; 3]) -> Result<()> {
+fn capture_launch<const WORDS: usize>(device: Device, args: &Args<'_, WORDS>, code: Code, grid: [u32; 3], is_early: bool) -> Result<()> {
     let kernel = args.kernel();
     let uses = args.named_regions().map(|(argument, region)| Use { region, kernel: Some(kernel.name()), argument });
-    let node = KernelNode { kernel, code, words: args.words().to_vec().into(), grid };
+    let node = KernelNode { kernel, code, words: args.words().to_vec().into(), grid, is_early };
     add(device, Node::Kernel(node), uses, "a captured launch")
 }
 

@@ -12,7 +12,7 @@ use cudarc::driver::{CudaStream, SyncOnDrop};
 use super::lent::{Item, Known};
 use super::node::{Code, Fill, KernelNode, Node};
 use crate::device::Cuda;
-use crate::driver::{check, launch_error};
+use crate::driver::{self, check, launch_error};
 use crate::{Error, Result, grid};
 
 /// An executable graph, and what it was made of.
@@ -24,6 +24,9 @@ pub(super) struct Executable {
     nodes: Vec<Nodes>,
 }
 
+/// The version of CUDA that has edges between kernels of which the second begins early.
+const EARLY_EDGES: i32 = 12_030;
+
 /// One node, or two for elements of 8 bytes whose halves differ.
 type Nodes = [sys::CUgraphNode; 2];
 
@@ -32,9 +35,27 @@ unsafe impl Send for Executable {}
 // SAFETY: as above; `&Executable` is only looked at through `&mut Graph`.
 unsafe impl Sync for Executable {}
 
+/// What a node is added behind.
+#[derive(Clone, Copy)]
+struct Last {
+    node: sys::CUgraphNode,
+    is_kernel: bool,
+}
+
 impl Executable {
     /// A graph whose nodes run one after the other.
     pub(super) fn new(cuda: &'static Cuda, nodes: &[Node]) -> Result<Executable> {
+        // Launches that begin early are an option, which a driver may not know in graphs.
+        if nodes.iter().any(|node| matches!(node, Node::Kernel(KernelNode { is_early: true, .. })))
+            && driver::cuda_version() >= EARLY_EDGES
+            && let Ok(made) = Executable::of(cuda, nodes, true)
+        {
+            return Ok(made);
+        }
+        Executable::of(cuda, nodes, false)
+    }
+
+    fn of(cuda: &'static Cuda, nodes: &[Node], early: bool) -> Result<Executable> {
         cuda.bind()?;
         let mut graph = std::ptr::null_mut();
         // SAFETY: `graph` is a valid place for the answer.
@@ -42,7 +63,7 @@ impl Executable {
         let mut made = Executable { cuda, graph, executable: std::ptr::null_mut(), nodes: Vec::with_capacity(nodes.len()) };
         let mut last = None;
         for node in nodes {
-            let added = made.add(node, &mut last)?;
+            let added = made.add(node, &mut last, early)?;
             made.nodes.push(added);
         }
         // SAFETY: the graph is whole, and nobody else has it.
@@ -51,44 +72,56 @@ impl Executable {
     }
 
     /// Adds nodes behind the last.
-    fn add(&self, node: &Node, last: &mut Option<sys::CUgraphNode>) -> Result<Nodes> {
+    fn add(&self, node: &Node, last: &mut Option<Last>, early: bool) -> Result<Nodes> {
         let mut added: Nodes = [std::ptr::null_mut(); 2];
         let context = self.cuda.context.cu_ctx();
-        let after =
-            |last: &Option<sys::CUgraphNode>| (last.as_ref().map_or(std::ptr::null(), std::ptr::from_ref), usize::from(last.is_some()));
+        let behind =
+            |last: &Option<Last>| (last.as_ref().map_or(std::ptr::null(), |last| &raw const last.node), usize::from(last.is_some()));
         match node {
             Node::Kernel(node) => {
-                let (dependencies, count) = after(last);
+                let overlapped = last.filter(|last| early && node.is_early && last.is_kernel);
+                let (dependencies, count) = if overlapped.is_some() { (std::ptr::null(), 0) } else { behind(last) };
                 let add = |params: &sys::CUDA_KERNEL_NODE_PARAMS| {
                     // SAFETY: graph and dependency are alive, and the parameters are those of the function, which the driver copies.
                     unsafe { sys::cuGraphAddKernelNode_v2(&mut added[0], self.graph, dependencies, count, params) }
                 };
                 with_params(node, add)?;
-                *last = Some(added[0]);
+                if let Some(last) = overlapped {
+                    self.begin_early(last.node, added[0])?;
+                }
+                *last = Some(Last { node: added[0], is_kernel: true });
             }
             Node::Copy { from, to, bytes } => {
-                let (dependencies, count) = after(last);
+                let (dependencies, count) = behind(last);
                 let params = copy(*from, *to, *bytes);
                 // SAFETY: graph and dependency are alive, and the parameters describe a copy inside the context.
-                check(
-                    unsafe { sys::cuGraphAddMemcpyNode(&mut added[0], self.graph, dependencies, count, &params, context) },
-                    "add a copy to a graph",
-                )?;
-                *last = Some(added[0]);
+                let code = unsafe { sys::cuGraphAddMemcpyNode(&mut added[0], self.graph, dependencies, count, &params, context) };
+                check(code, "add a copy to a graph")?;
+                *last = Some(Last { node: added[0], is_kernel: false });
             }
             Node::Fill(fill) => {
                 for (place, params) in added.iter_mut().zip(fills(fill).into_iter().flatten()) {
-                    let (dependencies, count) = after(last);
+                    let (dependencies, count) = behind(last);
                     // SAFETY: graph and dependency are alive, and the parameters describe memory of the context.
-                    check(
-                        unsafe { sys::cuGraphAddMemsetNode(place, self.graph, dependencies, count, &params, context) },
-                        "add a fill to a graph",
-                    )?;
-                    *last = Some(*place);
+                    let code = unsafe { sys::cuGraphAddMemsetNode(place, self.graph, dependencies, count, &params, context) };
+                    check(code, "add a fill to a graph")?;
+                    *last = Some(Last { node: *place, is_kernel: false });
                 }
             }
         }
         Ok(added)
+    }
+
+    /// Lets a kernel begin when the programs of another have said that it may. It waits for that one's end itself, as in `module::start_early`.
+    fn begin_early(&self, from: sys::CUgraphNode, to: sys::CUgraphNode) -> Result<()> {
+        let edge = sys::CUgraphEdgeData {
+            from_port: sys::CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC as u8,
+            to_port: 0,
+            type_: sys::CUgraphDependencyType::CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC as u8,
+            reserved: [0; 5],
+        };
+        // SAFETY: both are kernels of this graph.
+        check(unsafe { sys::cuGraphAddDependencies_v2(self.graph, &from, &to, &edge, 1) }, "let a launch in a graph begin early")
     }
 
     /// Gives a node other arguments. Launches that are queued already keep those that they have.
@@ -153,7 +186,7 @@ impl Drop for Executable {
 
 /// Calls the driver with the parameters of a launch. PTX says itself how many CTAs a cluster has, so no attribute does.
 fn with_params(node: &KernelNode, call: impl FnOnce(&sys::CUDA_KERNEL_NODE_PARAMS) -> CUresult) -> Result<()> {
-    let KernelNode { kernel, code, words, grid } = node;
+    let KernelNode { kernel, code, words, grid, .. } = node;
     let Code::Cuda(loaded) = code else { return Err(Error::NotCuda { what: "a captured launch" }) };
     let (threads, shared_bytes) = (loaded.schedule.threads(), loaded.shared_bytes);
     let [x, y, z] = grid::of_ctas(*grid, loaded.schedule.num_ctas, kernel.name())?;

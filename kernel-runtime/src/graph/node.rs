@@ -27,6 +27,8 @@ pub(super) struct KernelNode {
     pub(super) words: Box<[u64]>,
     /// Of programs.
     pub(super) grid: [u32; 3],
+    /// May it begin before the step in front of it is over?
+    pub(super) is_early: bool,
 }
 
 /// What runs of a kernel.
@@ -50,7 +52,9 @@ impl Node {
     /// Is it the same kind of step, of the same code, so that only arguments differ?
     pub(super) fn takes_place_of(&self, other: &Node) -> bool {
         match (self, other) {
-            (Node::Kernel(this), Node::Kernel(other)) => std::ptr::eq(this.kernel, other.kernel) && this.code == other.code,
+            (Node::Kernel(this), Node::Kernel(other)) => {
+                std::ptr::eq(this.kernel, other.kernel) && this.code == other.code && this.is_early == other.is_early
+            }
             (Node::Copy { .. }, Node::Copy { .. }) => true,
             (Node::Fill(this), Node::Fill(other)) => this.width == other.width,
             _ => false,
@@ -60,7 +64,7 @@ impl Node {
     /// Does it on a simulated GPU, whose memory checks every access itself.
     pub(super) fn simulate(&self, gpu: SimGpu) -> Result<()> {
         match self {
-            Node::Kernel(KernelNode { kernel, code: Code::Sim(loaded), words, grid }) => gpu.run(kernel.name(), loaded, *grid, words),
+            Node::Kernel(KernelNode { kernel, code: Code::Sim(loaded), words, grid, .. }) => gpu.run(kernel.name(), loaded, *grid, words),
             Node::Kernel(node) => Err(node.elsewhere()),
             Node::Copy { from, to, bytes } => gpu.sim.copy(*from, *to, *bytes),
             Node::Fill(fill) => gpu.sim.fill(fill.address, &fill.bits.to_le_bytes()[..fill.width], fill.count),
@@ -73,7 +77,7 @@ impl Node {
     /// What it reads and writes is alive and of the types that it was captured with, and nobody else uses what it writes.
     pub(super) unsafe fn run_on_cpu(&self) -> Result<()> {
         match self {
-            Node::Kernel(KernelNode { kernel, code: Code::Cpu(program), words, grid }) => {
+            Node::Kernel(KernelNode { kernel, code: Code::Cpu(program), words, grid, .. }) => {
                 cpu::run(kernel.name(), program, words, *grid, false)
             }
             Node::Kernel(node) => Err(node.elsewhere()),

@@ -312,24 +312,47 @@ fn an_early_launch_waits_before_it_reads(device: Device) {
         next(&z, &mut y, N).grid(cdiv(N, 128)).overlap_previous().launch().unwrap();
         check(&y, f32::from(turn) + 2.0);
         check(&z, f32::from(turn) + 1.0);
+        // The same in a graph.
+        let mut graph = Graph::capture(device.stream(), || {
+            early_and_slow(&x, &mut y, SLOW).grid(cdiv(N, BLOCK)).launch()?;
+            next(&y, &mut z, N).grid(cdiv(N, 128)).overlap_previous().launch()?;
+            next(&z, &mut y, N).grid(cdiv(N, 128)).overlap_previous().launch()
+        })
+        .unwrap();
+        for _ in 0..2 {
+            z.fill(-1.0).unwrap();
+            graph.launch((&x, &mut y, &mut z)).unwrap();
+            check(&y, f32::from(turn) + 2.0);
+            check(&z, f32::from(turn) + 1.0);
+        }
     }
 }
 
 fn early_launches_cost_less_and_are_right(device: Device) {
     let (mut x, mut y) = (full(device, 0.0), full(device, 0.0));
-    let mut chain = |early: bool| {
+    let chain = |x: &mut Tensor<f32>, y: &mut Tensor<f32>, early: bool| {
         for _ in 0..CHAIN / 2 {
-            let there = next(&x, &mut y, N).grid(cdiv(N, 128));
+            let there = next(&*x, &mut *y, N).grid(cdiv(N, 128));
             if early { there.overlap_previous() } else { there }.launch().unwrap();
-            let back = next(&y, &mut x, N).grid(cdiv(N, 128));
+            let back = next(&*y, &mut *x, N).grid(cdiv(N, 128));
             if early { back.overlap_previous() } else { back }.launch().unwrap();
         }
     };
-    chain(true);
-    let (in_turn, early) = (time(device, || chain(false)), time(device, || chain(true)));
+    chain(&mut x, &mut y, true);
+    let (in_turn, early) = (time(device, || chain(&mut x, &mut y, false)), time(device, || chain(&mut x, &mut y, true)));
+    let [plain, overlapping] = [false, true].map(|early| {
+        let mut graph = Graph::capture(device.stream(), || {
+            chain(&mut x, &mut y, early);
+            Ok(())
+        });
+        let graph = graph.as_mut().unwrap();
+        graph.launch((&mut x, &mut y)).unwrap();
+        time(device, || graph.launch((&mut x, &mut y)).unwrap())
+    });
     println!("{CHAIN} launches in turn: done in {:.2} us; early: {:.2} us", in_turn.1, early.1);
-    // 1 + 300 + 300 chains.
-    check(&x, (601 * CHAIN) as f32);
+    println!("as graphs: {:.2} us; {:.2} us", plain.1, overlapping.1);
+    // 1 + 300 + 300 chains, and 2 + 300 + 300 in graphs.
+    check(&x, (1203 * CHAIN) as f32);
 }
 
 fn two_gpus_work_at_the_same_time(_: Device) {
