@@ -6,8 +6,6 @@
 
 mod report;
 
-use std::time::Instant;
-
 use galatea::Update;
 use galatea::prelude::*;
 
@@ -25,7 +23,7 @@ fn step<const BLOCK_SIZE: usize>(x: PtrMut<f32>, target: Ptr<f32>, rate: f32, n:
 
 fn steps(x: &mut Tensor<f32>, target: &Tensor<f32>, rate: f32) -> Result<()> {
     let n = x.len();
-    (0..STEPS).try_for_each(|_| step::<BLOCK>(x, target, rate, n).grid(cdiv(n, BLOCK)).launch())
+    (0..STEPS).try_for_each(|_| step::<BLOCK>(&mut *x, target, rate, n).grid(cdiv(n, BLOCK)).launch())
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -39,31 +37,24 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut graph = Graph::capture(device.stream(), || steps(&mut x, &target, 0.1))?;
     // Each launch borrows what the captured work reads and writes.
     graph.launch((&mut x, &target))?;
-    let after = |steps: [(i32, f64); 2]| steps.iter().map(|&(count, rate)| (1.0 - rate).powi(count)).product::<f64>();
     let values = |x: &Tensor<f32>| Ok::<Vec<f64>, Error>(x.to_vec()?.into_iter().map(f64::from).collect());
-    let rest = after([(20, 0.1), (0, 0.0)]);
+    let rest = 0.9f64.powi(20);
     report::check("replayed", &values(&x)?, |i| f64::from(data[i]) * (1.0 - rest), 1e-5)?;
 
     // The same launches with another scalar change the graph in place.
     let update = graph.update(|| steps(&mut x, &target, 0.25))?;
-    println!("  with another rate: {update:?}");
+    println!("with another rate: {update:?}");
     if update != (Update::InPlace { changed: STEPS }) {
         return Err("every step has another rate, and nothing else".into());
     }
     graph.launch((&mut x, &target))?;
-    let rest = after([(20, 0.1), (20, 0.25)]);
+    let rest = rest * 0.75f64.powi(20);
     report::check("updated", &values(&x)?, |i| f64::from(data[i]) * (1.0 - rest), 1e-5)?;
 
-    let mut time = |what: &str, work: &mut dyn FnMut() -> Result<()>| -> Result<()> {
-        work()?;
-        device.synchronize()?;
-        let (start, rounds) = (Instant::now(), if device.is_sim() { 1 } else { 100 });
-        (0..rounds).try_for_each(|_| work())?;
-        device.synchronize()?;
-        println!("  {what}: {:.1} us", start.elapsed().as_secs_f64() * 1e6 / f64::from(rounds));
-        Ok(())
-    };
-    time("one by one", &mut || steps(&mut x, &target, 0.25))?;
-    time("as a graph", &mut || graph.launch((&mut x, &target)))?;
+    let bytes = STEPS * 3 * size_of_val(&*data);
+    println!("one by one:");
+    report::measure(&device, bytes, || steps(&mut x, &target, 0.25))?;
+    println!("as a graph:");
+    report::measure(&device, bytes, || graph.launch((&mut x, &target)))?;
     Ok(())
 }

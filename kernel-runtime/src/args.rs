@@ -447,7 +447,9 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
         let mut guards = Vec::new();
         for slot in self.slots() {
             // Nothing is pushed, and so nothing allocated, unless cudarc was asked to track its slices.
-            guards.extend(slot.owner.before(slot.writes, stream)?);
+            if let Some(guard) = slot.owner.before(slot.writes, stream)? {
+                guards.push(guard);
+            }
         }
         Ok(guards)
     }

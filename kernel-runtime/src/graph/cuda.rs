@@ -158,7 +158,9 @@ impl Executable {
         let used = || items.iter().zip(known).filter_map(|(item, known)| Some((&item.pointer.owner, known.written?)));
         let mut guards: Vec<SyncOnDrop<'_>> = Vec::new();
         for (owner, writes) in used() {
-            guards.extend(owner.before(writes, stream)?);
+            if let Some(guard) = owner.before(writes, stream)? {
+                guards.push(guard);
+            }
         }
         // SAFETY: graph and stream are alive; what the nodes use is among the items, which are borrowed until the launch is ordered before every later use.
         let code = unsafe { sys::cuGraphLaunch(self.executable, stream.cu_stream()) };
