@@ -71,6 +71,13 @@ pub(crate) enum Word {
     Library(&'static str),
 }
 
+impl Word {
+    /// Does it compute from its operands alone?
+    pub(crate) fn is_pure(self) -> bool {
+        !matches!(self, Word::Load | Word::Store | Word::Atomic(_) | Word::Barrier)
+    }
+}
+
 /// A row: the word, what it does, how it is called, and how many positional arguments it takes.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
