@@ -150,7 +150,7 @@ pub(crate) const WORDS: &[Row] = &[
     row("rint", Word::Unary(UnaryOp::Rint), "rint(x)", 1, true),
     row("trunc", Word::Unary(UnaryOp::Trunc), "trunc(x)", 1, true),
     row("copysign", Word::Binary(BinaryOp::CopySign), "copysign(magnitude, sign)", 2, true),
-    row("fast_exp2", Word::Unary(UnaryOp::ExpApprox2), "fast_exp2(x)", 1, true),
+    row("fast_exp2", Word::Unary(UnaryOp::ExpApproxFtz2), "fast_exp2(x)", 1, true),
     row("fast_log2", Word::Unary(UnaryOp::LogApprox2), "fast_log2(x)", 1, true),
     row("fast_sqrt", Word::Unary(UnaryOp::SqrtApprox), "fast_sqrt(x)", 1, true),
     row("fast_sin", Word::Unary(UnaryOp::SinApprox), "fast_sin(x)", 1, true),
