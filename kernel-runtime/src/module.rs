@@ -147,7 +147,7 @@ impl Gpu for CudaGpu<'_> {
 }
 
 /// Queues a launch that may begin before the one in front of it is over. That one is waited for by the kernel itself: the compiler has put the wait before its
-/// first access (`passes::wait_for_previous`). Clusters need no attribute, because PTX says itself how many CTAs they have.
+/// first access (`passes::wait_for_previous`). Clusters need no attribute, because PTX says itself how many CTAs they have, and a priority is its stream's.
 ///
 /// # Safety
 /// As the driver's own call; the kernel waits.
