@@ -94,7 +94,21 @@ impl Graph {
 
     /// Runs all that was captured, on the stream of the capture. On a GPU it is queued, in order with all other uses of the tensors, and allocates nothing.
     ///
-    /// `tensors` are those that the captured work reads and writes: `(&x, &mut y)`, in any order, more of them if you like; see [`Tensors`].
+    /// `tensors` are those that the captured work reads and writes: `(&x, &mut y)`, in any order, more of them if you like; see [`Tensors`]. They are borrowed as
+    /// the arguments of any launch are:
+    ///
+    /// ```compile_fail,E0502
+    /// # use kernel_runtime::{Device, Graph, Result};
+    /// # fn main() -> Result<()> {
+    /// # let device = Device::cpu();
+    /// let mut y = device.zeros::<f32>(2)?;
+    /// let mut graph = Graph::capture(device.stream(), || y.fill(1.0))?;
+    /// let seen = y.view();
+    /// graph.launch(&mut y)?; // error: `y` is borrowed by `seen`, which is used later
+    /// println!("{seen:?}");
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`Error::NotLent`](crate::Error::NotLent) if memory that is read or written is not among them, or only to be read; and what launches give.
