@@ -22,6 +22,10 @@ pub(crate) enum Word {
     View,
     Atomic(AtomicOp),
     Barrier,
+    /// Waits for the launch before.
+    GdcWait,
+    /// Lets the launch behind begin.
+    GdcLaunchDependents,
     /// What the PTX is made for, a constant.
     Target,
     /// What holds, as the caller says.
@@ -130,6 +134,8 @@ pub(crate) const WORDS: &[Row] = &[
     row("atomic_load", Word::Atomic(AtomicOp::Load), "atomic_load(pointer, mask = .., sem = .., scope = ..)", 1, false),
     row("atomic_store", Word::Atomic(AtomicOp::Store), "atomic_store(pointer, value, mask = .., sem = .., scope = ..)", 2, false),
     row("debug_barrier", Word::Barrier, "debug_barrier()", 0, false),
+    row("gdc_wait", Word::GdcWait, "gdc_wait()", 0, false),
+    row("gdc_launch_dependents", Word::GdcLaunchDependents, "gdc_launch_dependents()", 0, false),
     row("target", Word::Target, "target()", 0, false),
     row("assume", Word::Assume, "assume(n > 0)", 1, false),
     row("multiple_of", Word::Library("assumptions"), "multiple_of(x, 16)", 2, true),
@@ -301,6 +307,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("grid_dim", "num_programs(0)"),
     ("barrier", "debug_barrier()"),
     ("syncthreads", "debug_barrier()"),
+    ("griddepcontrol_wait", "gdc_wait()"),
+    ("griddepcontrol_launch_dependents", "gdc_launch_dependents()"),
     ("atomic_sub", "atomic_add(pointer, -value)"),
     ("atomic_swap", "atomic_xchg(pointer, value)"),
     ("atomic_exchange", "atomic_xchg(pointer, value)"),

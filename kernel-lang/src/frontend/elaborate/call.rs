@@ -73,6 +73,14 @@ impl Elaborator<'_> {
                 self.append(Op::Barrier {}, place);
                 Meaning::UNIT
             }
+            Word::GdcWait => {
+                self.append(Op::GdcWait {}, place);
+                Meaning::UNIT
+            }
+            Word::GdcLaunchDependents => {
+                self.append(Op::GdcLaunchDependents {}, place);
+                Meaning::UNIT
+            }
             Word::Target => Meaning::constant(ConstExpr::Param(TARGET.into()), Kind::Int, None),
             Word::Assume => self.assume(&call.args[0], place),
             Word::Gather => self.gather(call, place),
