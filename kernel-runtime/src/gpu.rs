@@ -4,7 +4,7 @@ use kernel_lang::Schedule;
 
 use crate::args::Args;
 use crate::kernel::{Kernel, Tables};
-use crate::{Device, Result, Stream, reporting};
+use crate::{Device, Result, Stream, profile, reporting};
 
 /// A device that runs PTX, and where on it a launch goes.
 pub(crate) trait Gpu: Copy {
@@ -76,7 +76,7 @@ pub(crate) fn run<G: Gpu, const WORDS: usize>(
     grid: [u32; 3],
     checked: bool,
 ) -> Result<()> {
-    if checked || args.kernel().prints() {
+    if checked || args.kernel().prints() || profile::is_on() {
         return reporting::run(gpu, args, key, schedule, grid, checked);
     }
     let loaded = args.kernel().on_gpu(gpu, key, schedule)?;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::{Device, Event, Result, Stream, Tensor};
+use crate::{Device, Event, Result, Stream, Tensor, profile};
 
 /// What is written to empty the cache, as Triton's `do_bench` does: several times what any GPU has.
 pub(crate) const FLUSH_BYTES: usize = 256 << 20;
@@ -15,6 +15,7 @@ pub(super) fn in_turns(device: &Device, works: &mut [&mut dyn FnMut() -> Result<
     /// Where a run takes no time at all, more samples tell nothing more.
     const MOST_RUNS: f64 = 10_000.0;
 
+    let _undisturbed = profile::undisturbed(|| "benchmark".to_owned());
     let mut timer = Timer::new(device.stream(), FLUSH_BYTES)?;
     for work in works.iter_mut() {
         work()?;

@@ -10,7 +10,7 @@ use super::{AutotunedLaunch, Outcome, Report, Trial, TuneConfig, Winner, alone, 
 use crate::bench::{FLUSH_BYTES, Timer};
 use crate::gpu::Gpu;
 use crate::grid::IntoGrid;
-use crate::{Error, Result};
+use crate::{Error, Result, profile};
 
 /// If it is set, each tuning writes its report to standard error.
 const VARIABLE: &str = "GALATEA_PRINT_TUNING";
@@ -43,6 +43,7 @@ where
             Err(unknown) => unknown,
         };
         let start = Instant::now();
+        let _undisturbed = profile::undisturbed(|| format!("tune {}", self.args.kernel().name()));
         let Some(memory) = Memory::save(&self.args, gpu, self.tuner.zeroed, self.tuner.restored)? else { return Ok(None) };
         // As in benchmarks: what emptying leaves in the cache is part of what a configuration meets.
         let flush_bytes = FLUSH_BYTES.max(2 * gpu.cache_bytes());
