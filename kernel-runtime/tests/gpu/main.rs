@@ -6,6 +6,7 @@ mod interop;
 mod kernels;
 mod launches;
 mod overhead;
+mod profiles;
 #[cfg(feature = "cache")]
 mod store;
 mod streams;
@@ -76,7 +77,7 @@ fn main() {
     let device = device.ok();
     #[cfg(not(feature = "cache"))]
     use no_store as store;
-    let tests = [launches::TESTS, streams::TESTS, interop::TESTS, tuning::TESTS, overhead::TESTS, store::TESTS].concat();
+    let tests = [launches::TESTS, streams::TESTS, interop::TESTS, tuning::TESTS, overhead::TESTS, profiles::TESTS, store::TESTS].concat();
     let trials = tests.into_iter().map(|(name, test)| {
         let run = move || {
             device.into_iter().for_each(test);

@@ -84,13 +84,17 @@ impl CurveChart {
                 .axis_desc_style(("sans-serif", 15, &INK))
                 .draw()?;
 
+            let drawn = |curve: &Curve| curve.places.iter().filter(|place| self.is_drawn(place)).copied().collect::<Vec<_>>();
+            let at = |place: &Place, y: f64| (self.across(place.x), y);
+            // All bands lie below all lines.
+            for (index, curve) in self.curves.iter().enumerate() {
+                let places = drawn(curve);
+                let (low, high) = (places.iter().map(|place| at(place, place.low)), places.iter().rev().map(|place| at(place, place.high)));
+                chart.draw_series([Polygon::new(low.chain(high).collect::<Vec<_>>(), color(index).mix(0.2).filled())])?;
+            }
             for (index, curve) in self.curves.iter().enumerate() {
                 let color = color(index);
-                let places: Vec<&Place> = curve.places.iter().filter(|place| self.is_drawn(place)).collect();
-                let edge = |of: fn(&Place) -> f64| places.iter().map(move |place| (self.across(place.x), of(place)));
-                let band: Vec<(f64, f64)> = edge(|place| place.low).chain(edge(|place| place.high).rev()).collect();
-                chart.draw_series([Polygon::new(band, color.mix(0.2).filled())])?;
-                let line: Vec<(f64, f64)> = edge(|place| place.y).collect();
+                let line: Vec<(f64, f64)> = drawn(curve).iter().map(|place| at(place, place.y)).collect();
                 chart.draw_series(line.iter().map(|at| Circle::new(*at, 3, color.filled())))?;
                 chart
                     .draw_series([PathElement::new(line, color.stroke_width(2))])?

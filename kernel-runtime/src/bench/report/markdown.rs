@@ -12,8 +12,8 @@ impl Report {
         let Report { name, device, unit, .. } = self;
         let mut text = format!(
             "# {name}\n\n\
-             On {device}, in {}: the median run, in brackets the 20th and the 80th percentile. Contenders took turns, the L2 cache \
-             emptied before each run; bytes count once what must be read and written.\n\n| {} |",
+             On {device}, in {}: the median run, in brackets the 20th and the 80th percentile. Contenders took turns, on a GPU \
+             with the L2 cache emptied before each run; bytes count once what must be read and written.\n\n| {} |",
             unit.name(),
             cell(&self.x)
         );
@@ -69,12 +69,17 @@ impl Report {
 
 /// How many times as fast ours is as the fastest other at this size.
 fn to_the_best(ours: &Point, others: &[Option<&Point>]) -> Option<f64> {
-    let best = others.iter().flatten().map(|other| other.stats.median_us).min_by(f64::total_cmp)?;
-    Some(best / ours.stats.median_us)
+    let times = others.iter().flatten().map(|other| other.stats.median_us);
+    let best = times.filter(|us| *us > 0.0).min_by(f64::total_cmp)?;
+    (ours.stats.median_us > 0.0).then_some(best / ours.stats.median_us)
 }
 
 /// The median, and the band.
 fn value(unit: Unit, point: &Point) -> String {
+    // The clock of a simulated GPU stands still while memory is copied.
+    if point.stats.median_us <= 0.0 {
+        return "not timed".to_owned();
+    }
     let (median, low, high) = unit.band(point);
     // Three digits at least.
     let digits = match median.abs() {
@@ -98,7 +103,7 @@ mod tests {
     fn the_page_has_a_row_for_each_size() {
         let want = "# Vector add: f32
 
-On a GPU, in GB/s: the median run, in brackets the 20th and the 80th percentile. Contenders took turns, the L2 cache emptied before each run; bytes count once what must be read and written.
+On a GPU, in GB/s: the median run, in brackets the 20th and the 80th percentile. Contenders took turns, on a GPU with the L2 cache emptied before each run; bytes count once what must be read and written.
 
 | elements | galatea | copy \\| \"plain\" | galatea to the best other | galatea to the roof |
 |---:|---:|---:|---:|---:|
@@ -112,6 +117,14 @@ The roof is an estimate from the clocks that the driver names.
 The same as data: [vector-add-f32.json](vector-add-f32.json).
 ";
         assert_eq!(report().to_markdown(), want);
+    }
+
+    #[test]
+    fn what_took_no_time_by_its_clock_has_no_speed() {
+        let mut report = report();
+        report.series[1].points[0].stats.median_us = 0.0;
+        let page = report.to_markdown();
+        assert!(page.contains("| 2^20 | 1798 (1383 to 1977) | not timed | | 33 % |"), "{page}");
     }
 
     #[test]
