@@ -29,7 +29,7 @@ mod timer;
 
 pub use compare::{Comparison, Verdict, do_bench_paired};
 #[cfg(feature = "bench-report")]
-pub use report::{Contender, PerfReport, Point, Report, ReportError, Series, Step, Unit, perf_report};
+pub use report::{Ahead, Contender, PerfReport, Point, Report, ReportError, Series, Step, Unit, perf_report};
 pub use roof::{Achieved, Bound, Roof, Work};
 pub use stats::Stats;
 pub(crate) use timer::{FLUSH_BYTES, Timer};

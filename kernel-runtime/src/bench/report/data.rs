@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::bench::chart::{Curve, CurveChart, Place};
-use crate::bench::{Bound, Stats, Work};
+use crate::bench::{Bound, Comparison, Stats, Work};
 
 /// What was measured.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,6 +42,19 @@ pub struct Point {
     pub stats: Stats,
     /// The least time by the device's [`Roof`](crate::bench::Roof), in microseconds, and what sets it; none where no roof is known.
     pub roof: Option<(f64, Bound)>,
+    /// How many times as fast the report's first contender was at this size; none for itself, where it has a gap, and where a clock stood still.
+    pub first: Option<Ahead>,
+}
+
+/// How many times as fast the first contender was: see [`Comparison`], whose second it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ahead {
+    /// The ratio of the median times: above 1, the first is faster.
+    pub speedup: f64,
+    /// The lower end of its confidence interval.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
 }
 
 /// What a table or a plot shows of a measurement.
@@ -53,6 +66,13 @@ pub enum Unit {
     Tflops,
     /// The time itself in microseconds: lower is better.
     Us,
+}
+
+impl Ahead {
+    /// None where a clock stood still: then there is no ratio.
+    pub(super) fn of(Comparison { speedup, low, high, .. }: Comparison) -> Option<Ahead> {
+        [speedup, low, high].iter().all(|ratio| ratio.is_finite()).then_some(Ahead { speedup, low, high })
+    }
 }
 
 impl Unit {

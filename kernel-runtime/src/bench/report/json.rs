@@ -3,7 +3,7 @@
 use kernel_lang::dtype::Dtype;
 use serde::{Deserialize, Serialize};
 
-use super::data::{Point, Report, ReportError, Series, Unit};
+use super::data::{Ahead, Point, Report, ReportError, Series, Unit};
 use crate::bench::{Bound, Stats, Work};
 
 const SCHEMA: u64 = 1;
@@ -41,6 +41,16 @@ struct FilePoint {
     samples: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     roof: Option<FileRoof>,
+    /// How many times as fast the first contender was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    first: Option<FileAhead>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct FileAhead {
+    speedup: f64,
+    low: f64,
+    high: f64,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -59,7 +69,7 @@ enum FileBound {
 impl Report {
     /// The data as JSON, which [`Report::from_json`] reads; times in microseconds.
     pub fn to_json(&self) -> String {
-        let point = |Point { x, work, stats, roof }: &Point| FilePoint {
+        let point = |Point { x, work, stats, roof, first }: &Point| FilePoint {
             x: *x,
             bytes: work.bytes,
             flops: work.flops,
@@ -77,6 +87,7 @@ impl Report {
                     Bound::Arithmetic => FileBound::Arithmetic,
                 },
             }),
+            first: first.map(|Ahead { speedup, low, high }| FileAhead { speedup, low, high }),
         };
         let series = |series: &Series| FileSeries { name: series.name.clone(), points: series.points.iter().map(point).collect() };
         let file = File {
@@ -115,8 +126,9 @@ impl Report {
                 FileBound::Memory => (least_us, Bound::Memory),
                 FileBound::Arithmetic => (least_us, Bound::Arithmetic),
             });
+            let ahead = |FileAhead { speedup, low, high }| Ahead { speedup, low, high };
             let stats = Stats { median_us, p20_us, p80_us, min_us, mean_us, samples };
-            Ok(Point { x, work: Work { bytes, flops, dtype }, stats, roof })
+            Ok(Point { x, work: Work { bytes, flops, dtype }, stats, roof, first: point.first.map(ahead) })
         };
         let series = file.series.into_iter().map(|series| {
             let points = series.points.into_iter().map(point).collect::<Result<_, _>>()?;
@@ -139,9 +151,11 @@ pub(super) mod tests {
             // Numbers that need all their digits.
             stats: Stats { median_us: us, p20_us: us / 1.1, p80_us: us * 1.3, min_us: us / 3.0, mean_us: us * 1.01, samples: 77 },
             roof: Some((us / 3.0, if x > 10_000 { Bound::Memory } else { Bound::Arithmetic })),
+            first: None,
         };
         let mut plain = point(1 << 20, 9.7);
         plain.roof = None;
+        plain.first = Some(Ahead { speedup: 9.7 / 7.0, low: 1.3, high: 1.51 });
         Report {
             name: "Vector add: f32".to_owned(),
             device: "a GPU".to_owned(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use super::data::{Point, Report, Unit};
+use super::data::{Ahead, Point, Report, Unit};
 use crate::bench::chart::curve_size;
 
 impl Report {
@@ -12,8 +12,8 @@ impl Report {
         let Report { name, device, unit, .. } = self;
         let mut text = format!(
             "# {name}\n\n\
-             On {device}, in {}: the median run, in brackets the 20th and the 80th percentile. Contenders took turns, on a GPU \
-             with the L2 cache emptied before each run; bytes count once what must be read and written.\n\n| {} |",
+             On {device}, in {}: the median run, in brackets the 20th and the 80th percentile; ratios of medians, in brackets their confidence intervals at \
+             99 %. Contenders took turns, on a GPU with the L2 cache emptied before each run; bytes count once what must be read and written.\n\n| {} |",
             unit.name(),
             cell(&self.x)
         );
@@ -44,8 +44,8 @@ impl Report {
             }
             let ours = points.first().copied().flatten();
             if has_peers {
-                let _ = match ours.and_then(|ours| to_the_best(ours, &points[1..])) {
-                    Some(ratio) => write!(text, " {ratio:.2}x |"),
+                let _ = match to_the_best(&points[1..]) {
+                    Some(ahead) => write!(text, " {ahead} |"),
                     None => write!(text, " |"),
                 };
             }
@@ -67,11 +67,12 @@ impl Report {
     }
 }
 
-/// How many times as fast ours is as the fastest other at this size.
-fn to_the_best(ours: &Point, others: &[Option<&Point>]) -> Option<f64> {
-    let times = others.iter().flatten().map(|other| other.stats.median_us);
-    let best = times.filter(|us| *us > 0.0).min_by(f64::total_cmp)?;
-    (ours.stats.median_us > 0.0).then_some(best / ours.stats.median_us)
+/// How many times as fast ours is as the fastest other at this size, and how sure that is.
+fn to_the_best(others: &[Option<&Point>]) -> Option<String> {
+    let timed = others.iter().flatten().filter(|other| other.stats.median_us > 0.0);
+    let ahead = timed.min_by(|a, b| a.stats.median_us.total_cmp(&b.stats.median_us))?.first?;
+    let Ahead { speedup, low, high } = ahead;
+    Some(format!("{speedup:.2}x ({low:.2} to {high:.2})"))
 }
 
 /// The median, and the band.
@@ -103,12 +104,12 @@ mod tests {
     fn the_page_has_a_row_for_each_size() {
         let want = "# Vector add: f32
 
-On a GPU, in GB/s: the median run, in brackets the 20th and the 80th percentile. Contenders took turns, on a GPU with the L2 cache emptied before each run; bytes count once what must be read and written.
+On a GPU, in GB/s: the median run, in brackets the 20th and the 80th percentile; ratios of medians, in brackets their confidence intervals at 99 %. Contenders took turns, on a GPU with the L2 cache emptied before each run; bytes count once what must be read and written.
 
 | elements | galatea | copy \\| \"plain\" | galatea to the best other | galatea to the roof |
 |---:|---:|---:|---:|---:|
 | 2^12 | 24.6 (18.9 to 27.0) | | | 33 % |
-| 2^20 | 1798 (1383 to 1977) | 1297 (998 to 1427) | 1.39x | 33 % |
+| 2^20 | 1798 (1383 to 1977) | 1297 (998 to 1427) | 1.39x (1.30 to 1.51) | 33 % |
 
 The roof is an estimate from the clocks that the driver names.
 

@@ -4,12 +4,12 @@ mod data;
 mod json;
 mod markdown;
 
-pub use data::{Point, Report, ReportError, Series, Unit};
+pub use data::{Ahead, Point, Report, ReportError, Series, Unit};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::chart::curve_size;
-use super::{Roof, Stats, Work, timer};
+use super::{Comparison, Roof, Stats, Work, timer};
 use crate::{Device, Result};
 
 /// A report to be made: its name, which becomes the names of its files.
@@ -116,7 +116,8 @@ impl Step<'_> {
         self.device
     }
 
-    /// Times the contenders in turns, by the method of [`do_bench`](super::do_bench). Who is not named at a size has a gap there.
+    /// Times the contenders in turns, by the method of [`do_bench`](super::do_bench), and compares the others with the first, which is ours. Who is not named at a
+    /// size has a gap there.
     ///
     /// # Errors
     /// What a run returns, or a failure of what it queued.
@@ -124,9 +125,11 @@ impl Step<'_> {
         let mut works: Vec<&mut dyn FnMut() -> Result<()>> = Vec::new();
         works.extend(contenders.iter_mut().map(|contender| &mut contender.run as _));
         let times = timer::in_turns(self.device, &mut works)?;
-        for (Contender { name, work, .. }, times) in contenders.iter().zip(times) {
+        let ours = self.series.first().map_or(Some(0), |ours| contenders.iter().position(|contender| contender.name == ours.name));
+        for (place, (Contender { name, work, .. }, own)) in contenders.iter().zip(&times).enumerate() {
             let roof = self.roof.and_then(|roof| roof.least_us(work));
-            let point = Point { x: self.x, work: *work, stats: Stats::of(times), roof };
+            let first = ours.filter(|ours| *ours != place).and_then(|ours| Ahead::of(Comparison::of(own, &times[ours])));
+            let point = Point { x: self.x, work: *work, stats: Stats::of(own.clone()), roof, first };
             match self.series.iter_mut().find(|series| series.name == *name) {
                 Some(series) => series.points.push(point),
                 None => self.series.push(Series { name: (*name).to_owned(), points: vec![point] }),
@@ -163,6 +166,11 @@ mod tests {
         assert!(once.points[1].stats.median_us >= 800.0 && twice.points[0].stats.median_us >= 1600.0);
         assert_eq!(once.points[1].stats.samples, twice.points[0].stats.samples);
         assert!(once.points[0].roof.is_none(), "nobody knows the CPU's roof");
+        let ahead = twice.points[0].first.unwrap();
+        assert!(
+            once.points[1].first.is_none() && ahead.low > 1.2 && ahead.low <= ahead.speedup && ahead.speedup <= ahead.high,
+            "{ahead:?}"
+        );
     }
 
     #[test]
