@@ -5,10 +5,10 @@ mod axpy;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use axpy::{AXPY, axpy};
+use axpy::{Config, axpy, of, tuned};
 use kernel_runtime::bench::do_bench;
 use kernel_runtime::prelude::*;
-use kernel_runtime::private::{Args, AutotunedLaunch, KeyPart, Rules, Schedule, TuneConfig, Tuner};
+use kernel_runtime::private::{KeyPart, Rules, Schedule, Tuner};
 use kernel_runtime::profile::{Profile, Trace, span};
 use serde_json::Value;
 
@@ -166,36 +166,19 @@ fn memory_is_bounded_and_profiles_overlap() {
     assert!(nothing.launches().is_empty() && checked(&nothing).len() == 1);
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Config(usize);
-
-impl TuneConfig for Config {
-    fn write_key(&self, key: &mut [u64]) {
-        key[1] = self.0 as u64;
-    }
-
-    fn schedule(&self) -> Schedule {
-        Schedule { num_warps: 2, ..Schedule::DEFAULT }
-    }
-}
-
 #[test]
 fn tuning_and_benchmarks_are_spans() {
     let _alone = alone();
-    static TUNER: Tuner<Config> = Tuner::new(&[Config(32), Config(64), Config(128)], &[KeyPart::exact(5)]);
+    static TUNER: Tuner<Config> = Tuner::new(&[of(32, 2), of(64, 2), of(128, 2)], &[KeyPart::exact(5)]);
     let device = sim();
     let (x, mut y) = (device.full(1000, 1.0f32).unwrap(), device.full(1000, 1.0f32).unwrap());
-    let mut tuned = || {
-        let mut args = Args::<6>::new(&AXPY);
-        args.scalar(1.0f32);
-        args.pointer("x", &x);
-        args.pointer_mut("y", &mut y);
-        args.scalar(1000usize);
-        AutotunedLaunch::new(args, [f32::CODE, 0], &TUNER, &Rules::NONE).grid(|config: Config| cdiv(1000, config.0)).launch().unwrap();
+    let mut add = || {
+        let grid = |config: Config| cdiv(1000, config.block_size);
+        tuned(&x, &mut y, &TUNER, &Rules::NONE).grid(grid).launch().unwrap();
     };
     let profile = Profile::start();
-    tuned();
-    tuned();
+    add();
+    add();
     do_bench(&Device::cpu(), || launch(Device::cpu(), 100_000)).unwrap();
     launch(Device::cpu(), 64).unwrap();
     let trace = profile.finish();

@@ -232,6 +232,30 @@ mod tests {
     }
 
     #[test]
+    fn turns_that_disturb_their_neighbours_prove_less() {
+        let mut random = Random(11);
+        let (mut a, mut b, mut drift) = (Vec::new(), Vec::new(), [0.0; 2]);
+        for _ in 0..1000 {
+            drift = drift.map(|drift| 0.9 * drift + 0.01 * (random.below(1000) as f64 / 1000.0 - 0.5));
+            a.push(100.0 * (1.0 + drift[0]));
+            b.push(100.0 * (1.0 + drift[1]));
+        }
+        let width = |a: &[f64], b: &[f64]| {
+            let compared = Comparison::of(a, b);
+            compared.high - compared.low
+        };
+        let in_order = width(&a, &b);
+        // The same turns in an order without neighbours.
+        for last in (1..a.len()).rev() {
+            let other = random.below(last + 1);
+            a.swap(last, other);
+            b.swap(last, other);
+        }
+        let shuffled = width(&a, &b);
+        assert!(in_order > 1.5 * shuffled, "{in_order} {shuffled}");
+    }
+
+    #[test]
     fn few_turns_prove_nothing_and_the_same_times_give_the_same_answer() {
         let (a, b) = turns(300, 1.01, 3);
         assert_eq!(Comparison::of(&a, &b), Comparison::of(&a, &b));
