@@ -31,6 +31,7 @@ pub mod prelude;
 mod prints;
 #[doc(hidden)]
 pub mod private;
+pub mod profile;
 mod reporting;
 mod shape;
 pub mod sim;

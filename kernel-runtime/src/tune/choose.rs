@@ -11,7 +11,7 @@ use crate::bench::{FLUSH_BYTES, Timer};
 use crate::gpu::Gpu;
 use crate::graph::{self, Forbidden};
 use crate::grid::IntoGrid;
-use crate::{Error, Result};
+use crate::{Error, Result, profile};
 
 /// If it is set, each tuning writes its report to standard error.
 const VARIABLE: &str = "GALATEA_PRINT_TUNING";
@@ -45,6 +45,7 @@ where
         };
         graph::forbid(Forbidden::Tuning)?;
         let start = Instant::now();
+        let _undisturbed = profile::undisturbed(|| format!("tune {}", self.args.kernel().name()));
         let Some(memory) = Memory::save(&self.args, gpu, self.tuner.zeroed, self.tuner.restored)? else { return Ok(None) };
         // As in benchmarks: what emptying leaves in the cache is part of what a configuration meets.
         let flush_bytes = FLUSH_BYTES.max(2 * gpu.cache_bytes());
