@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use cudarc::driver::{CudaStream, SyncOnDrop};
+use kernel_lang::dtype::Dtype;
 
 use crate::element::Scalar;
 use crate::kernel::Kernel;
@@ -247,8 +248,8 @@ pub struct Args<'a, const WORDS: usize> {
 struct Slot<'a> {
     name: &'static str,
     writes: bool,
-    /// Of one element.
-    bytes: u8,
+    /// Of its elements.
+    dtype: Dtype,
     /// Where its address stands among the words.
     word: u16,
     owner: Owner<'a>,
@@ -257,6 +258,11 @@ struct Slot<'a> {
 /// The memory of a pointer argument.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Region {
+    /// The parameter.
+    pub(crate) name: &'static str,
+    pub(crate) dtype: Dtype,
+    /// Where the address stands among the words.
+    pub(crate) word: usize,
     pub(crate) address: u64,
     pub(crate) bytes: usize,
     /// Does the kernel take it to write?
@@ -330,7 +336,7 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
     fn push<T: Element>(&mut self, name: &'static str, writes: bool, pointer: Pointer<'a>) {
         self.unaligned |= u64::from(!pointer.address.is_multiple_of(ALIGNMENT)) << (self.pointers % 64);
         if let Some(slot) = self.slots.get_mut(self.pointers) {
-            *slot = Some(Slot { name, writes, bytes: size_of::<T>() as u8, word: self.filled as u16, owner: pointer.owner });
+            *slot = Some(Slot { name, writes, dtype: T::DTYPE, word: self.filled as u16, owner: pointer.owner });
             self.pointers += 1;
         }
         self.word(pointer.address);
@@ -379,7 +385,8 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
         self.slots().map(|slot| {
             let word = |at: usize| self.words.get(at).copied().unwrap_or(0);
             let (address, len) = (word(slot.word.into()), word(usize::from(slot.word) + 1));
-            Region { address, bytes: len as usize * usize::from(slot.bytes), writes: slot.writes }
+            let Slot { name, writes, dtype, word, .. } = *slot;
+            Region { name, dtype, word: word.into(), address, bytes: len as usize * dtype.bytes(), writes }
         })
     }
 
@@ -514,7 +521,9 @@ mod tests {
         assert_eq!(*args.words(), [x_address, 10, 10, y_address + 4, 2, 0xffff_ffff]);
         assert_eq!(args.home().unwrap().0, device);
         args.check_device(device, false).unwrap();
-        let regions = [Region { address: x_address, bytes: 40, writes: false }, Region { address: y_address + 4, bytes: 8, writes: true }];
+        let (of_x, of_y) = (("x", 0, x_address, 40, false), ("y", 3, y_address + 4, 8, true));
+        let regions =
+            [of_x, of_y].map(|(name, word, address, bytes, writes)| Region { name, dtype: Dtype::F32, word, address, bytes, writes });
         assert!(args.regions().eq(regions));
         assert_eq!(args.unaligned(), 0b10, "`y` begins behind its first element");
     }

@@ -293,6 +293,14 @@ pub enum Error {
     },
 
     // Tuning.
+    /// A file of shapes cannot be used; see [`tune::shapes()`](fn@crate::tune::shapes).
+    #[error("{reason}\nhelp: {help}")]
+    Shapes {
+        /// What is wrong, with the file, the row and the field.
+        reason: String,
+        /// What to do.
+        help: &'static str,
+    },
     /// No configuration of an autotuned kernel runs.
     #[error("kernel `{kernel}`: none of its {} configurations runs on `{device}`\n{}", .failures.len(), .failures.join("\n"))]
     NoConfig {
@@ -471,6 +479,7 @@ mod tests {
             Error::TooOld { kernel, device: device(), capability: (7, 5) },
             Error::SharedMemory { kernel, device: device(), requested: 300_000, limit: 232_448 },
             Error::LaunchRefused { kernel, threads: 1024, shared_bytes: 0, code, description },
+            Error::Shapes { reason: text("shapes.json: row 2 of `add` has no field `n`"), help: "add it" },
             Error::NoConfig { kernel, device: device(), failures: vec![text("  Config { B: 3 }: no")] },
         ]
     }

@@ -46,6 +46,7 @@ mod structs;
 mod tolerance;
 mod tuning;
 mod value;
+mod verified;
 mod views;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -112,6 +113,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         streams,
         structs,
         tuning,
+        verified,
         views
     ]
 }

@@ -297,7 +297,7 @@ impl Launcher<'_> {
 }
 
 /// `T` of `Ptr<T>` and `View<T, 2>`.
-fn pointee(ty: &syn::Type) -> TokenStream {
+pub(super) fn pointee(ty: &syn::Type) -> TokenStream {
     match ty {
         syn::Type::Group(group) => pointee(&group.elem),
         syn::Type::Paren(paren) => pointee(&paren.elem),
