@@ -3,6 +3,7 @@
 mod argument;
 mod cache;
 mod sim;
+mod tune;
 
 use std::process::ExitCode;
 
@@ -22,12 +23,15 @@ enum Command {
     Sim(sim::Sim),
     /// Lists, shows, clears, exports and imports what was compiled and tuned and is kept on disk
     Cache(cache::Cache),
+    /// Has a program tune its kernels for the sizes of a file, and shows and keeps what was chosen
+    Tune(tune::Tune),
 }
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Sim(sim) => sim.run(),
         Command::Cache(cache) => cache.run(),
+        Command::Tune(tune) => tune.run(),
     };
     match result {
         Ok(code) => code,
