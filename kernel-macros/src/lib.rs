@@ -3,6 +3,8 @@
 //! Nothing is decided here. Only this crate may touch files while a user's crate compiles: where `GALATEA_PTX_DIR` names a
 //! folder, the PTX of every variant is written there.
 
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::path::Path;
 
 use kernel_lang::frontend::{self, Expansion};
@@ -57,7 +59,8 @@ use proc_macro::TokenStream;
 /// # Reading the PTX
 ///
 /// To read the PTX, build with the environment variable `GALATEA_PTX_DIR` naming a folder: each variant is written there as
-/// `<kernel>-<types and constants>-w<warps>-<target>.ptx`, other parts of a schedule behind the warps.
+/// `<kernel>-<types and constants>-w<warps>-<target>.ptx`, other parts of a schedule behind the warps. `cargo galatea variants` does so, and lists them with
+/// what they take.
 #[proc_macro_attribute]
 pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
     finish(frontend::kernel(arguments.into(), item.into()))
@@ -241,12 +244,22 @@ fn finish(expansion: Expansion) -> TokenStream {
     expansion.tokens.into()
 }
 
-/// Writes `<kernel>-<key>-w<warps>-<target>.ptx`. A folder that cannot be written costs a warning, not the build.
+/// Writes `<kernel>-<key>-w<warps>-<target>.ptx`, and adds the expansion's lines to `variants.jsonl`. A folder that cannot be written costs a warning, not
+/// the build.
 fn keep(folder: &Path, expansion: &Expansion) {
-    for variant in &expansion.variants {
-        let path = folder.join(variant.file_name(&expansion.name));
-        if let Err(error) = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, &variant.ptx)) {
+    let warn = |path: &Path, written: std::io::Result<()>| {
+        if let Err(error) = written {
             eprintln!("warning: GALATEA_PTX_DIR: cannot write {}: {error}", path.display());
         }
+    };
+    for variant in &expansion.variants {
+        let path = folder.join(variant.file_name(&expansion.name));
+        warn(&path, std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, &variant.ptx)));
+    }
+    let (path, lines) = (folder.join("variants.jsonl"), expansion.summary());
+    if !lines.is_empty() {
+        // At once, as several crates are compiled at a time.
+        let add = |mut file: std::fs::File| file.write_all(lines.as_bytes());
+        warn(&path, std::fs::create_dir_all(folder).and_then(|()| OpenOptions::new().create(true).append(true).open(&path)).and_then(add));
     }
 }
