@@ -39,11 +39,11 @@ fn add<T: Float>(device: &Device, n: usize) -> galatea::Result<()> {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let report::Args { device, len } = report::Args::parse((1 << 16) + 3)?;
     if std::env::var_os("GALATEA_SHAPES").is_some() {
-        for shape in tune::shapes("add_kernel")? {
-            let n: usize = shape.get("n")?;
+        for row in tune::shapes("add_kernel")? {
+            let n: usize = row.get("n")?;
             // A simulated GPU takes about a microsecond an element.
             let n = if device.is_sim() { n.min(len) } else { n };
-            match shape.get("T")? {
+            match row.get("T")? {
                 Dtype::F32 => add::<f32>(&device, n)?,
                 Dtype::Bf16 => add::<bf16>(&device, n)?,
                 other => return Err(format!("the kernel is compiled for f32 and bf16, not for {other}").into()),

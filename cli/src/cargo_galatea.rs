@@ -103,7 +103,8 @@ impl Variants {
         // Cargo does not know that the macros write: what is compiled anew writes, so what is asked for is dropped, and what it depends on kept.
         let mut clean = self.cargo("clean");
         clean.arg("--quiet").arg("--target-dir").arg(&target);
-        self.packages(&metadata).iter().for_each(|package| {
+        let packages = self.packages(&metadata);
+        packages.iter().for_each(|package| {
             clean.args(["--package", package]);
         });
         succeed(&mut clean)?;
@@ -130,7 +131,15 @@ impl Variants {
         if !written.join("variants.jsonl").exists() {
             return Ok("no kernel is compiled there for values that are known\n".to_owned());
         }
-        variants::report(&[written], &self.report)
+        // What they depend on may have been compiled for the first time, and so have written, too.
+        let is_wanted = |package: &str, krate: &str| packages.iter().any(|wanted| wanted == package) && self.names(krate);
+        variants::report(&[written], &is_wanted, &self.report)
+    }
+
+    /// Is the crate one of those that are asked for by name, if any are?
+    fn names(&self, krate: &str) -> bool {
+        let mut named = self.example.iter().chain(&self.bin).peekable();
+        named.peek().is_none() || self.lib || self.all_targets || named.any(|name| name.replace('-', "_") == krate)
     }
 
     fn metadata(&self) -> Result<Value, String> {
@@ -142,14 +151,15 @@ impl Variants {
         serde_json::from_slice(&output.stdout).map_err(|error| format!("`cargo metadata` cannot be read: {error}"))
     }
 
-    /// The packages that are asked for, as cargo understands no question.
+    /// The names of the packages that are asked for: as for cargo, those of this folder if none is named.
     fn packages(&self, metadata: &Value) -> Vec<String> {
         if !self.package.is_empty() {
-            return self.package.clone();
+            return self.package.iter().map(|spec| spec.split('@').next().unwrap_or(spec).to_owned()).collect();
         }
-        let members = &metadata[if self.workspace { "workspace_members" } else { "workspace_default_members" }];
-        let members: Vec<&str> = members.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        members.into_iter().map(str::to_owned).collect()
+        let list = |name: &str| metadata[name].as_array().into_iter().flatten();
+        let members: Vec<&Value> = list(if self.workspace { "workspace_members" } else { "workspace_default_members" }).collect();
+        let members = list("packages").filter(|package| members.contains(&&package["id"]));
+        members.filter_map(|package| package["name"].as_str().map(str::to_owned)).collect()
     }
 
     fn cargo(&self, command: &str) -> Command {

@@ -42,7 +42,7 @@ fn main() -> ExitCode {
         Command::Sim(sim) => sim.run(),
         Command::Cache(cache) => cache.run(),
         Command::Tune(tune) => tune.run(),
-        Command::Variants { paths, report } => variants::report(&paths, &report).map(|text| {
+        Command::Variants { paths, report } => variants::report(&paths, &|_, _| true, &report).map(|text| {
             print!("{text}");
             ExitCode::SUCCESS
         }),

@@ -36,6 +36,7 @@ enum Sort {
 
 /// A line of `variants.jsonl`, which the macros write where `GALATEA_PTX_DIR` names a folder.
 struct Variant {
+    package: Option<String>,
     kernel: String,
     file: String,
     values: BTreeMap<String, String>,
@@ -53,8 +54,8 @@ enum Outcome {
 /// What a schedule is where nobody says anything; the number of warps is always shown.
 const USUAL: [(&str, Option<u64>); 4] = [("num_warps", None), ("num_ctas", Some(1)), ("num_stages", Some(3)), ("maxnreg", None)];
 
-/// Tells of the variants in these folders, and files `variants.jsonl`.
-pub(crate) fn report(paths: &[PathBuf], report: &Report) -> Result<String, String> {
+/// Tells of the variants in these folders, and files `variants.jsonl`: of those that are wanted by their package and crate.
+pub(crate) fn report(paths: &[PathBuf], is_wanted: &dyn Fn(&str, &str) -> bool, report: &Report) -> Result<String, String> {
     let mut variants: Vec<Variant> = Vec::new();
     let mut seen: Vec<Value> = Vec::new();
     for path in paths {
@@ -75,7 +76,8 @@ pub(crate) fn report(paths: &[PathBuf], report: &Report) -> Result<String, Strin
             let variant = read(&value).ok_or_else(wrong)?;
             // A library is compiled for itself and for its tests.
             value["compile_us"] = Value::Null;
-            if !seen.contains(&value) {
+            let owner = ["package", "crate"].map(|name| value[name].as_str().unwrap_or_default());
+            if is_wanted(owner[0], owner[1]) && !seen.contains(&value) {
                 seen.push(value);
                 variants.push(variant);
             }
@@ -105,6 +107,7 @@ fn read(value: &Value) -> Option<Variant> {
         }
     };
     Some(Variant {
+        package: text("package"),
         kernel: text("kernel")?,
         file: text("file")?,
         values: values.collect::<Option<_>>()?,
@@ -254,7 +257,7 @@ fn in_json(variants: &[Variant]) -> String {
     let list = variants.iter().map(|variant| {
         let schedule: BTreeMap<_, _> = variant.schedule.iter().copied().collect();
         let mut value = json!({
-            "kernel": variant.kernel, "file": variant.file, "values": variant.values, "schedule": schedule, "target": variant.target,
+            "package": variant.package, "kernel": variant.kernel, "file": variant.file, "values": variant.values, "schedule": schedule, "target": variant.target,
         });
         match &variant.outcome {
             Outcome::Pruned(note) => value["pruned"] = note.as_str().into(),

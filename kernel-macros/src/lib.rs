@@ -256,7 +256,8 @@ fn keep(folder: &Path, expansion: &Expansion) {
         let path = folder.join(variant.file_name(&expansion.name));
         warn(&path, std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, &variant.ptx)));
     }
-    let (path, lines) = (folder.join("variants.jsonl"), expansion.summary());
+    let (path, lines) =
+        (folder.join("variants.jsonl"), expansion.summary(&std::env::var("CARGO_PKG_NAME").unwrap_or_default(), &crate_name()));
     if !lines.is_empty() {
         // At once, as several crates are compiled at a time.
         let add = |mut file: std::fs::File| file.write_all(lines.as_bytes());

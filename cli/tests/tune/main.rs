@@ -29,15 +29,15 @@ fn add<T: Float>(device: &Device, n: usize) -> galatea::Result<()> {
 /// Tunes for each row.
 fn program(fails: bool) -> galatea::Result<()> {
     let device = Device::default()?;
-    for shape in tune::shapes("add_kernel")? {
-        let n = shape.get("n")?;
-        match shape.get("T")? {
+    for row in tune::shapes("add_kernel")? {
+        let n = row.get("n")?;
+        match row.get("T")? {
             galatea::Dtype::F32 => add::<f32>(&device, n)?,
             _ => add::<f16>(&device, n)?,
         }
     }
     if fails {
-        tune::shapes("add_kernel")?.next().map_or(Ok(0), |shape| shape.get::<usize>("columns"))?;
+        tune::shapes("add_kernel")?.next().map_or(Ok(0), |row| row.get::<usize>("columns"))?;
     }
     Ok(())
 }

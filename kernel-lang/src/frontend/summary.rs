@@ -1,9 +1,9 @@
 //! What a macro compiled, as lines of JSON: one for each variant and each configuration that was left out. For tools that tell of them.
 //!
 //! ```text
-//! {"kernel":"add","file":"src/add.rs","values":{"T":"f32","B":"512"},"num_warps":4,"num_ctas":1,"num_stages":3,"maxnreg":null,
-//!  "target":"sm_80","shared_bytes":0,"compile_us":2301,"name":"add-11-512-w4-sm_80.ptx","ptx":".version 7.0\n.."}
-//! {"kernel":"add","file":"src/add.rs","values":{"T":"f32","B":"4194304"},"num_warps":4,..,"target":null,"pruned":"a tile of 4194304 elements .."}
+//! {"package":"sums","crate":"sums","kernel":"add","file":"src/add.rs","values":{"T":"f32","B":"512"},"num_warps":4,"num_ctas":1,"num_stages":3,
+//!  "maxnreg":null,"target":"sm_80","shared_bytes":0,"compile_us":2301,"name":"add-11-512-w4-sm_80.ptx","ptx":".version 7.0\n.."}
+//! {"package":"sums","crate":"sums","kernel":"add","file":"src/add.rs","values":{"T":"f32","B":"4194304"},"num_warps":4,..,"target":null,"pruned":"a tile of 4194304 elements .."}
 //! ```
 //!
 //! Each is one line. Times differ from build to build, so nothing that is compiled depends on this.
@@ -14,31 +14,32 @@ use crate::Schedule;
 use crate::frontend::Expansion;
 
 impl Expansion {
-    /// The lines.
-    pub fn summary(&self) -> String {
+    /// The lines. Whose kernel it is knows who calls the compiler.
+    pub fn summary(&self, package: &str, krate: &str) -> String {
+        let owner = format!("{{\"package\":{},\"crate\":{}", quoted(package), quoted(krate));
         let mut text = String::new();
         for variant in &self.variants {
-            self.head(&mut text, &variant.values, variant.schedule);
+            self.head(&mut text, &owner, &variant.values, variant.schedule);
             let (name, took) = (variant.file_name(&self.name), variant.took.as_micros());
             let (target, name, ptx) = (quoted(&variant.target), quoted(&name), quoted(&variant.ptx));
             let shared_bytes = variant.shared_bytes;
             let _ = writeln!(text, r#""target":{target},"shared_bytes":{shared_bytes},"compile_us":{took},"name":{name},"ptx":{ptx}}}"#);
         }
         for pruned in &self.pruned {
-            self.head(&mut text, &pruned.values, pruned.schedule);
+            self.head(&mut text, &owner, &pruned.values, pruned.schedule);
             let target = pruned.target.as_deref().map_or_else(|| "null".to_owned(), quoted);
             let _ = writeln!(text, r#""target":{target},"pruned":{}}}"#, quoted(&pruned.note));
         }
         text
     }
 
-    fn head(&self, text: &mut String, values: &[(String, String)], schedule: Schedule) {
+    fn head(&self, text: &mut String, owner: &str, values: &[(String, String)], schedule: Schedule) {
         let values: Vec<String> = values.iter().map(|(name, value)| format!("{}:{}", quoted(name), quoted(value))).collect();
         let Schedule { num_warps, num_ctas, num_stages, maxnreg } = schedule;
         let maxnreg = maxnreg.map_or_else(|| "null".to_owned(), |registers| registers.to_string());
         let _ = write!(
             text,
-            r#"{{"kernel":{},"file":{},"values":{{{}}},"num_warps":{num_warps},"num_ctas":{num_ctas},"num_stages":{num_stages},"maxnreg":{maxnreg},"#,
+            r#"{owner},"kernel":{},"file":{},"values":{{{}}},"num_warps":{num_warps},"num_ctas":{num_ctas},"num_stages":{num_stages},"maxnreg":{maxnreg},"#,
             quoted(&self.name),
             quoted(&self.file),
             values.join(",")
@@ -87,7 +88,8 @@ mod tests {
         };
         let expansion = crate::frontend::autotune(attribute, item);
         assert!(!expansion.tokens.to_string().contains("compile_error"), "{}", expansion.tokens);
-        let summary = expansion.summary();
+        let summary = expansion.summary("sums", "fills");
+        assert!(summary.lines().all(|line| line.starts_with("{\"package\":\"sums\",\"crate\":\"fills\",\"kernel\":\"fill\",")));
         let lines: Vec<&str> = summary.lines().collect();
         let find = |parts: &[&str]| lines.iter().filter(|line| parts.iter().all(|part| line.contains(part))).count();
         assert_eq!(

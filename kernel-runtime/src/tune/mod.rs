@@ -67,7 +67,7 @@ pub use report::{Origin, Outcome, Report, Trial};
 #[doc(hidden)]
 pub use rules::{Extents, Rules, asked, extent};
 #[cfg(feature = "cache")]
-pub use shapes::{FromShape, Shape, Shapes, shapes};
+pub use shapes::{FromField, Row, Shapes, shapes};
 #[doc(hidden)]
 pub use verify::HostArgs;
 use winner::Winner;

@@ -34,7 +34,7 @@ pub struct Shapes {
 
 /// The sizes of one launch.
 #[derive(Clone, Debug)]
-pub struct Shape {
+pub struct Row {
     file: Arc<PathBuf>,
     kernel: String,
     number: usize,
@@ -44,7 +44,7 @@ pub struct Shape {
 type Fields = Map<String, Value>;
 
 /// What a field of a row can be: an integer, `f32`, `f64`, `bool`, [`Dtype`] or `String`.
-pub trait FromShape: Sized + sealed::Sealed {
+pub trait FromField: Sized + sealed::Sealed {
     /// What is wanted, for messages.
     #[doc(hidden)]
     const WANTED: &str;
@@ -66,8 +66,8 @@ mod sealed {
 /// # fn add(_: &Device, _: Dtype, _: usize) -> Result<()> { Ok(()) }
 /// # fn main() -> Result<()> {
 /// # let device = Device::default()?;
-/// for shape in tune::shapes("add_kernel")? {
-///     let (n, dtype): (usize, Dtype) = (shape.get("n")?, shape.get("T")?);
+/// for row in tune::shapes("add_kernel")? {
+///     let (n, dtype): (usize, Dtype) = (row.get("n")?, row.get("T")?);
 ///     add(&device, dtype, n)?; // launches the kernel, which is tuned
 /// }
 /// # Ok(())
@@ -133,14 +133,14 @@ impl Shapes {
 const FORM: &str = "a file of shapes looks like `{ \"add_kernel\": [{ \"n\": 1048576, \"T\": \"f32\" }] }`";
 
 impl Iterator for Shapes {
-    type Item = Shape;
+    type Item = Row;
 
-    fn next(&mut self) -> Option<Shape> {
+    fn next(&mut self) -> Option<Row> {
         let fields = self.rows.next();
         self.number += 1;
-        let shape = fields.map(|fields| Shape { file: self.file.clone(), kernel: self.kernel.clone(), number: self.number, fields });
-        CURRENT.set(shape.as_ref().map(Shape::to_string));
-        shape
+        let row = fields.map(|fields| Row { file: self.file.clone(), kernel: self.kernel.clone(), number: self.number, fields });
+        CURRENT.set(row.as_ref().map(Row::to_string));
+        row
     }
 }
 
@@ -160,12 +160,12 @@ pub(super) fn current() -> Option<String> {
     CURRENT.with_borrow(Clone::clone)
 }
 
-impl Shape {
+impl Row {
     /// The value of a field.
     ///
     /// # Errors
     /// [`Error::Shapes`] names the file, the row and the field, if it is not there or is something else.
-    pub fn get<T: FromShape>(&self, field: &str) -> Result<T> {
+    pub fn get<T: FromField>(&self, field: &str) -> Result<T> {
         let wrong = |reason: String| Error::Shapes {
             reason: format!("{}: row {} of `{}`{reason}", self.file.display(), self.number, self.kernel),
             help: "the program that is tuned says which fields a row has",
@@ -180,7 +180,7 @@ impl Shape {
 }
 
 /// `T = f32, n = 1048576`
-impl std::fmt::Display for Shape {
+impl std::fmt::Display for Row {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (place, (name, value)) in self.fields.iter().enumerate() {
             let comma = if place == 0 { "" } else { ", " };
@@ -193,11 +193,11 @@ impl std::fmt::Display for Shape {
     }
 }
 
-macro_rules! from_shape {
+macro_rules! from_field {
     ($($ty:ty: $wanted:expr, |$value:ident| $read:expr;)*) => {$(
         impl sealed::Sealed for $ty {}
 
-        impl FromShape for $ty {
+        impl FromField for $ty {
             const WANTED: &str = $wanted;
 
             fn from_json($value: &Value) -> Option<$ty> {
@@ -207,7 +207,7 @@ macro_rules! from_shape {
     )*};
 }
 
-from_shape! {
+from_field! {
     usize: "a `usize`", |value| value.as_u64()?.try_into().ok();
     u64: "a `u64`", |value| value.as_u64();
     u32: "a `u32`", |value| value.as_u64()?.try_into().ok();
@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn what_is_wrong_names_the_file_the_row_and_the_field() {
         let (_directory, path) = file(r#"{ "add": [{ "n": 7 }, { "n": "many", "m": -1, "T": "f31" }] }"#);
-        let rows: Vec<Shape> = Shapes::read(&path, "add").unwrap().collect();
+        let rows: Vec<Row> = Shapes::read(&path, "add").unwrap().collect();
         let error = |error: Error| error.to_string();
         let cases = [
             (error(rows[0].get::<usize>("m").unwrap_err()), "row 1 of `add` has no field `m`; it has `n`"),
