@@ -88,3 +88,12 @@ fn what_is_wrong_is_said() {
     fs::write(folder.path().join("variants.jsonl"), LINES).unwrap();
     assert!(fail(&[".", "--ptxas", "nowhere"]).contains("`nowhere` is no assembler that can be run"));
 }
+
+#[test]
+fn cargo_galatea_fails_as_cargo_does() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-galatea"));
+    let output = command.args(["galatea", "variants", "--manifest-path", "nowhere/Cargo.toml"]).output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(101) && output.stdout.is_empty(), "{err}");
+    assert!(err.starts_with("error: manifest path `nowhere/Cargo.toml` does not exist"), "{err}");
+}
