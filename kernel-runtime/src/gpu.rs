@@ -5,7 +5,7 @@ use kernel_lang::Schedule;
 use crate::args::Args;
 use crate::graph::Code;
 use crate::kernel::{Kernel, Tables};
-use crate::{Device, Result, Stream, graph, reporting};
+use crate::{Device, Result, Stream, graph, profile, reporting};
 
 /// A device that runs PTX, and where on it a launch goes.
 pub(crate) trait Gpu: Copy {
@@ -85,7 +85,7 @@ pub(crate) fn run<G: Gpu, const WORDS: usize>(
     grid: [u32; 3],
     checked: bool,
 ) -> Result<()> {
-    if checked || args.kernel().prints() {
+    if checked || args.kernel().prints() || (profile::is_on() && !graph::is_capturing()) {
         return reporting::run(gpu, args, key, schedule, grid, checked);
     }
     let loaded = args.kernel().on_gpu(gpu, key, schedule)?;

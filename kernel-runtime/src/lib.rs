@@ -9,7 +9,7 @@
 
 mod args;
 #[cfg(feature = "cache")]
-mod assembler;
+pub mod assembler;
 pub mod bench;
 pub mod cache;
 mod cpu;
@@ -31,6 +31,7 @@ pub mod prelude;
 mod prints;
 #[doc(hidden)]
 pub mod private;
+pub mod profile;
 mod reporting;
 mod shape;
 pub mod sim;

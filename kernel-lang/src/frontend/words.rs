@@ -41,6 +41,8 @@ pub(crate) enum Word {
     /// The upper half of a product of unsigned integers.
     Umulhi,
     ExpandDims,
+    /// A tile of one axis along the other of two: the new axis is the one of that number.
+    NewAxis(u32),
     BroadcastTo,
     Reshape,
     Permute,
@@ -79,6 +81,11 @@ impl Word {
     /// Does it compute from its operands alone?
     pub(crate) fn is_pure(self) -> bool {
         !matches!(self, Word::Load | Word::Store | Word::Atomic(_) | Word::Barrier)
+    }
+
+    /// Does it stand behind a value only? Alone, its name is free for functions.
+    pub(crate) fn is_only_method(self) -> bool {
+        matches!(self, Word::To | Word::NewAxis(_))
     }
 }
 
@@ -169,6 +176,8 @@ pub(crate) const WORDS: &[Row] = &[
     row("umulhi", Word::Umulhi, "umulhi(a, b)", 2, true),
     row("bitcast", Word::Bitcast, "bitcast::<u32>(x)", 1, true),
     row("to", Word::To, "x.to::<f32>()", 1, true),
+    row("col", Word::NewAxis(1), "x.col()", 1, true),
+    row("row", Word::NewAxis(0), "x.row()", 1, true),
     row("expand_dims", Word::ExpandDims, "expand_dims(x, axis)", 2, true),
     row("broadcast_to", Word::BroadcastTo, "broadcast_to(x, [M, N])", 2, true),
     row("reshape", Word::Reshape, "reshape(x, [M, N])", 2, true),
@@ -330,8 +339,6 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("div_rn", "a / b"),
     ("sqrt_rn", "sqrt(x)"),
     ("fdiv", "a / b"),
-    ("col", "x[(.., None)]"),
-    ("row", "x[(None, ..)]"),
     ("broadcast", "broadcast_to(x, [M, N])"),
     ("ravel", "reshape(x, [N])"),
     ("flatten", "reshape(x, [N])"),

@@ -7,9 +7,12 @@ mod interop;
 mod kernels;
 mod launches;
 mod overhead;
+mod profiles;
 #[cfg(feature = "cache")]
 mod store;
 mod streams;
+#[path = "../axpy/tuned.rs"]
+mod tuned;
 mod tuning;
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -77,7 +80,9 @@ fn main() {
     let device = device.ok();
     #[cfg(not(feature = "cache"))]
     use no_store as store;
-    let tests = [launches::TESTS, streams::TESTS, interop::TESTS, tuning::TESTS, graphs::TESTS, overhead::TESTS, store::TESTS].concat();
+    let tests =
+        [launches::TESTS, streams::TESTS, interop::TESTS, tuning::TESTS, graphs::TESTS, overhead::TESTS, profiles::TESTS, store::TESTS]
+            .concat();
     let trials = tests.into_iter().map(|(name, test)| {
         let run = move || {
             device.into_iter().for_each(test);

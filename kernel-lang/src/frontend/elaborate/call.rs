@@ -21,7 +21,7 @@ impl Elaborator<'_> {
         if call.is_method && matches!(name, "load" | "store") {
             return self.view_access(call, place);
         }
-        let row = words::find(name).filter(|row| (row.method || !call.is_method) && (call.is_method || row.word != Word::To));
+        let row = words::find(name).filter(|row| (row.method || !call.is_method) && (call.is_method || !row.word.is_only_method()));
         if let Some(index) = self.find(name).filter(|_| !call.is_method)
             && let Meaning::Function(closure) = self.variables[index].meaning.clone()
         {
@@ -110,6 +110,7 @@ impl Elaborator<'_> {
             Word::Umulhi => self.umulhi(&call.args, place),
             Word::Binary(op) if call.args.len() == 1 => self.extreme(op, call, place),
             Word::Binary(op) => self.binary(op, &call.args[0], &call.args[1], place),
+            Word::NewAxis(axis) => self.new_axis(row, axis, &call.args[0], place),
             Word::ExpandDims => self.expand_dims(&call.args[0], &call.args[1], place),
             Word::BroadcastTo => self.broadcast_to(&call.args[0], &call.args[1], place),
             Word::Reshape => self.reshape(&call.args[0], &call.args[1], place),
