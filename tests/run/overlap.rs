@@ -26,7 +26,7 @@ fn turned<const B: usize>(x: Ptr<u32>, y: PtrMut<u32>, a: u32, n: usize) {
 }
 
 fn a_chain_of_early_launches(lab: &mut Lab) {
-    for n in [0, 1, 255, 3001, 100_003] {
+    for n in [0, 1, 255, 3001, 20_011] {
         let host = lab.values::<u32>(n);
         let mut x = lab.device.tensor(&host).unwrap();
         let mut y = lab.device.zeros::<u32>(n).unwrap();
@@ -128,7 +128,7 @@ fn total<const B: usize>(x: Ptr<u32>, y: PtrMut<u32>, n: usize) {
 }
 
 fn reads_what_the_launch_before_wrote_elsewhere(lab: &mut Lab) {
-    let n = 20_011;
+    let n = 5003;
     let host = lab.values::<u32>(n);
     let x = lab.device.tensor(&host).unwrap();
     let (mut y, mut sums) = (lab.device.zeros::<u32>(n).unwrap(), lab.device.zeros::<u32>(40).unwrap());

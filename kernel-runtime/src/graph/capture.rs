@@ -10,6 +10,9 @@ use crate::args::{Args, Region};
 use crate::gpu::Gpu;
 use crate::{Device, Element, Error, Result, TensorView, TensorViewMut};
 
+/// Bytes of one step that copies: to CUDA's graphs a copy is a row of a picture, and rows have less than 2 GiB.
+const MOST_COPIED: usize = 1 << 30;
+
 thread_local! {
     /// Looked at by every launch, and so a plain flag.
     static IS_CAPTURING: Cell<bool> = const { Cell::new(false) };
@@ -159,14 +162,18 @@ pub(crate) fn capture_copy<T: Element>(source: &TensorView<'_, T>, target: &Tens
     if source.is_empty() {
         return Ok(());
     }
-    let bytes = size_of::<T>() * source.len();
-    let region = |name, address, writes| Region { name, address, bytes, dtype: T::DTYPE, writes };
-    let uses = [
-        Use { region: region("the source of a copy", source.address(), false), kernel: None },
-        Use { region: region("the target of a copy", target.address(), true), kernel: None },
-    ];
-    let node = Node::Copy { from: source.address(), to: target.address(), bytes };
-    add(target.device(), node, uses.into_iter(), "a captured copy")
+    let whole = size_of::<T>() * source.len();
+    for start in (0..whole).step_by(MOST_COPIED) {
+        let (from, to) = (source.address() + start as u64, target.address() + start as u64);
+        let bytes = MOST_COPIED.min(whole - start);
+        let region = |name, address, writes| Region { name, address, bytes, dtype: T::DTYPE, writes };
+        let uses = [
+            Use { region: region("the source of a copy", from, false), kernel: None },
+            Use { region: region("the target of a copy", to, true), kernel: None },
+        ];
+        add(target.device(), Node::Copy { from, to, bytes }, uses.into_iter(), "a captured copy")?;
+    }
+    Ok(())
 }
 
 /// Captures a fill.

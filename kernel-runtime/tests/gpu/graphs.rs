@@ -16,7 +16,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("copies_and_fills_are_nodes", copies_and_fills_are_nodes),
     ("a_capture_disturbs_nobody", a_capture_disturbs_nobody),
     ("slices_are_captured", slices_are_captured),
-    ("clusters_and_shared_memory_are_captured", clusters_and_shared_memory_are_captured),
+    ("large_shared_memory_and_clusters_are_captured", large_shared_memory_and_clusters_are_captured),
     ("a_graph_that_is_dropped_while_it_runs_runs_on", a_graph_that_is_dropped_while_it_runs_runs_on),
     ("a_graph_allocates_nothing_and_costs_less", a_graph_allocates_nothing_and_costs_less),
     ("graphs_of_many_threads", graphs_of_many_threads),
@@ -153,11 +153,22 @@ fn slices_are_captured(device: Device) {
     assert_eq!(stream.clone_dtoh(&y).unwrap(), [3.0; N]);
 }
 
-fn clusters_and_shared_memory_are_captured(device: Device) {
+fn large_shared_memory_and_clusters_are_captured(device: Device) {
     let mut out = device.zeros::<f32>(1).unwrap();
     let mut graph = Graph::capture(device.stream(), || crate::kernels::shared(&mut out).grid(1).launch()).unwrap();
     graph.launch(&mut out).unwrap();
     assert_eq!(out.to_vec().unwrap(), [7.0]);
+    if device.compute_capability() == Some((9, 0)) {
+        static CLUSTERS: Kernel = Kernel::new("next", NEXT, Schedule { num_ctas: 4, ..Schedule::DEFAULT }, &[], &[]);
+        let (x, mut y) = (full(device, 1.0), full(device, 0.0));
+        let mut graph = Graph::capture(device.stream(), || next_of(&CLUSTERS, &x, &mut y, N).grid(cdiv(N, 128)).launch()).unwrap();
+        graph.launch((&x, &mut y)).unwrap();
+        check(&y, 2.0);
+        let mut turned = || next_of(&CLUSTERS, &y, &mut out, 1).grid(1).launch();
+        assert_eq!(graph.update(&mut turned).unwrap(), Update::InPlace { changed: 1 });
+        graph.launch((&y, &mut out)).unwrap();
+        assert_eq!(out.to_vec().unwrap(), [3.0]);
+    }
 }
 
 fn a_graph_that_is_dropped_while_it_runs_runs_on(device: Device) {
@@ -273,7 +284,11 @@ spin:
 
 /// out = x + 1, in a kernel that only says that the next may begin: the compiler lets it wait.
 fn next<'a>(x: impl PtrArg<'a, f32>, out: impl PtrMutArg<'a, f32>, n: usize) -> Launch<'a, 5, 0> {
-    const IR: &str = r#"
+    static KERNEL: Kernel = Kernel::new("next", NEXT, Schedule::DEFAULT, &[], &[]);
+    next_of(&KERNEL, x, out, n)
+}
+
+const NEXT: &str = r#"
 kernel @next(%x: ptr<f32>, %out: ptr_mut<f32>, %n: i64) {
     gdc_launch_dependents
     %0 = program_id {axis = 0} : i64
@@ -291,8 +306,9 @@ kernel @next(%x: ptr<f32>, %out: ptr_mut<f32>, %n: i64) {
     return
 }
 "#;
-    static KERNEL: Kernel = Kernel::new("next", IR, Schedule::DEFAULT, &[], &[]);
-    let mut args = Args::new(&KERNEL);
+
+fn next_of<'a>(kernel: &'static Kernel, x: impl PtrArg<'a, f32>, out: impl PtrMutArg<'a, f32>, n: usize) -> Launch<'a, 5, 0> {
+    let mut args = Args::new(kernel);
     args.pointer("x", x);
     args.pointer_mut("out", out);
     args.scalar(n);
