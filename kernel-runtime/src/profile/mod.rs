@@ -51,7 +51,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
-pub(crate) use observation::Observation;
+pub(crate) use observation::{Observation, start, start_on_cpu};
 use sink::Sink;
 pub(crate) use sink::is_on;
 pub use trace::{LaunchRecord, SpanRecord, Trace};
