@@ -3,9 +3,10 @@
 use kernel_lang::Schedule;
 
 use crate::args::Args;
+use crate::graph::Code;
 use crate::kernel::{Kernel, Tables};
 use crate::profile::{self, Observation};
-use crate::{Device, Result, Stream, reporting};
+use crate::{Device, Result, Stream, graph, reporting};
 
 /// A device that runs PTX, and where on it a launch goes.
 pub(crate) trait Gpu: Copy {
@@ -50,6 +51,14 @@ pub(crate) trait Gpu: Copy {
     /// # Safety
     /// There are that many bytes, and nobody else uses them until it is done.
     unsafe fn zero(self, address: u64, bytes: usize) -> Result<()>;
+
+    /// What a graph keeps of a function.
+    fn code(loaded: Self::Loaded) -> Code;
+
+    /// Does a launch of this function begin before the one in front of it is over?
+    fn begins_early(self, _: &Self::Loaded) -> bool {
+        false
+    }
 
     /// Runs a function, or queues it, in order with every other use of the arguments.
     ///
@@ -112,6 +121,9 @@ fn run_observed<G: Gpu, const WORDS: usize>(
         return reporting::run(gpu, args, key, schedule, grid, checked, observation);
     }
     let loaded = args.kernel().on_gpu(gpu, key, schedule)?;
+    if graph::is_capturing() {
+        return graph::capture_on_gpu(gpu, args, loaded, grid);
+    }
     // SAFETY: the function takes these words.
     unsafe { profile::start(observation, gpu, args, loaded, grid, &args.params()) }
 }

@@ -8,9 +8,9 @@ use kernel_runtime::prelude::*;
 use kernel_runtime::private::{KeyPart, Rules, Tuner};
 
 use crate::Test;
-use crate::axpy::{Config, of, tuned};
 use crate::children::{child, outputs, say, succeed};
 use crate::faults::file;
+use crate::tuned::{Config, of, tuned};
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_second_process_tunes_nothing", a_second_process_tunes_nothing),
