@@ -84,6 +84,11 @@ impl Target {
         if self.major >= 9 { 227 << 10 } else { 163 << 10 }
     }
 
+    /// The registers that the threads of a CTA share.
+    pub const fn registers(self) -> u32 {
+        64 << 10
+    }
+
     /// The most CTAs of a cluster: 1 where there are none.
     pub const fn max_cluster(self) -> u32 {
         if self.major >= 9 { crate::Schedule::MOST_CTAS } else { 1 }

@@ -9,7 +9,7 @@
 
 mod args;
 #[cfg(feature = "cache")]
-mod assembler;
+pub mod assembler;
 pub mod bench;
 pub mod cache;
 mod cpu;

@@ -23,6 +23,7 @@ mod rust_item;
 mod signature;
 mod sources;
 mod structure;
+mod summary;
 mod syntax;
 mod tuned;
 mod variants;
@@ -39,7 +40,7 @@ use crate::ir::Function;
 use device::Devices;
 pub use device_item::{device, device_bundle};
 use place::{Errors, Place};
-pub use variants::Variant;
+pub use variants::{Pruned, Variant};
 
 /// What a macro gives back.
 #[derive(Debug)]
@@ -50,6 +51,17 @@ pub struct Expansion {
     pub name: String,
     /// The PTX in it, for who wants to keep it in files.
     pub variants: Vec<Variant>,
+    /// What was left out, because no GPU of a target could run it.
+    pub pruned: Vec<Pruned>,
+    /// The source file of the kernel.
+    pub file: String,
+}
+
+impl Expansion {
+    /// One that holds no kernel.
+    fn of_tokens(tokens: TokenStream) -> Expansion {
+        Expansion { tokens, name: String::new(), variants: Vec::new(), pruned: Vec::new(), file: String::new() }
+    }
 }
 
 /// `#[kernel(..)]` on an item.
@@ -169,7 +181,7 @@ impl Given {
 fn attribute(mut given: Given, tokens: TokenStream) -> Expansion {
     let mut item = match function(&tokens, "a kernel", "write `#[kernel] fn name(x: Ptr<f32>, ..) { .. }`") {
         Ok(item) => item,
-        Err(tokens) => return Expansion { tokens, name: String::new(), variants: Vec::new() },
+        Err(tokens) => return Expansion::of_tokens(tokens),
     };
     let original = item.clone();
     given.take_from(&mut item);
@@ -181,8 +193,9 @@ fn attribute(mut given: Given, tokens: TokenStream) -> Expansion {
     let mut errors = Errors::default();
     let expanded = expand(&given, &item, &Devices::default(), &file, &mut errors);
     let launcher = expanded.launcher(&item, &given);
-    let tokens = if errors.is_empty() { launcher.tokens(&expanded.func.to_string(), &expanded.variants) } else { launcher.stub(errors) };
-    Expansion { tokens, name: expanded.signature.name.text, variants: expanded.variants }
+    let tokens =
+        if errors.is_empty() { launcher.tokens(&expanded.func.to_string(), &expanded.outcomes.variants) } else { launcher.stub(errors) };
+    Expansion { tokens, name: expanded.signature.name.text, variants: expanded.outcomes.variants, pruned: expanded.outcomes.pruned, file }
 }
 
 /// A function, or what to expand to where there is none.
@@ -233,7 +246,7 @@ fn deferred(given: &Given, item: &syn::ItemFn, original: &syn::ItemFn, requests:
     // What is wrong whatever the functions are is also reported where they are not found; rustc shows a mistake once.
     let body = parse::body(item, &mut errors).0;
     structure::run(body, &mut errors);
-    Expansion { tokens: launcher.deferred(&kernel, &paths[1..], errors), name: signature.name.text.clone(), variants: Vec::new() }
+    Expansion { name: signature.name.text.clone(), ..Expansion::of_tokens(launcher.deferred(&kernel, &paths[1..], errors)) }
 }
 
 /// What the collected sources of a kernel's device functions end in: the compiled kernel, as an expression.
@@ -251,13 +264,19 @@ pub fn kernel_bundle(tokens: TokenStream, krate: &str) -> Expansion {
         let expanded = expand(&given, &item, &devices, &file, &mut errors);
         let launcher = expanded.launcher(&item, &given);
         let tokens = if errors.is_empty() {
-            launcher.value(&expanded.func.to_string(), &expanded.variants, &paths)
+            launcher.value(&expanded.func.to_string(), &expanded.outcomes.variants, &paths)
         } else {
             launcher.errors(errors, &paths)
         };
-        Ok(Expansion { tokens, name: expanded.signature.name.text, variants: expanded.variants })
+        Ok(Expansion {
+            tokens,
+            name: expanded.signature.name.text,
+            variants: expanded.outcomes.variants,
+            pruned: expanded.outcomes.pruned,
+            file,
+        })
     };
-    read().unwrap_or_else(|error: syn::Error| Expansion { tokens: error.to_compile_error(), name: String::new(), variants: Vec::new() })
+    read().unwrap_or_else(|error: syn::Error| Expansion::of_tokens(error.to_compile_error()))
 }
 
 fn state_of_kernel(input: syn::parse::ParseStream<'_>) -> syn::Result<(Vec<String>, Vec<syn::Path>, syn::ItemFn)> {
@@ -282,7 +301,7 @@ struct Expanded {
     attributes: attributes::Attributes,
     autotune: Option<autotune::Autotune>,
     words: Vec<(&'static str, proc_macro2::Span)>,
-    variants: Vec<Variant>,
+    outcomes: variants::Outcomes,
     prints: bool,
     notes: Vec<(Place, String)>,
 }
@@ -320,10 +339,11 @@ fn expand(given: &Given, item: &syn::ItemFn, devices: &Devices, file: &str, erro
     if let Some(autotune) = autotune.as_ref().filter(|_| errors.is_empty()) {
         autotune.check(&lowered.func, name, errors);
     }
-    let (mut variants, mut notes) = (Vec::new(), Vec::new());
+    let (mut outcomes, mut notes) = (variants::Outcomes::default(), Vec::new());
     if errors.is_empty() {
         let instances = variants::instances(&signature, &attributes, autotune.as_ref());
-        variants = variants::compile(&lowered.func, &instances, &lowered.places, name, errors);
+        let has_choice = autotune.as_ref().is_some_and(|autotune| autotune.configs.len() > 1);
+        outcomes = variants::compile(&lowered.func, &instances, has_choice, &lowered.places, name, errors);
         notes = variants::notes(&lowered.func, &instances, &lowered.places, name);
     }
     Expanded {
@@ -334,6 +354,6 @@ fn expand(given: &Given, item: &syn::ItemFn, devices: &Devices, file: &str, erro
         attributes,
         autotune,
         words: lowered.words,
-        variants,
+        outcomes,
     }
 }
