@@ -5,7 +5,8 @@ use kernel_lang::Schedule;
 use crate::args::Args;
 use crate::graph::Code;
 use crate::kernel::{Kernel, Tables};
-use crate::{Device, Result, Stream, graph, profile, reporting};
+use crate::profile::{self, Observation};
+use crate::{Device, Result, Stream, graph, reporting};
 
 /// A device that runs PTX, and where on it a launch goes.
 pub(crate) trait Gpu: Copy {
@@ -85,13 +86,44 @@ pub(crate) fn run<G: Gpu, const WORDS: usize>(
     grid: [u32; 3],
     checked: bool,
 ) -> Result<()> {
-    if checked || args.kernel().prints() || (profile::is_on() && !graph::is_capturing()) {
-        return reporting::run(gpu, args, key, schedule, grid, checked);
+    if profile::is_on() {
+        return run_profiled(gpu, args, key, schedule, grid, checked);
+    }
+    run_observed(gpu, args, key, schedule, grid, checked, None)
+}
+
+#[cold]
+fn run_profiled<G: Gpu, const WORDS: usize>(
+    gpu: G,
+    args: &Args<'_, WORDS>,
+    key: &[u64],
+    schedule: Option<Schedule>,
+    grid: [u32; 3],
+    checked: bool,
+) -> Result<()> {
+    let mut observation = Observation::begin();
+    let outcome = run_observed(gpu, args, key, schedule, grid, checked, Some(&mut observation));
+    observation.end(args, key, Some(schedule.unwrap_or(args.kernel().schedule())), gpu.device(), grid, &outcome);
+    outcome
+}
+
+#[inline]
+fn run_observed<G: Gpu, const WORDS: usize>(
+    gpu: G,
+    args: &Args<'_, WORDS>,
+    key: &[u64],
+    schedule: Option<Schedule>,
+    grid: [u32; 3],
+    checked: bool,
+    observation: Option<&mut Observation>,
+) -> Result<()> {
+    if checked || args.kernel().prints() {
+        return reporting::run(gpu, args, key, schedule, grid, checked, observation);
     }
     let loaded = args.kernel().on_gpu(gpu, key, schedule)?;
     if graph::is_capturing() {
         return graph::capture_on_gpu(gpu, args, loaded, grid);
     }
     // SAFETY: the function takes these words.
-    unsafe { gpu.start(args, loaded, grid, &args.params()) }
+    unsafe { profile::start(observation, gpu, args, loaded, grid, &args.params()) }
 }

@@ -140,29 +140,36 @@ impl<'a> Place<'a> {
 
 #[inline]
 pub(crate) fn run_on_cpu<const WORDS: usize>(args: &Args<'_, WORDS>, key: &[u64], grid: [u32; 3], checked: bool) -> Result<()> {
-    if graph::is_capturing() {
-        return graph::capture_on_cpu(args, args.kernel().on_cpu(key)?, grid, checked);
+    if profile::is_on() {
+        return run_profiled_on_cpu(args, key, grid, checked);
     }
-    if args.kernel().prints() || profile::is_on() {
-        return run_observed_on_cpu(args, key, grid, checked);
-    }
-    let program = args.kernel().on_cpu(key)?;
-    cpu::run(args.kernel().name(), &program, args.words(), grid, checked)
+    run_observed_on_cpu(args, key, grid, checked, None)
 }
 
-/// One that prints, or that somebody profiles.
 #[cold]
-fn run_observed_on_cpu<const WORDS: usize>(args: &Args<'_, WORDS>, key: &[u64], grid: [u32; 3], checked: bool) -> Result<()> {
-    let (kernel, mut observation) = (args.kernel(), Observation::begin());
-    let outcome = kernel.on_cpu(key).and_then(|program| {
-        observation.on_cpu(|| {
-            if kernel.prints() {
-                cpu::run_printing(kernel, &program, args.words(), grid, checked)
-            } else {
-                cpu::run(kernel.name(), &program, args.words(), grid, checked)
-            }
-        })
-    });
+fn run_profiled_on_cpu<const WORDS: usize>(args: &Args<'_, WORDS>, key: &[u64], grid: [u32; 3], checked: bool) -> Result<()> {
+    let mut observation = Observation::begin();
+    let outcome = run_observed_on_cpu(args, key, grid, checked, Some(&mut observation));
     observation.end(args, key, None, Device::cpu(), grid, &outcome);
     outcome
+}
+
+#[inline]
+fn run_observed_on_cpu<const WORDS: usize>(
+    args: &Args<'_, WORDS>,
+    key: &[u64],
+    grid: [u32; 3],
+    checked: bool,
+    observation: Option<&mut Observation>,
+) -> Result<()> {
+    let program = args.kernel().on_cpu(key)?;
+    if graph::is_capturing() {
+        return graph::capture_on_cpu(args, program, grid, checked);
+    }
+    profile::start_on_cpu(observation, || {
+        if args.kernel().prints() {
+            return cpu::run_printing(args.kernel(), &program, args.words(), grid, checked);
+        }
+        cpu::run(args.kernel().name(), &program, args.words(), grid, checked)
+    })
 }

@@ -18,7 +18,7 @@ pub(crate) use node::Code;
 
 use crate::device::Backend;
 use crate::sim::SimGpu;
-use crate::{Device, Result, Stream};
+use crate::{Device, Result, Stream, profile};
 use capture::{Capture, Use};
 use cuda::Executable;
 use lent::{Item, Known};
@@ -123,6 +123,7 @@ impl Graph {
     /// As [`Graph::launch`], and [`Error::WrongDevice`](crate::Error::WrongDevice).
     pub fn launch_on<'t>(&mut self, stream: &Stream, tensors: impl Tensors<'t>) -> Result<()> {
         forbid(Forbidden::Graph)?;
+        let _span = profile::span("graph");
         capture::same_device(stream.device(), self.device(), "this stream")?;
         let mut lent = Lent::with(lent::emptied(std::mem::take(&mut self.room)));
         tensors.lend(&mut lent);

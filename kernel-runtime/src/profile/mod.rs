@@ -20,7 +20,8 @@
 //!
 //! A trace has a track for each thread of the host, with spans and with how long each launch took to be queued, and a track for each stream of a device, with
 //! when each kernel ran. Every launch of every thread between [`Profile::start`] and [`Profile::finish`] is in it, tuned ones too; what tuning and benchmarks
-//! launch themselves is not, as it would disturb them: they are spans. Profiles may overlap; each has all launches of its time.
+//! launch themselves is not, as it would disturb them: they are spans. So are launches of a [`Graph`](crate::Graph), whose kernels run as one; a launch
+//! that is captured into it has no time on a device. Profiles may overlap; each has all launches of its time.
 //!
 //! # Whose time it is
 //!
@@ -32,8 +33,8 @@
 //!
 //! # What it costs
 //!
-//! A launch looks at one word while nobody profiles. While somebody does, each takes some microseconds more, launches to GPUs take turns, and a
-//! profile holds at most 65,536 launches and spans, if [`Profile::with_limit`] says no other number; later ones are counted only.
+//! A launch looks at one word while nobody profiles. While somebody does, each takes some microseconds more, launches to GPUs take turns and do not overlap with the one before
+//! on their stream, and a profile holds at most 65,536 launches and spans, if [`Profile::with_limit`] says no other number; later ones are counted only.
 //!
 //! # A whole process
 //!
@@ -51,7 +52,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
-pub(crate) use observation::Observation;
+pub(crate) use observation::{Observation, start, start_on_cpu};
 use sink::Sink;
 pub(crate) use sink::is_on;
 pub use trace::{LaunchRecord, SpanRecord, Trace};

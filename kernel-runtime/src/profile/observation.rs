@@ -12,6 +12,38 @@ use crate::args::Args;
 use crate::gpu::Gpu;
 use crate::{Device, Error, Result, sim};
 
+/// Runs a function of a GPU, or queues it, and takes its times if somebody profiles.
+///
+/// # Safety
+/// As [`Gpu::start`].
+#[inline]
+pub(crate) unsafe fn start<G: Gpu, const WORDS: usize>(
+    observation: Option<&mut Observation>,
+    gpu: G,
+    args: &Args<'_, WORDS>,
+    loaded: G::Loaded,
+    grid: [u32; 3],
+    params: &[&u64],
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe {
+        match observation {
+            None => gpu.start(args, loaded, grid, params),
+            Some(observation) => observation.start(gpu, args, loaded, grid, params),
+        }
+    }
+}
+
+/// Does the work of a launch on the CPU, and takes its times if somebody profiles.
+#[inline]
+pub(crate) fn start_on_cpu(observation: Option<&mut Observation>, run: impl FnOnce() -> Result<()>) -> Result<()> {
+    let Some(observation) = observation else { return run() };
+    let start = Instant::now();
+    let outcome = run();
+    observation.ran = Some(Ran::Host(start, Instant::now()));
+    outcome
+}
+
 /// A launch that is watched, if anybody asks.
 pub(crate) struct Observation {
     sinks: Vec<Arc<Sink>>,
@@ -33,19 +65,9 @@ impl Observation {
         Observation { sinks, start: Instant::now(), stream: None, ran: None, marks: None }
     }
 
-    /// Does the launch on the CPU.
-    pub(crate) fn on_cpu(&mut self, run: impl FnOnce() -> Result<()>) -> Result<()> {
-        let start = Instant::now();
-        let outcome = run();
-        self.ran = Some(Ran::Host(start, Instant::now()));
-        outcome
-    }
-
-    /// As [`Gpu::start`].
-    ///
     /// # Safety
-    /// As that.
-    pub(crate) unsafe fn on_gpu<G: Gpu, const WORDS: usize>(
+    /// As [`Gpu::start`].
+    unsafe fn start<G: Gpu, const WORDS: usize>(
         &mut self,
         gpu: G,
         args: &Args<'_, WORDS>,
