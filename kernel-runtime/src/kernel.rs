@@ -152,6 +152,11 @@ impl Kernel {
         self.variants
     }
 
+    /// How its work is spread where no configuration says otherwise.
+    pub(crate) fn schedule(&self) -> Schedule {
+        self.schedule
+    }
+
     /// What CUDA GPUs have loaded of it.
     #[inline]
     pub(crate) fn cuda_tables(&self) -> &Tables<module::Loaded> {
@@ -317,19 +322,26 @@ impl Kernel {
         Ok(self.parsed.get_or_init(|| func))
     }
 
+    /// The types and constants of a key, as in `T = f32, BLOCK_SIZE = 1024`.
+    pub(crate) fn parameters(&self, key: &[u64]) -> String {
+        self.parsed().map_or_else(|_| String::new(), |func| parameters(func, key))
+    }
+
     fn compile_error(&self, key: &[u64], diagnostics: String) -> Error {
-        let parameters = self.parsed().map_or_else(|_| String::new(), |func| parameters(func, key));
+        let parameters = match self.parameters(key) {
+            none if none.is_empty() => "these arguments".to_owned(),
+            list => format!("`{list}`"),
+        };
         Error::Compile { kernel: self.name, parameters, diagnostics: diagnostics.trim_end().to_owned() }
     }
 }
 
-/// `T = f32, BLOCK_SIZE = 1024`, or `these arguments` for a kernel without parameters.
+/// `T = f32, BLOCK_SIZE = 1024`.
 fn parameters(func: &ir::Function, key: &[u64]) -> String {
     let Bindings { types, consts, .. } = bindings(func, key);
     let types = types.iter().map(|(name, dtype)| format!("{name} = {dtype}"));
     let consts = consts.iter().map(|(name, value)| format!("{name} = {value}"));
-    let list: Vec<_> = types.chain(consts).collect();
-    if list.is_empty() { "these arguments".to_owned() } else { format!("`{}`", list.join(", ")) }
+    types.chain(consts).collect::<Vec<_>>().join(", ")
 }
 
 /// What the words of a key fix: type parameters first, then constants.
@@ -378,8 +390,8 @@ mod tests {
         func.consts.push(ir::ConstParam { name: "N".into(), dtype: Dtype::I64 });
         func.consts.push(ir::ConstParam { name: "FAST".into(), dtype: Dtype::Bool });
         let key = [Dtype::Bf16.code(), (-3i64).cast_unsigned(), 1];
-        assert_eq!(parameters(&func, &key), "`T = bf16, N = -3, FAST = 1`");
+        assert_eq!(parameters(&func, &key), "T = bf16, N = -3, FAST = 1");
         assert_eq!(bindings(&func, &key[..1]).consts, []);
-        assert_eq!(parameters(&ir::Function::new("k"), &[]), "these arguments");
+        assert_eq!(parameters(&ir::Function::new("k"), &[]), "");
     }
 }

@@ -4,8 +4,9 @@ use crate::args::Args;
 use crate::device::Backend;
 use crate::grid::{Grid, IntoGrid};
 use crate::module::CudaGpu;
+use crate::profile::{self, Observation};
 use crate::sim::SimGpu;
-use crate::{Result, Stream, cpu, gpu};
+use crate::{Device, Result, Stream, cpu, gpu, graph};
 
 /// A launch that has no grid yet.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +23,7 @@ pub struct Launch<'a, const WORDS: usize, const KEY: usize, G = NoGrid> {
     grid: G,
     stream: Option<&'a Stream>,
     checked: bool,
+    overlaps: bool,
 }
 
 impl<'a, const WORDS: usize, const KEY: usize> Launch<'a, WORDS, KEY> {
@@ -29,7 +31,7 @@ impl<'a, const WORDS: usize, const KEY: usize> Launch<'a, WORDS, KEY> {
     #[doc(hidden)]
     #[inline]
     pub fn new(args: Args<'a, WORDS>, key: [u64; KEY]) -> Launch<'a, WORDS, KEY> {
-        Launch { args, key, grid: NoGrid, stream: None, checked: false }
+        Launch { args, key, grid: NoGrid, stream: None, checked: false, overlaps: false }
     }
 
     /// How many programs run: a number, or up to three in a tuple or array.
@@ -37,8 +39,8 @@ impl<'a, const WORDS: usize, const KEY: usize> Launch<'a, WORDS, KEY> {
     /// A grid without programs is no error: there is nothing to do.
     #[inline]
     pub fn grid(self, grid: impl IntoGrid) -> Launch<'a, WORDS, KEY, Grid> {
-        let Launch { args, key, grid: NoGrid, stream, checked } = self;
-        Launch { args, key, grid: grid.into_grid(), stream, checked }
+        let Launch { args, key, grid: NoGrid, stream, checked, overlaps } = self;
+        Launch { args, key, grid: grid.into_grid(), stream, checked, overlaps }
     }
 }
 
@@ -49,6 +51,18 @@ impl<'a, const WORDS: usize, const KEY: usize, G> Launch<'a, WORDS, KEY, G> {
     #[inline]
     pub fn on(mut self, stream: &'a Stream) -> Self {
         self.stream = Some(stream);
+        self
+    }
+
+    /// Lets the programs begin while the launch before it on the stream still runs, on GPUs from compute capability 9.0 on: what a kernel does in front of its
+    /// `gdc_wait()` then costs no time of its own, and nor does starting it. The launch before may say `gdc_launch_dependents()` to be overlapped early;
+    /// else the last of its programs are.
+    ///
+    /// It is only an option: a kernel that says neither word, or runs on a device that cannot, begins when the launch before is over. A safe kernel
+    /// is as safe as ever, because it waits before it touches memory, whatever it says; see `dsl::gdc_wait`.
+    #[inline]
+    pub fn overlap_previous(mut self) -> Self {
+        self.overlaps = true;
         self
     }
 
@@ -92,7 +106,7 @@ impl<const WORDS: usize, const KEY: usize> Launch<'_, WORDS, KEY, Grid> {
         }
         match place {
             Place::Cpu => run_on_cpu(&self.args, &self.key, grid, self.checked),
-            Place::Cuda(cuda) => gpu::run(cuda, &self.args, &self.key, None, grid, self.checked),
+            Place::Cuda(cuda) => gpu::run(CudaGpu { overlaps: self.overlaps, ..cuda }, &self.args, &self.key, None, grid, self.checked),
             Place::Sim(sim) => gpu::run(sim, &self.args, &self.key, None, grid, self.checked),
         }
     }
@@ -117,7 +131,7 @@ impl<'a> Place<'a> {
         };
         args.check_device(device, on.is_some())?;
         Ok(match (device.backend(), stream) {
-            (Backend::Cuda(cuda), Some(stream)) => Place::Cuda(CudaGpu { device, cuda, stream }),
+            (Backend::Cuda(cuda), Some(stream)) => Place::Cuda(CudaGpu { device, cuda, stream, overlaps: false }),
             (Backend::Sim(sim), _) => Place::Sim(SimGpu { device, sim }),
             (Backend::Cuda(_) | Backend::Cpu, _) => Place::Cpu,
         })
@@ -126,9 +140,29 @@ impl<'a> Place<'a> {
 
 #[inline]
 pub(crate) fn run_on_cpu<const WORDS: usize>(args: &Args<'_, WORDS>, key: &[u64], grid: [u32; 3], checked: bool) -> Result<()> {
-    let program = args.kernel().on_cpu(key)?;
-    if args.kernel().prints() {
-        return cpu::run_printing(args.kernel(), &program, args.words(), grid, checked);
+    if graph::is_capturing() {
+        return graph::capture_on_cpu(args, args.kernel().on_cpu(key)?, grid, checked);
     }
+    if args.kernel().prints() || profile::is_on() {
+        return run_observed_on_cpu(args, key, grid, checked);
+    }
+    let program = args.kernel().on_cpu(key)?;
     cpu::run(args.kernel().name(), &program, args.words(), grid, checked)
+}
+
+/// One that prints, or that somebody profiles.
+#[cold]
+fn run_observed_on_cpu<const WORDS: usize>(args: &Args<'_, WORDS>, key: &[u64], grid: [u32; 3], checked: bool) -> Result<()> {
+    let (kernel, mut observation) = (args.kernel(), Observation::begin());
+    let outcome = kernel.on_cpu(key).and_then(|program| {
+        observation.on_cpu(|| {
+            if kernel.prints() {
+                cpu::run_printing(kernel, &program, args.words(), grid, checked)
+            } else {
+                cpu::run(kernel.name(), &program, args.words(), grid, checked)
+            }
+        })
+    });
+    observation.end(args, key, None, Device::cpu(), grid, &outcome);
+    outcome
 }

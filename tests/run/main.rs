@@ -18,6 +18,7 @@ mod devices;
 mod elementwise;
 mod float8;
 mod forms;
+mod graphs;
 mod grids;
 mod heuristics;
 mod inline_ptx;
@@ -29,6 +30,7 @@ mod loops;
 mod masks;
 mod odd_extents;
 mod order;
+mod overlap;
 mod pieces;
 mod printing;
 mod random;
@@ -88,6 +90,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         elementwise,
         float8,
         forms,
+        graphs,
         grids,
         heuristics,
         inline_ptx,
@@ -98,6 +101,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         masks,
         odd_extents,
         order,
+        overlap,
         pieces,
         printing,
         random,

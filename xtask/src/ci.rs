@@ -147,6 +147,7 @@ fn alone(_: &mut Tests) -> Result<()> {
         "kernel-lang --no-default-features --features codegen",
         "kernel-runtime",
         "kernel-runtime --no-default-features",
+        "kernel-runtime --features bench-report",
         "kernel-runtime --features sim",
         "kernel-sim",
         "kernel-macros",

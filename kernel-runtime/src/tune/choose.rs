@@ -11,8 +11,9 @@ use super::verify::{HostArgs, Reference, Verify};
 use super::{AutotunedLaunch, Origin, Outcome, Report, Trial, TuneConfig, Winner, alone, is_printed, recall};
 use crate::bench::{FLUSH_BYTES, Timer};
 use crate::gpu::Gpu;
+use crate::graph::{self, Forbidden};
 use crate::grid::IntoGrid;
-use crate::{Error, Result, cpu};
+use crate::{Error, Result, cpu, profile};
 
 impl<'a, const WORDS: usize, const KEY: usize, C, F, G> AutotunedLaunch<'a, WORDS, KEY, C, F>
 where
@@ -42,6 +43,8 @@ where
             Ok((report, chosen)) => return Ok(Some(self.tuner.remember(key, report, chosen))),
             Err(unknown) => unknown,
         };
+        graph::forbid(Forbidden::Tuning)?;
+        let _undisturbed = profile::undisturbed(|| format!("tune {}", self.args.kernel().name()));
         let undo = Undo { zeroed: self.tuner.zeroed, restored: self.tuner.restored, verifies: verify.is_some() };
         let Some(memory) = Memory::save(&self.args, gpu, &undo)? else { return Ok(None) };
         let mut progress = Progress::new(self.args.kernel().name());

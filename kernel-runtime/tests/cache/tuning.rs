@@ -9,9 +9,9 @@ use kernel_runtime::private::{KeyPart, RecordsFile, Rules, Tuner};
 use kernel_runtime::tune::{Found, Origin};
 
 use crate::Test;
-use crate::axpy::{Config, of, tuned};
 use crate::children::{child, outputs, say, succeed};
 use crate::faults::file;
+use crate::tuned::{Config, of, tuned};
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_second_process_tunes_nothing", a_second_process_tunes_nothing),
