@@ -29,10 +29,9 @@ pub struct HostArgs {
 }
 
 struct HostTensor {
-    /// The parameter, and where its address stands among the words.
-    name: &'static str,
-    word: usize,
     region: Region,
+    /// Where its address stands among the words.
+    word: usize,
     bytes: Vec<u8>,
 }
 
@@ -47,10 +46,10 @@ impl HostArgs {
     /// The arguments as the launch finds them; those of the tensors with these numbers are zeros. None if there is no memory for that.
     pub(super) fn read<G: Gpu, const WORDS: usize>(args: &Args<'_, WORDS>, gpu: G, zeroed: &[usize]) -> Result<Option<HostArgs>> {
         let mut tensors = Vec::new();
-        for (number, ((name, region), word)) in args.named_regions().zip(args.address_words()).enumerate() {
+        for (number, (region, word)) in args.regions().zip(args.address_words()).enumerate() {
             let bytes = if zeroed.contains(&number) { Some(vec![0; region.bytes]) } else { read(gpu, region)? };
             let Some(bytes) = bytes else { return Ok(None) };
-            tensors.push(HostTensor { name, word, region, bytes });
+            tensors.push(HostTensor { region, word, bytes });
         }
         Ok(Some(HostArgs { words: args.words().to_vec(), tensors }))
     }
@@ -99,10 +98,10 @@ impl HostArgs {
 impl Reference {
     /// How what is there now differs; none if it does not.
     pub(super) fn difference(&self, gpu: impl Gpu) -> Result<Option<String>> {
-        for HostTensor { name, region, bytes, .. } in &self.tensors {
+        for HostTensor { region, bytes, .. } in &self.tensors {
             // A tensor could be copied before, and nothing was kept of that copy.
             let Some(found) = read(gpu, *region)? else { continue };
-            if let Some(difference) = difference(name, region.dtype, &found, bytes, self.rtol) {
+            if let Some(difference) = difference(region.name, region.dtype, &found, bytes, self.rtol) {
                 return Ok(Some(difference));
             }
         }
