@@ -30,7 +30,7 @@ pub struct Variant {
     pub ptx: String,
     /// What its generics are, by their names.
     pub values: Vec<(String, String)>,
-    /// How long it took to compile.
+    /// How long it took to compile; nothing that is compiled depends on it.
     pub took: Duration,
 }
 
