@@ -111,8 +111,6 @@ impl Variants {
 
         let mut check = self.cargo("check");
         check.arg("--target-dir").arg(&target).env("GALATEA_PTX_DIR", &written);
-        // What an earlier build kept would take no time.
-        check.env("GALATEA_BUILD_CACHE", "off");
         self.package.iter().for_each(|package| {
             check.args(["--package", package]);
         });

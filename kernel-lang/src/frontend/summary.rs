@@ -112,27 +112,6 @@ mod tests {
         assert_eq!(lines.len(), 5, "{summary}");
     }
 
-    /// 163 KiB are too few for 24,576 `f64`, 227 KiB are not.
-    #[test]
-    fn shared_memory_is_what_a_target_has() {
-        let attribute = quote::quote!(configs = [Config { B: 512 }, Config { B: 24576, num_warps: 32 }]);
-        let item = quote::quote! {
-            #[kernel]
-            fn turn<const B: usize>(x: Ptr<f64>, y: PtrMut<f64>) {
-                let at = arange(0, B);
-                store(y + at, gather(load(x + at), (B - 1) - at, 0));
-            }
-        };
-        let expansion = crate::frontend::autotune(attribute, item);
-        let large: Vec<_> = expansion.variants.iter().filter(|variant| variant.shared_bytes > 163 << 10).collect();
-        assert!(large.iter().all(|variant| variant.target == "sm_90a"), "{large:?}");
-        let notes: Vec<(Option<&str>, &str)> =
-            expansion.pruned.iter().map(|pruned| (pruned.target.as_deref(), pruned.note.as_str())).collect();
-        let needed = notes.first().map_or("", |(_, note)| note.split(' ').nth(2).unwrap_or_default());
-        let sm_80 = format!("it takes {needed} bytes of shared memory, and sm_80 has 166912");
-        assert_eq!(notes.first(), Some(&(Some("sm_80"), sm_80.as_str())), "{notes:?}");
-    }
-
     #[test]
     fn where_all_configurations_are_too_large_that_is_a_mistake() {
         let attribute = quote::quote!(configs = [Config { B: 4194304 }, Config { B: 2097152 }]);

@@ -30,7 +30,7 @@ pub struct Variant {
     pub ptx: String,
     /// What its generics are, by their names.
     pub values: Vec<(String, String)>,
-    /// How long it took to compile; nothing that is compiled depends on it.
+    /// How long it took to compile.
     pub took: Duration,
 }
 
@@ -48,7 +48,7 @@ pub struct Pruned {
 }
 
 /// What the instances of a kernel gave.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Outcomes {
     pub(crate) variants: Vec<Variant>,
     pub(crate) pruned: Vec<Pruned>,
@@ -175,23 +175,15 @@ pub(crate) fn compile(
     fallback: Place,
     errors: &mut Errors,
 ) -> Outcomes {
-    let results = in_parallel(instances, |instance| one(func, instance));
-    let prunes = has_choice && results.iter().any(Result::is_ok);
+    let results = in_parallel(instances, |instance| one(func, instance, has_choice));
+    let prunes = has_choice && results.iter().any(|result| result.as_ref().is_ok_and(|outcomes| !outcomes.variants.is_empty()));
     let mut outcomes = Outcomes::default();
     let mut mistakes: Vec<(Diagnostic, Vec<usize>)> = Vec::new();
     for (index, result) in results.into_iter().enumerate() {
         match result {
             Ok(compiled) => {
-                let instance = &instances[index];
-                let without = Target::ALL.into_iter().filter(|target| !has_clusters(*target, instance.schedule));
-                let note = |target| format!("{target} has no clusters of {} CTAs", instance.schedule.num_ctas);
-                outcomes.pruned.extend(without.map(|target| instance.pruned(Some(target), note(target))));
-                for variant in compiled {
-                    match beyond(&variant).filter(|_| has_choice) {
-                        Some((target, note)) => outcomes.pruned.push(instance.pruned(Some(target), note)),
-                        None => outcomes.variants.push(variant),
-                    }
-                }
+                outcomes.variants.extend(compiled.variants);
+                outcomes.pruned.extend(compiled.pruned);
             }
             Err(diagnostics) if prunes && diagnostics.iter().all(|diagnostic| diagnostic.beyond_gpu) => {
                 let note = diagnostics.into_iter().next().map_or_else(String::new, |diagnostic| diagnostic.message);
@@ -244,25 +236,23 @@ pub(crate) fn notes(func: &Function, instances: &[Instance], places: &Places, fa
     shown.collect()
 }
 
-fn has_clusters(target: Target, schedule: Schedule) -> bool {
-    schedule.num_ctas <= target.max_cluster()
-}
-
-/// Why no GPU of its target can run a variant.
-fn beyond(variant: &Variant) -> Option<(Target, String)> {
-    let (target, needed) = (variant.target.parse::<Target>().ok()?, variant.shared_bytes);
-    let note = || format!("it takes {needed} bytes of shared memory, and {target} has {}", target.shared_bytes());
-    (needed > target.shared_bytes()).then(|| (target, note()))
-}
-
-fn one(func: &Function, instance: &Instance) -> Outcome {
+fn one(func: &Function, instance: &Instance, has_choice: bool) -> Outcome {
     let bindings = instance.bindings();
-    let mut variants: Vec<Variant> = Vec::new();
+    let (mut variants, mut pruned): (Vec<Variant>, Vec<Pruned>) = (Vec::new(), Vec::new());
     let schedule = instance.schedule;
-    for target in Target::ALL.into_iter().filter(|target| has_clusters(*target, schedule)) {
+    for target in Target::ALL {
+        if schedule.num_ctas > target.max_cluster() {
+            pruned.push(instance.pruned(Some(target), format!("{target} has no clusters of {} CTAs", schedule.num_ctas)));
+            continue;
+        }
         let (options, start) = (Options { schedule, ..Options::new(bindings.clone(), target) }, Instant::now());
         let Compiled { ptx, entry, shared_bytes, .. } = crate::compile(func, &options).map_err(|diagnostics| diagnostics.into_vec())?;
         let took = start.elapsed();
+        if has_choice && shared_bytes > target.shared_bytes() {
+            let note = format!("it takes {shared_bytes} bytes of shared memory, and {target} has {}", target.shared_bytes());
+            pruned.push(instance.pruned(Some(target), note));
+            continue;
+        }
         // A newer target is worth its bytes only if its instructions differ.
         if variants.iter().any(|earlier| body(&earlier.ptx) == body(&ptx)) {
             continue;
@@ -270,7 +260,7 @@ fn one(func: &Function, instance: &Instance) -> Outcome {
         let (target, values) = (target.to_string(), instance.values());
         variants.push(Variant { key: instance.key(), schedule, target, entry, shared_bytes, ptx, values, took });
     }
-    Ok(variants)
+    Ok(Outcomes { variants, pruned })
 }
 
 /// The PTX without what names its target.
@@ -279,7 +269,7 @@ fn body(ptx: &str) -> impl PartialEq + '_ {
     ptx.lines().filter(named).collect::<Vec<_>>()
 }
 
-type Outcome = Result<Vec<Variant>, Vec<Diagnostic>>;
+type Outcome = Result<Outcomes, Vec<Diagnostic>>;
 
 fn in_parallel(instances: &[Instance], work: impl Fn(&Instance) -> Outcome + Sync) -> Vec<Outcome> {
     // A defect of a pass must not end the user's build without a word.
