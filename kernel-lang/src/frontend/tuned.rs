@@ -1,6 +1,6 @@
 //! The generated code of a kernel that is tuned or has heuristics: its `Config`, its tuner, and the rules that a launch follows.
 
-use proc_macro2::{TokenStream, TokenTree};
+use proc_macro2::{Group, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 
 use crate::Schedule;
@@ -104,12 +104,8 @@ impl Tuned<'_> {
         let files = self.autotune.records.iter().map(|file| {
             let span = file.span();
             let is_absolute = std::path::Path::new(&file.value()).is_absolute();
-            let path = if is_absolute {
-                quote_spanned!(span=> #file)
-            } else {
-                quote_spanned!(span=> ::core::concat!(::core::env!("CARGO_MANIFEST_DIR"), "/", #file))
-            };
-            quote_spanned!(span=> #private::RecordsFile::new(#file, ::core::include_str!(#path)))
+            let path = if is_absolute { quote!(#file) } else { quote!(::core::concat!(::core::env!("CARGO_MANIFEST_DIR"), "/", #file)) };
+            located(quote!(#private::RecordsFile::new(#file, ::core::include_str!(#path))), span)
         });
         (!self.autotune.records.is_empty()).then(|| quote!(.records(&[#(#files),*])))
     }
@@ -211,7 +207,7 @@ impl Tuned<'_> {
             }
             pointer += 1;
         }
-        let call = quote_spanned!(Place::of(path).start=> #path(#(#passed),*));
+        let call = located(quote!(#path(#(#passed),*)), Place::of(path).start);
         quote!(.verify_by(#rtol, |host| { #(#takes)* #call; #(#gives)* }))
     }
 
@@ -240,6 +236,20 @@ impl Tuned<'_> {
         }
         quote!(let _ = words; #arguments)
     }
+}
+
+/// The same tokens, as if they stood there: what rustc says of them is shown there.
+fn located(tokens: TokenStream, span: Span) -> TokenStream {
+    let move_there = |mut token: TokenTree| {
+        if let TokenTree::Group(group) = &token {
+            let moved = Group::new(group.delimiter(), located(group.stream(), span));
+            token = TokenTree::Group(moved);
+        }
+        // What names mean stays as it is.
+        token.set_span(token.span().located_at(span));
+        token
+    };
+    tokens.into_iter().map(move_there).collect()
 }
 
 /// Does the name stand anywhere in there?
