@@ -3,8 +3,9 @@
 use kernel_lang::Schedule;
 
 use crate::args::Args;
+use crate::fact::Key;
 use crate::kernel::{Kernel, Tables};
-use crate::{Device, Result, Stream, reporting};
+use crate::{Device, Result, Stream, background, reporting};
 
 /// A device that runs PTX, and where on it a launch goes.
 pub(crate) trait Gpu: Copy {
@@ -13,6 +14,12 @@ pub(crate) trait Gpu: Copy {
 
     /// Is its time an estimate, the same in every run?
     const IS_SIMULATED: bool;
+
+    /// The same device, to load things for from any thread.
+    type Anywhere: Gpu<Loaded = Self::Loaded> + Send + 'static;
+
+    /// The same device, whatever its stream.
+    fn anywhere(self) -> Self::Anywhere;
 
     /// The device.
     fn device(self) -> Device;
@@ -66,20 +73,34 @@ pub(crate) struct Image<'a> {
     pub(crate) shared_bytes: u32,
 }
 
+/// How a launch is to run, beside where.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Mode {
+    /// Does it report the first access outside a tensor?
+    pub(crate) checked: bool,
+    /// Is what is not there yet compiled on another thread?
+    pub(crate) in_background: bool,
+}
+
 /// Starts the launch; a schedule is named by tuning only.
 #[inline]
-pub(crate) fn run<G: Gpu, const WORDS: usize>(
+pub(crate) fn run<G: Gpu, const WORDS: usize, const KEY: usize>(
     gpu: G,
     args: &Args<'_, WORDS>,
-    key: &[u64],
+    key: &Key<KEY>,
     schedule: Option<Schedule>,
     grid: [u32; 3],
-    checked: bool,
+    mode: Mode,
 ) -> Result<()> {
-    if checked || args.kernel().prints() {
-        return reporting::run(gpu, args, key, schedule, grid, checked);
+    if mode.checked || args.kernel().prints() {
+        return reporting::run(gpu, args, key.general(), schedule, grid, mode.checked);
     }
-    let loaded = args.kernel().on_gpu(gpu, key, schedule)?;
+    // Without a compiler in the program, another variant has to do for ever.
+    let loaded = if mode.in_background || cfg!(not(feature = "jit")) {
+        background::at_once(args.kernel(), gpu, key, schedule)?
+    } else {
+        args.kernel().on_gpu(gpu, key.as_ref(), schedule)?
+    };
     // SAFETY: the function takes these words.
     unsafe { gpu.start(args, loaded, grid, &args.params()) }
 }

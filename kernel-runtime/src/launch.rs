@@ -2,6 +2,8 @@
 
 use crate::args::Args;
 use crate::device::Backend;
+use crate::fact::Key;
+use crate::gpu::Mode;
 use crate::grid::{Grid, IntoGrid};
 use crate::module::CudaGpu;
 use crate::sim::SimGpu;
@@ -21,7 +23,7 @@ pub struct Launch<'a, const WORDS: usize, const KEY: usize, G = NoGrid> {
     key: [u64; KEY],
     grid: G,
     stream: Option<&'a Stream>,
-    checked: bool,
+    mode: Mode,
 }
 
 impl<'a, const WORDS: usize, const KEY: usize> Launch<'a, WORDS, KEY> {
@@ -29,7 +31,7 @@ impl<'a, const WORDS: usize, const KEY: usize> Launch<'a, WORDS, KEY> {
     #[doc(hidden)]
     #[inline]
     pub fn new(args: Args<'a, WORDS>, key: [u64; KEY]) -> Launch<'a, WORDS, KEY> {
-        Launch { args, key, grid: NoGrid, stream: None, checked: false }
+        Launch { args, key, grid: NoGrid, stream: None, mode: Mode::default() }
     }
 
     /// How many programs run: a number, or up to three in a tuple or array.
@@ -37,8 +39,8 @@ impl<'a, const WORDS: usize, const KEY: usize> Launch<'a, WORDS, KEY> {
     /// A grid without programs is no error: there is nothing to do.
     #[inline]
     pub fn grid(self, grid: impl IntoGrid) -> Launch<'a, WORDS, KEY, Grid> {
-        let Launch { args, key, grid: NoGrid, stream, checked } = self;
-        Launch { args, key, grid: grid.into_grid(), stream, checked }
+        let Launch { args, key, grid: NoGrid, stream, mode } = self;
+        Launch { args, key, grid: grid.into_grid(), stream, mode }
     }
 }
 
@@ -62,7 +64,21 @@ impl<'a, const WORDS: usize, const KEY: usize, G> Launch<'a, WORDS, KEY, G> {
     /// [`Error::AssertionFailed`]: crate::Error::AssertionFailed
     #[inline]
     pub fn checked(mut self) -> Self {
-        self.checked = true;
+        self.mode.checked = true;
+        self
+    }
+
+    /// Does not wait where the variant for these arguments is still to be compiled: another thread compiles and loads it, while this launch and
+    /// those behind it run one that serves any arguments. When it is ready, later launches with this method, and all without, use it.
+    ///
+    /// What is compiled is a combination of facts, such as strides that are 1, that was not built with the program. Where nothing was built for the
+    /// types and constants of the launch, and nothing has been compiled either, there is nothing to run meanwhile, and it waits. So it does on the CPU,
+    /// and where it is [`checked`](Launch::checked).
+    ///
+    /// If the other thread fails, one later launch with this method returns its error; those behind it run what ran before.
+    #[inline]
+    pub fn compile_in_background(mut self) -> Self {
+        self.mode.in_background = true;
         self
     }
 }
@@ -91,9 +107,9 @@ impl<const WORDS: usize, const KEY: usize> Launch<'_, WORDS, KEY, Grid> {
             return Ok(());
         }
         match place {
-            Place::Cpu => run_on_cpu(&self.args, &self.key, grid, self.checked),
-            Place::Cuda(cuda) => gpu::run(cuda, &self.args, &self.key, None, grid, self.checked),
-            Place::Sim(sim) => gpu::run(sim, &self.args, &self.key, None, grid, self.checked),
+            Place::Cpu => run_on_cpu(&self.args, &self.key, grid, self.mode.checked),
+            Place::Cuda(cuda) => gpu::run(cuda, &self.args, &Key::new(self.key, self.args.facts()), None, grid, self.mode),
+            Place::Sim(sim) => gpu::run(sim, &self.args, &Key::new(self.key, self.args.facts()), None, grid, self.mode),
         }
     }
 }

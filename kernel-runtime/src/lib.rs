@@ -10,6 +10,7 @@
 mod args;
 #[cfg(feature = "cache")]
 mod assembler;
+mod background;
 pub mod bench;
 pub mod cache;
 mod cpu;
@@ -18,6 +19,7 @@ mod driver;
 mod element;
 mod error;
 mod event;
+mod fact;
 mod float8;
 mod gpu;
 mod grid;

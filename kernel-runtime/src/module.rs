@@ -51,6 +51,12 @@ impl Gpu for CudaGpu<'_> {
     type Loaded = Loaded;
     const IS_SIMULATED: bool = false;
 
+    type Anywhere = CudaGpu<'static>;
+
+    fn anywhere(self) -> CudaGpu<'static> {
+        CudaGpu { stream: &self.cuda.default_stream, ..self }
+    }
+
     #[inline]
     fn device(self) -> Device {
         self.device

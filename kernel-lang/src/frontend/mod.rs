@@ -13,6 +13,7 @@ mod device_item;
 mod device_struct;
 mod elaborate;
 mod evaluate;
+mod facts;
 mod heuristics;
 mod launcher;
 mod library;
@@ -227,6 +228,7 @@ fn deferred(given: &Given, item: &syn::ItemFn, original: &syn::ItemFn, requests:
         autotune: autotune.as_ref(),
         taken: given.taken.as_ref(),
         words: &[],
+        facts: &[],
         prints: false,
         notes: &[],
     };
@@ -282,6 +284,7 @@ struct Expanded {
     attributes: attributes::Attributes,
     autotune: Option<autotune::Autotune>,
     words: Vec<(&'static str, proc_macro2::Span)>,
+    facts: facts::Facts,
     variants: Vec<Variant>,
     prints: bool,
     notes: Vec<(Place, String)>,
@@ -296,6 +299,7 @@ impl Expanded {
             autotune: self.autotune.as_ref(),
             taken: given.taken.as_ref(),
             words: &self.words,
+            facts: &self.facts.list,
             prints: self.prints,
             notes: &self.notes,
         }
@@ -320,11 +324,13 @@ fn expand(given: &Given, item: &syn::ItemFn, devices: &Devices, file: &str, erro
     if let Some(autotune) = autotune.as_ref().filter(|_| errors.is_empty()) {
         autotune.check(&lowered.func, name, errors);
     }
-    let (mut variants, mut notes) = (Vec::new(), Vec::new());
+    let (mut facts, mut variants, mut notes) = (facts::Facts::default(), Vec::new(), Vec::new());
     if errors.is_empty() {
         let instances = variants::instances(&signature, &attributes, autotune.as_ref());
-        variants = variants::compile(&lowered.func, &instances, &lowered.places, name, errors);
         notes = variants::notes(&lowered.func, &instances, &lowered.places, name);
+        facts = facts::Facts::of(&signature, &attributes.facts, &lowered.func);
+        let instances = facts.instances(instances, &signature);
+        variants = variants::compile(&lowered.func, &instances, &lowered.places, name, errors);
     }
     Expanded {
         prints: lowered.func.has_prints(),
@@ -334,6 +340,7 @@ fn expand(given: &Given, item: &syn::ItemFn, devices: &Devices, file: &str, erro
         attributes,
         autotune,
         words: lowered.words,
+        facts,
         variants,
     }
 }

@@ -4,6 +4,7 @@ use crate::diagnostic::Diagnostic;
 use crate::dtype::Dtype;
 use crate::frontend::attributes::Attributes;
 use crate::frontend::autotune::Autotune;
+use crate::frontend::facts::Known;
 use crate::frontend::heuristics;
 use crate::frontend::place::{Errors, Place, Places};
 use crate::frontend::signature::Signature;
@@ -14,7 +15,8 @@ use crate::{Bindings, Compiled, Options, Schedule};
 /// PTX of a kernel for some types, constants and schedule: what a macro embeds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Variant {
-    /// A word for each type parameter, then one for each constant parameter.
+    /// A word for each type parameter, then one for each constant parameter; behind them, if it knows something of the arguments, one with a bit for
+    /// each such fact.
     pub key: Vec<u64>,
     /// How the work is spread over threads and time.
     pub schedule: Schedule,
@@ -43,6 +45,9 @@ pub(crate) struct Instance {
     /// For each generic, types first: its name, its value in words, and its value as a key word.
     pub(crate) generics: Vec<Bound>,
     pub(crate) schedule: Schedule,
+    /// What is known of the arguments, by their names, and as bits of the kernel's facts.
+    pub(crate) known: Vec<(crate::location::Name, Known)>,
+    pub(crate) facts: u64,
 }
 
 /// What a generic is bound to.
@@ -77,7 +82,7 @@ pub(crate) fn instances(signature: &Signature, attributes: &Attributes, autotune
             .collect();
     }
     let Some(autotune) = autotune else {
-        return product.into_iter().map(|generics| Instance { generics, schedule: attributes.schedule }).collect();
+        return product.into_iter().map(|generics| Instance::general(generics, attributes.schedule)).collect();
     };
     let mut list = Vec::new();
     for config in &autotune.configs {
@@ -88,7 +93,7 @@ pub(crate) fn instances(signature: &Signature, attributes: &Attributes, autotune
                     *bound = *value;
                 }
             }
-            let instance = Instance { generics, schedule: config.schedule };
+            let instance = Instance::general(generics, config.schedule);
             for instance in heuristics::instances(instance, &autotune.heuristics, signature, attributes) {
                 if !list.contains(&instance) {
                     list.push(instance);
@@ -100,9 +105,20 @@ pub(crate) fn instances(signature: &Signature, attributes: &Attributes, autotune
 }
 
 impl Instance {
-    /// What its generics are bound to.
+    /// One that knows nothing of the arguments.
+    fn general(generics: Vec<Bound>, schedule: Schedule) -> Instance {
+        Instance { generics, schedule, known: Vec::new(), facts: 0 }
+    }
+
+    /// What its generics are bound to, and arguments.
     fn bindings(&self) -> Bindings {
         let mut bindings = Bindings::new();
+        for (name, known) in &self.known {
+            bindings = match known {
+                Known::Is(number) => bindings.constant(name, *number),
+                Known::MultipleOf(of) => bindings.multiple(name, *of),
+            };
+        }
         for bound in &self.generics {
             match bound {
                 Bound::Type(name, dtype) => bindings.types.push((name.clone(), *dtype)),
@@ -114,14 +130,12 @@ impl Instance {
 
     /// The words by which a launch finds the variant.
     pub(crate) fn key(&self) -> Vec<u64> {
-        self.generics
-            .iter()
-            .map(|bound| match bound {
-                Bound::Type(_, dtype) => dtype.code(),
-                // The low 64 bits of two's complement, as Rust's `as u64` of the constant.
-                Bound::Const(_, value) => *value as u64,
-            })
-            .collect()
+        let generics = self.generics.iter().map(|bound| match bound {
+            Bound::Type(_, dtype) => dtype.code(),
+            // The low 64 bits of two's complement, as Rust's `as u64` of the constant.
+            Bound::Const(_, value) => *value as u64,
+        });
+        generics.chain((self.facts != 0).then_some(self.facts)).collect()
     }
 }
 

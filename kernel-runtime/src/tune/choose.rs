@@ -8,7 +8,7 @@ use super::race::{Budget, Race, Round, fastest, median, race};
 use super::rules::Kept;
 use super::{AutotunedLaunch, Outcome, Report, Trial, TuneConfig, Winner, alone, recall};
 use crate::bench::{FLUSH_BYTES, Timer};
-use crate::gpu::Gpu;
+use crate::gpu::{Gpu, Mode};
 use crate::grid::IntoGrid;
 use crate::{Error, Result};
 
@@ -161,7 +161,7 @@ where
         let Ok(grid) = grids[place] else { return Ok(()) };
         memory.restore(*gpu)?;
         launch.rules.before(words, config);
-        let outcome = timer.run(n, &mut || launch.run_grid(config, grid, *gpu));
+        let outcome = timer.run(n, &mut || launch.run_grid(config, grid, Mode::default(), *gpu));
         launch.rules.after(words, config);
         outcome
     }
