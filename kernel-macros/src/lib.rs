@@ -1,12 +1,15 @@
 //! The doorway: `#[kernel]`, `#[device]` and `#[autotune]`, one call each into `kernel-lang`.
 //!
-//! Nothing is decided here. Only this crate may touch files while a user's crate compiles: where `GALATEA_PTX_DIR` names a
-//! folder, the PTX of every variant is written there.
+//! Nothing is decided here. Only this crate may touch files while a user's crate compiles: variants are kept from build to build, and where
+//! `GALATEA_PTX_DIR` names a folder, the PTX of every variant is written there.
+
+mod store;
 
 use std::path::Path;
 
 use kernel_lang::frontend::{self, Expansion};
 use proc_macro::TokenStream;
+use store::Files;
 
 /// Makes a function a GPU kernel: checked and lowered to PTX while the crate compiles.
 ///
@@ -60,7 +63,7 @@ use proc_macro::TokenStream;
 /// `<kernel>-<types and constants>-w<warps>-<target>.ptx`, other parts of a schedule behind the warps.
 #[proc_macro_attribute]
 pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    finish(frontend::kernel(arguments.into(), item.into()))
+    finish(frontend::kernel(arguments.into(), item.into(), &Files::of_this_target()))
 }
 
 /// Makes a kernel choose its configuration by measuring, at the first launch of each key.
@@ -93,7 +96,7 @@ pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// configuration: `add(&x, &y, &mut out, n).grid(|config| cdiv(n, config.BLOCK_SIZE)).launch()?`. One that all share is `|_| rows`.
 #[proc_macro_attribute]
 pub fn autotune(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    finish(frontend::autotune(arguments.into(), item.into()))
+    finish(frontend::autotune(arguments.into(), item.into(), &Files::of_this_target()))
 }
 
 /// Makes a function a helper of kernels, to be called from any of them, in this and in other modules and crates; or a struct one of their values.
@@ -194,7 +197,7 @@ pub fn device(arguments: TokenStream, item: TokenStream) -> TokenStream {
 #[doc(hidden)]
 #[proc_macro]
 pub fn __kernel(collected: TokenStream) -> TokenStream {
-    finish(frontend::kernel_bundle(collected.into(), &crate_name()))
+    finish(frontend::kernel_bundle(collected.into(), &crate_name(), &Files::of_this_target()))
 }
 
 /// What the sources of a device function's callees end in.

@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+#[cfg(feature = "jit")]
+use kernel_lang::Options;
 use kernel_lang::analysis::updates;
 use kernel_lang::backend::cpu::Program;
 use kernel_lang::backend::ptx::Site;
 use kernel_lang::dtype::Dtype;
 use kernel_lang::target::Target;
-#[cfg(feature = "jit")]
-use kernel_lang::Options;
 use kernel_lang::{Bindings, COMPILER, Schedule, ir};
 
 use crate::background::Pending;

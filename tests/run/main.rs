@@ -16,6 +16,7 @@ mod device_functions;
 #[path = "../devices/mod.rs"]
 mod devices;
 mod elementwise;
+mod facts;
 mod float8;
 mod forms;
 mod grids;
@@ -85,6 +86,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         constants,
         device_functions,
         elementwise,
+        facts,
         float8,
         forms,
         grids,

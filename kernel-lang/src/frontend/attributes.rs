@@ -205,8 +205,11 @@ fn apply(entry: &Entry, signature: &Signature, attributes: &mut Attributes, erro
 
 fn unknown(name: &Name, signature: &Signature, errors: &mut Errors) {
     let generics = signature.types.iter().map(|generic| &generic.name).chain(signature.consts.iter().map(|generic| &generic.name));
-    let names: Vec<&str> =
-        generics.map(|name| name.text.as_str()).chain(SCHEDULE).chain(["unchecked", "contract", "heuristics", "assume", "do_not_specialize", "crate"]).collect();
+    let names: Vec<&str> = generics
+        .map(|name| name.text.as_str())
+        .chain(SCHEDULE)
+        .chain(["unchecked", "contract", "heuristics", "assume", "do_not_specialize", "crate"])
+        .collect();
     let help = match did_you_mean(&name.text, names.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         None if name.text.chars().all(|c| c.is_uppercase() || c == '_' || c.is_ascii_digit()) => {

@@ -147,7 +147,13 @@ fn steps(signature: &Signature, func: &Function) -> Vec<(usize, usize)> {
 }
 
 /// Reads what stands in the parentheses of `assume`.
-pub(crate) fn assume(input: ParseStream<'_>, place: Place, signature: &Signature, declared: &mut Declared, errors: &mut Errors) -> syn::Result<()> {
+pub(crate) fn assume(
+    input: ParseStream<'_>,
+    place: Place,
+    signature: &Signature,
+    declared: &mut Declared,
+    errors: &mut Errors,
+) -> syn::Result<()> {
     let entries = syn::punctuated::Punctuated::<syn::Expr, syn::Token![,]>::parse_terminated(input)?;
     if entries.is_empty() {
         errors.push_help(place, "`assume` says nothing", FORM);
@@ -209,7 +215,11 @@ fn fact(entry: &syn::Expr, signature: &Signature, errors: &mut Errors) -> Option
             }
             // What does not fit the type is a multiple only if it is 0.
             if !dtype.int_range().is_some_and(|(_, high)| divisor <= high) {
-                errors.push_help(Place::of(of), format!("`{divisor}` does not fit `{dtype}`, the type of `{name}`"), "name a smaller number");
+                errors.push_help(
+                    Place::of(of),
+                    format!("`{divisor}` does not fit `{dtype}`, the type of `{name}`"),
+                    "name a smaller number",
+                );
                 return None;
             }
             Known::MultipleOf(divisor)
@@ -227,7 +237,8 @@ fn number(value: &syn::Expr, name: &str, dtype: Dtype, errors: &mut Errors) -> O
         return Some(bool.value.into());
     }
     let Some(number) = integer(value).filter(|_| dtype != Dtype::Bool) else {
-        let help = if dtype == Dtype::Bool { "write `true` or `false`" } else { "write a literal: the macro does not see constants outside" };
+        let help =
+            if dtype == Dtype::Bool { "write `true` or `false`" } else { "write a literal: the macro does not see constants outside" };
         errors.push_help(place, format!("`{name}` is `{dtype}`, and this is no number of it"), help);
         return None;
     };

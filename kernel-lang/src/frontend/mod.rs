@@ -15,6 +15,7 @@ mod elaborate;
 mod evaluate;
 mod facts;
 mod heuristics;
+mod kept;
 mod launcher;
 mod library;
 mod param_type;
@@ -39,6 +40,7 @@ use crate::ir::Function;
 
 use device::Devices;
 pub use device_item::{device, device_bundle};
+pub use kept::Store;
 use place::{Errors, Place};
 pub use variants::Variant;
 
@@ -53,15 +55,15 @@ pub struct Expansion {
     pub variants: Vec<Variant>,
 }
 
-/// `#[kernel(..)]` on an item.
-pub fn kernel(arguments: TokenStream, item: TokenStream) -> Expansion {
-    attribute(Given { kernel: Some(arguments), autotune: None, taken: None, twice: None }, item)
+/// `#[kernel(..)]` on an item; the store may have its variants already.
+pub fn kernel(arguments: TokenStream, item: TokenStream, store: &dyn Store) -> Expansion {
+    attribute(Given { kernel: Some(arguments), autotune: None, taken: None, twice: None }, item, store)
 }
 
 /// `#[autotune(..)]` on an item; `#[kernel]` stands below it.
-pub fn autotune(arguments: TokenStream, item: TokenStream) -> Expansion {
+pub fn autotune(arguments: TokenStream, item: TokenStream, store: &dyn Store) -> Expansion {
     let place = Place::of(&arguments);
-    attribute(Given { kernel: None, autotune: Some((arguments, place)), taken: None, twice: None }, item)
+    attribute(Given { kernel: None, autotune: Some((arguments, place)), taken: None, twice: None }, item, store)
 }
 
 /// The generic IR of the first kernel in a source text, checked together with its listed variants. For tests and tools.
@@ -113,7 +115,7 @@ fn checked(source: &str, file: &str) -> (Option<Function>, Errors) {
             functions.find_map(|mut item| {
                 let mut given = Given { kernel: None, autotune: None, taken: None, twice: None };
                 given.take_from(&mut item);
-                (given.kernel.is_some() || given.autotune.is_some()).then(|| expand(&given, &item, &devices, file, &mut errors).func)
+                (given.kernel.is_some() || given.autotune.is_some()).then(|| expand(&given, &item, &devices, file, &(), &mut errors).func)
             })
         }
     };
@@ -167,7 +169,7 @@ impl Given {
     }
 }
 
-fn attribute(mut given: Given, tokens: TokenStream) -> Expansion {
+fn attribute(mut given: Given, tokens: TokenStream, store: &dyn Store) -> Expansion {
     let mut item = match function(&tokens, "a kernel", "write `#[kernel] fn name(x: Ptr<f32>, ..) { .. }`") {
         Ok(item) => item,
         Err(tokens) => return Expansion { tokens, name: String::new(), variants: Vec::new() },
@@ -180,7 +182,7 @@ fn attribute(mut given: Given, tokens: TokenStream) -> Expansion {
     }
     let file = item.sig.ident.span().file();
     let mut errors = Errors::default();
-    let expanded = expand(&given, &item, &Devices::default(), &file, &mut errors);
+    let expanded = expand(&given, &item, &Devices::default(), &file, store, &mut errors);
     let launcher = expanded.launcher(&item, &given);
     let tokens = if errors.is_empty() { launcher.tokens(&expanded.func.to_string(), &expanded.variants) } else { launcher.stub(errors) };
     Expansion { tokens, name: expanded.signature.name.text, variants: expanded.variants }
@@ -241,7 +243,7 @@ fn deferred(given: &Given, item: &syn::ItemFn, original: &syn::ItemFn, requests:
 /// What the collected sources of a kernel's device functions end in: the compiled kernel, as an expression.
 ///
 /// `krate` is the name of the crate that is being compiled.
-pub fn kernel_bundle(tokens: TokenStream, krate: &str) -> Expansion {
+pub fn kernel_bundle(tokens: TokenStream, krate: &str, store: &dyn Store) -> Expansion {
     let read = || {
         let (state, bundles) = sources::collected(tokens)?;
         let (requests, paths, mut item) = syn::parse::Parser::parse2(state_of_kernel, state)?;
@@ -250,7 +252,7 @@ pub fn kernel_bundle(tokens: TokenStream, krate: &str) -> Expansion {
         let mut errors = Errors::default();
         let devices = sources::devices(&requests, bundles, krate, &mut errors);
         let file = item.sig.ident.span().file();
-        let expanded = expand(&given, &item, &devices, &file, &mut errors);
+        let expanded = expand(&given, &item, &devices, &file, store, &mut errors);
         let launcher = expanded.launcher(&item, &given);
         let tokens = if errors.is_empty() {
             launcher.value(&expanded.func.to_string(), &expanded.variants, &paths)
@@ -307,7 +309,7 @@ impl Expanded {
 }
 
 /// The steps from a function to its IR and its variants.
-fn expand(given: &Given, item: &syn::ItemFn, devices: &Devices, file: &str, errors: &mut Errors) -> Expanded {
+fn expand(given: &Given, item: &syn::ItemFn, devices: &Devices, file: &str, store: &dyn Store, errors: &mut Errors) -> Expanded {
     let signature = signature::parse(item, errors);
     let name = signature.name.place;
     if given.kernel.is_none() {
@@ -330,7 +332,7 @@ fn expand(given: &Given, item: &syn::ItemFn, devices: &Devices, file: &str, erro
         notes = variants::notes(&lowered.func, &instances, &lowered.places, name);
         facts = facts::Facts::of(&signature, &attributes.facts, &lowered.func);
         let instances = facts.instances(instances, &signature);
-        variants = variants::compile(&lowered.func, &instances, &lowered.places, name, errors);
+        variants = variants::compile(&lowered.func, &instances, &lowered.places, name, store, errors);
     }
     Expanded {
         prints: lowered.func.has_prints(),

@@ -6,6 +6,7 @@ use crate::frontend::attributes::Attributes;
 use crate::frontend::autotune::Autotune;
 use crate::frontend::facts::Known;
 use crate::frontend::heuristics;
+use crate::frontend::kept::{self, Store};
 use crate::frontend::place::{Errors, Place, Places};
 use crate::frontend::signature::Signature;
 use crate::ir::Function;
@@ -139,9 +140,17 @@ impl Instance {
     }
 }
 
-/// Compiles the instances in parallel. A mistake that only some values make is reported once, with those values.
-pub(crate) fn compile(func: &Function, instances: &[Instance], places: &Places, fallback: Place, errors: &mut Errors) -> Vec<Variant> {
-    let results = in_parallel(instances, |instance| one(func, instance));
+/// Compiles the instances in parallel, or finds them in the store. A mistake that only some values make is reported once, with those values.
+pub(crate) fn compile(
+    func: &Function,
+    instances: &[Instance],
+    places: &Places,
+    fallback: Place,
+    store: &dyn Store,
+    errors: &mut Errors,
+) -> Vec<Variant> {
+    let ir = func.to_string();
+    let results = in_parallel(instances, |instance| kept::or_made(store, &ir, instance, || one(func, instance)));
     let mut variants = Vec::new();
     let mut mistakes: Vec<(Diagnostic, Vec<usize>)> = Vec::new();
     for (index, result) in results.into_iter().enumerate() {
