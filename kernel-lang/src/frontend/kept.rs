@@ -2,9 +2,14 @@
 //!
 //! A variant follows from the generic kernel, what it is compiled for, and the compiler. These make its key, so there is nothing to
 //! invalidate. Mistakes are not kept: they are found, and told, each time.
+//!
+//! An edit above a kernel moves its lines, and changes nothing else. So in keys, and in what is kept, lines count from the kernel's first one.
+
+use std::fmt::Write;
 
 use crate::COMPILER;
 use crate::frontend::variants::{Instance, Variant};
+use crate::ir::Function;
 
 /// Keeps bytes from one build to the next. The compiler itself does no I/O: who expands macros brings one, or `()`, which keeps nothing.
 pub trait Store: Sync {
@@ -23,36 +28,76 @@ impl Store for () {
     fn keep(&self, _: &str, _: &[u8]) {}
 }
 
-/// The variants of an instance of the kernel with this IR: from the store, or made.
-pub(crate) fn or_made<E>(
-    store: &dyn Store,
-    ir: &str,
-    instance: &Instance,
-    make: impl FnOnce() -> Result<Vec<Variant>, E>,
-) -> Result<Vec<Variant>, E> {
-    let key = key(ir, instance);
-    if let Some(variants) = store.find(&key).and_then(|value| read(&value, instance)) {
-        return Ok(variants);
-    }
-    let variants = make()?;
-    store.keep(&key, &write(&variants));
-    Ok(variants)
+/// A kernel whose variants may be kept.
+pub(crate) struct Kept<'a> {
+    store: &'a dyn Store,
+    /// The generic kernel, with lines that count from its first one.
+    ir: String,
+    /// The line in front of that one.
+    above: u32,
 }
 
-fn key(ir: &str, Instance { generics, schedule, known, facts }: &Instance) -> String {
-    format!("{COMPILER}\n{generics:?}\n{known:?} {facts}\n{schedule:?}\n{ir}")
+impl Kept<'_> {
+    /// Those of `func`.
+    pub(crate) fn of<'a>(func: &Function, store: &'a dyn Store) -> Kept<'a> {
+        let mut func = func.clone();
+        let insts = func.all_insts();
+        let own = |func: &Function, inst| Some(func.inst(inst).loc).filter(|loc| loc.is_some() && loc.file == 0);
+        let above = insts.iter().filter_map(|inst| own(&func, *inst)).map(|loc| loc.line - 1).min().unwrap_or(0);
+        for inst in insts {
+            if own(&func, inst).is_some() {
+                func.inst_mut(inst).loc.line -= above;
+            }
+        }
+        Kept { store, ir: func.to_string(), above }
+    }
+
+    /// The variants of an instance: from the store, or made.
+    pub(crate) fn or_made<E>(&self, instance: &Instance, make: impl FnOnce() -> Result<Vec<Variant>, E>) -> Result<Vec<Variant>, E> {
+        let key = self.key(instance);
+        let down = |ptx: &str| moved(ptx, |line| line.checked_add(self.above));
+        if let Some(variants) = self.store.find(&key).and_then(|value| read(&value, instance, down)) {
+            return Ok(variants);
+        }
+        let variants = make()?;
+        if let Some(value) = write(&variants, |ptx| moved(ptx, |line| line.checked_sub(self.above))) {
+            self.store.keep(&key, &value);
+        }
+        Ok(variants)
+    }
+
+    fn key(&self, Instance { generics, schedule, known, facts }: &Instance) -> String {
+        format!("{COMPILER}\n{generics:?}\n{known:?} {facts}\n{schedule:?}\n{}", self.ir)
+    }
+}
+
+/// PTX whose places in the kernel's own file, `.loc 1 12 5`, have other lines; none if one cannot have.
+fn moved(ptx: &str, to: impl Fn(u32) -> Option<u32>) -> Option<String> {
+    const OWN: &str = "\t.loc 1 ";
+    let mut out = String::with_capacity(ptx.len() + ptx.len() / 32);
+    for line in ptx.split_inclusive('\n') {
+        let Some(place) = line.strip_prefix(OWN) else {
+            out += line;
+            continue;
+        };
+        let (number, column) = place.split_once(' ')?;
+        write!(out, "{OWN}{} {column}", to(number.parse().ok()?)?).ok()?;
+    }
+    Some(out)
 }
 
 /// For each variant a line, `sm_80 silu 0 1234`, and so many bytes of PTX.
-fn write(variants: &[Variant]) -> Vec<u8> {
+fn write(variants: &[Variant], up: impl Fn(&str) -> Option<String>) -> Option<Vec<u8>> {
     let mut text = String::new();
     for Variant { target, entry, shared_bytes, ptx, .. } in variants {
-        text += &format!("{target} {entry} {shared_bytes} {}\n{ptx}", ptx.len());
+        let ptx = up(ptx)?;
+        writeln!(text, "{target} {entry} {shared_bytes} {}", ptx.len()).ok()?;
+        text += &ptx;
     }
-    text.into_bytes()
+    Some(text.into_bytes())
 }
 
-fn read(value: &[u8], instance: &Instance) -> Option<Vec<Variant>> {
+fn read(value: &[u8], instance: &Instance, down: impl Fn(&str) -> Option<String>) -> Option<Vec<Variant>> {
     let mut rest = std::str::from_utf8(value).ok()?;
     let mut variants = Vec::new();
     while !rest.is_empty() {
@@ -61,7 +106,7 @@ fn read(value: &[u8], instance: &Instance) -> Option<Vec<Variant>> {
         let mut word = || words.next();
         let (target, entry, shared_bytes) = (word()?.to_owned(), word()?.to_owned(), word()?.parse().ok()?);
         let (ptx, behind) = behind.split_at_checked(word()?.parse().ok()?)?;
-        let (key, schedule, ptx) = (instance.key(), instance.schedule, ptx.to_owned());
+        let (key, schedule, ptx) = (instance.key(), instance.schedule, down(ptx)?);
         variants.push(Variant { key, schedule, target, entry, shared_bytes, ptx });
         rest = behind;
     }
@@ -76,7 +121,9 @@ mod tests {
     use proc_macro2::TokenStream;
 
     use super::*;
+    use crate::dtype::Dtype;
     use crate::frontend;
+    use crate::frontend::variants::Bound;
 
     /// Keeps what it is told, and counts what it finds.
     #[derive(Default)]
@@ -101,44 +148,78 @@ mod tests {
         store(y + arange(0, N), load(x + arange(0, N) * step));
     }";
 
-    fn expand(arguments: &str, kernel: &str, store: &dyn Store) -> String {
-        let tokens = |text: &str| text.parse::<TokenStream>().expect("these are tokens");
-        frontend::kernel(tokens(arguments), tokens(kernel), store).tokens.to_string()
+    fn tokens(text: &str) -> TokenStream {
+        text.parse().expect("these are tokens")
+    }
+
+    /// What a macro gives; each text is a file of its own, so one that is expanded twice is parsed once.
+    fn expand(arguments: &str, kernel: &TokenStream, store: &dyn Store) -> String {
+        frontend::kernel(tokens(arguments), kernel.clone(), store).tokens.to_string()
     }
 
     #[test]
     fn a_build_is_the_same_with_and_without_what_was_kept() {
-        let store = Memory::default();
+        let (store, kernel) = (Memory::default(), tokens(KERNEL));
         let arguments = "N = [32, 64], T = [i8, i32]";
-        let fresh = expand(arguments, KERNEL, &());
-        assert_eq!((expand(arguments, KERNEL, &store), *store.found.lock().unwrap()), (fresh.clone(), 0));
+        let fresh = expand(arguments, &kernel, &());
+        assert!(expand(arguments, &kernel, &store) == fresh && *store.found.lock().unwrap() == 0);
         let count = store.kept.lock().unwrap().len();
         assert_eq!(count, 8, "two constants, two types, and a step that is 1 or not");
-        assert_eq!((expand(arguments, KERNEL, &store), *store.found.lock().unwrap()), (fresh, count));
-        // Anything else is another key, or compiled again.
-        expand("N = [32], T = [i8], num_warps = 8", KERNEL, &store);
-        expand("N = [32], T = [i8]", &KERNEL.replace("* step", "* step * 2"), &store);
+        assert!(expand(arguments, &kernel, &store) == fresh && *store.found.lock().unwrap() == count);
+        // Anything else is another key.
+        expand("N = [32], T = [i8], num_warps = 8", &kernel, &store);
+        expand("N = [32], T = [i8]", &tokens(&KERNEL.replace("* step", "* step * 2")), &store);
         assert_eq!(*store.found.lock().unwrap(), count);
     }
 
     #[test]
-    fn what_was_spoilt_is_compiled_again() {
+    fn an_edit_above_a_kernel_moves_its_lines() {
+        let source = format!("#[kernel(N = [32], T = [i8])]\n{KERNEL}");
+        let variants = |source: &str, store: &dyn Store| {
+            let func = frontend::lower_source(source, "file.rs").expect("it is right");
+            let instance = Instance {
+                generics: vec![Bound::Type("T".into(), Dtype::I8), Bound::Const("N".into(), 32)],
+                schedule: crate::Schedule::DEFAULT,
+                known: Vec::new(),
+                facts: 0,
+            };
+            let make = || {
+                let bindings = crate::Bindings::new().ty("T", Dtype::I8).constant("N", 32);
+                let compiled = crate::compile(&func, &crate::Options::new(bindings, crate::target::Target::SM_80))?;
+                let crate::Compiled { ptx, entry, shared_bytes, .. } = compiled;
+                let (key, schedule, target) = (instance.key(), instance.schedule, "sm_80".to_owned());
+                Ok::<_, crate::diagnostic::Diagnostics>(vec![Variant { key, schedule, target, entry, shared_bytes, ptx }])
+            };
+            Kept::of(&func, store).or_made(&instance, make).expect("it compiles")
+        };
         let store = Memory::default();
-        let fresh = expand("N = 64, T = [i32]", KERNEL, &store);
-        for spoil in
-            [|value: &mut Vec<u8>| value.clear(), |value| value.truncate(100), |value| value.insert(0, b'x'), |value| value[3] = 0xff]
-        {
-            store.kept.lock().unwrap().values_mut().for_each(spoil);
-            assert_eq!(expand("N = 64, T = [i32]", KERNEL, &store), fresh);
+        let first = variants(&source, &store);
+        for above in ["\n", "\n\n// More.\n\n\n\n\n\n\n\n\n\n"] {
+            let moved = format!("{above}{source}");
+            assert_eq!(variants(&moved, &store), variants(&moved, &()));
+            assert_ne!(variants(&moved, &store)[0].ptx, first[0].ptx);
+        }
+        assert_eq!((*store.found.lock().unwrap(), store.kept.lock().unwrap().len()), (4, 1));
+    }
+
+    #[test]
+    fn what_was_spoilt_is_compiled_again() {
+        let (store, kernel) = (Memory::default(), tokens(KERNEL));
+        let fresh = expand("N = 64, T = [i32]", &kernel, &store);
+        // A store checks what it finds; nothing that it could overlook ends a build.
+        let spoilt: [fn(&mut Vec<u8>); 3] = [|value| value.clear(), |value| value.truncate(100), |value| value[3] = 0xff];
+        for spoil in spoilt {
+            store.kept.lock().unwrap().values_mut().for_each(|value| spoil(value));
+            assert!(expand("N = 64, T = [i32]", &kernel, &store) == fresh);
         }
     }
 
     #[test]
     fn mistakes_are_not_kept() {
         let store = Memory::default();
-        let kernel = "fn k<const N: usize>(y: PtrMut<f32>) { store(y + arange(0, N), zeros::<f32>([N])); }";
-        let first = expand("N = [0]", kernel, &store);
+        let kernel = tokens("fn k<const N: usize>(y: PtrMut<f32>) { store(y + arange(0, N), zeros::<f32>([N])); }");
+        let first = expand("N = [0]", &kernel, &store);
         assert!(first.contains("compile_error") && store.kept.lock().unwrap().is_empty());
-        assert_eq!(expand("N = [0]", kernel, &store), first);
+        assert_eq!(expand("N = [0]", &kernel, &store), first);
     }
 }

@@ -6,7 +6,7 @@ use crate::frontend::attributes::Attributes;
 use crate::frontend::autotune::Autotune;
 use crate::frontend::facts::Known;
 use crate::frontend::heuristics;
-use crate::frontend::kept::{self, Store};
+use crate::frontend::kept::{Kept, Store};
 use crate::frontend::place::{Errors, Place, Places};
 use crate::frontend::signature::Signature;
 use crate::ir::Function;
@@ -149,8 +149,8 @@ pub(crate) fn compile(
     store: &dyn Store,
     errors: &mut Errors,
 ) -> Vec<Variant> {
-    let ir = func.to_string();
-    let results = in_parallel(instances, |instance| kept::or_made(store, &ir, instance, || one(func, instance)));
+    let kept = Kept::of(func, store);
+    let results = in_parallel(instances, |instance| kept.or_made(instance, || one(func, instance)));
     let mut variants = Vec::new();
     let mut mistakes: Vec<(Diagnostic, Vec<usize>)> = Vec::new();
     for (index, result) in results.into_iter().enumerate() {
