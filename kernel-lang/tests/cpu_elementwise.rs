@@ -100,6 +100,8 @@ fn float_unary(op: UnaryOp, dtype: Dtype, x: f64) -> Expected {
         UnaryOp::Abs => exactly(if x.is_sign_negative() { -x } else { x }),
         UnaryOp::Exp => near(x.exp()),
         UnaryOp::Exp2 | UnaryOp::ExpApprox2 => near(x.exp2()),
+        UnaryOp::ExpApproxFtz2 if dtype != Dtype::F64 && x < -126.0 => exactly(0.0),
+        UnaryOp::ExpApproxFtz2 => near(x.exp2()),
         UnaryOp::Log => near(x.ln()),
         UnaryOp::Log2 | UnaryOp::LogApprox2 => near(x.log2()),
         UnaryOp::Sqrt | UnaryOp::SqrtApprox => exactly(x.sqrt()),

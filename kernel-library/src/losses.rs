@@ -65,12 +65,12 @@ pub fn cross_entropy<T: Float, const BLOCK_SIZE: usize>(
         // Lanes that have seen nothing yet have no number to scale by.
         let base = select(next == f32::NEG_INFINITY, 0.0, next);
         let scaled = base * 1.442_695_04; // log2(e)
-        let terms = exp2(eights * 1.442_695_04 - scaled[(None, .., None)]);
-        total = total * exp2(largest * 1.442_695_04 - scaled) + sum(sum(terms, axis = 2), axis = 0);
+        let terms = fast_exp2(eights * 1.442_695_04 - scaled[(None, .., None)]);
+        total = total * fast_exp2(largest * 1.442_695_04 - scaled) + sum(sum(terms, axis = 2), axis = 0);
         largest = next;
     }
     let top = max(largest);
-    let row_lse = top + log(sum(total * exp2((largest - top) * 1.442_695_04)));
+    let row_lse = top + log(sum(total * fast_exp2((largest - top) * 1.442_695_04)));
     let loss = select(is_class, row_lse - chosen, f32::NAN);
     store(losses + row, select(target == ignore_index, 0.0, loss));
     store(lse + row, row_lse);
@@ -117,7 +117,7 @@ pub fn cross_entropy_backward<T: Float, const BLOCK_SIZE: usize, const KEEP: boo
         } else {
             load(logits + row * classes + class, mask = mask, evict = "evict_first") as f32
         };
-        let gradient = (exp2(v * 1.442_695_04 - row_lse) - select(class == target, 1.0, 0.0)) * factor;
+        let gradient = (fast_exp2(v * 1.442_695_04 - row_lse) - select(class == target, 1.0, 0.0)) * factor;
         store(dlogits + row * classes + class, select(target == ignore_index, 0.0, gradient) as T, mask = mask);
     }
 }

@@ -93,7 +93,7 @@ pub fn softmax<T: Float, const BLOCK_SIZE: usize, const ONCE: bool, const KEEP: 
         } else {
             load(x + start + lane, mask = mask, other = lowest) as f32
         };
-        let e = exp2(v * 1.442_695_04 - max(v) * 1.442_695_04); // log2(e)
+        let e = fast_exp2(v * 1.442_695_04 - max(v) * 1.442_695_04); // log2(e)
         let p = (e * (1.0 / sum(e))) as T;
         if KEEP {
             store(y + start + lane, p, mask = mask);
@@ -116,26 +116,31 @@ pub fn softmax<T: Float, const BLOCK_SIZE: usize, const ONCE: bool, const KEEP: 
             // Lanes that have seen nothing yet have no number to scale by.
             let base = select(next == f32::NEG_INFINITY, 0.0, next);
             let scaled = base * 1.442_695_04;
-            let terms = exp2(fours * 1.442_695_04 - scaled[(.., None)]);
-            total = total * exp2(largest * 1.442_695_04 - scaled) + sum(terms, axis = 1);
+            let terms = fast_exp2(fours * 1.442_695_04 - scaled[(.., None)]);
+            total = total * fast_exp2(largest * 1.442_695_04 - scaled) + sum(terms, axis = 1);
             largest = next;
         }
         // Sixteen parts of the row first, none of which lies in several CTAs, then what they gave at once: CTAs wait for each other once.
         let largest = reshape(largest, [16, BLOCK_SIZE / 64]);
         let part_top = max(largest, axis = 1);
         let base = select(part_top == f32::NEG_INFINITY, 0.0, part_top);
-        let terms = reshape(total, [16, BLOCK_SIZE / 64]) * exp2((largest - base[(.., None)]) * 1.442_695_04);
+        let terms = reshape(total, [16, BLOCK_SIZE / 64]) * fast_exp2((largest - base[(.., None)]) * 1.442_695_04);
         let (top, total) = reduce((part_top, sum(terms, axis = 1)), 0, |(a, x), (b, y)| {
             let top = max(a, b);
             let base = select(top == f32::NEG_INFINITY, 0.0, top);
-            (top, x * exp2((a - base) * 1.442_695_04) + y * exp2((b - base) * 1.442_695_04))
+            (top, x * fast_exp2((a - base) * 1.442_695_04) + y * fast_exp2((b - base) * 1.442_695_04))
         });
         let scale = 1.0 / total;
         for first in range(0, columns, BLOCK_SIZE) {
             let at = first + lane;
             // Read for the last time.
             let v = load(x + start + at, mask = at < columns, evict = "evict_first") as f32;
-            store(y + start + at, (exp2(v * 1.442_695_04 - top * 1.442_695_04) * scale) as T, mask = at < columns, evict = "evict_first");
+            store(
+                y + start + at,
+                (fast_exp2(v * 1.442_695_04 - top * 1.442_695_04) * scale) as T,
+                mask = at < columns,
+                evict = "evict_first",
+            );
         }
     }
 }

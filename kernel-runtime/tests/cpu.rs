@@ -5,9 +5,9 @@ use std::cell::Cell;
 
 mod axpy;
 
-use axpy::{AXPY, axpy};
+use axpy::{AXPY, Config, axpy, of, tuned};
 use kernel_runtime::prelude::*;
-use kernel_runtime::private::{Args, AutotunedLaunch, Kernel, KeyPart, Launch, Rules, Schedule, TuneConfig, Tuner};
+use kernel_runtime::private::{Args, AutotunedLaunch, Kernel, KeyPart, Launch, Rules, Schedule, Tuner};
 use kernel_runtime::tune::Outcome;
 
 fn cpu() -> Device {
@@ -120,48 +120,24 @@ fn launches_nest_in_threads_of_rayon() {
     assert!(sums.into_iter().enumerate().all(|(i, sum)| sum == 5000.0 * i as f32));
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Config {
-    block_size: usize,
-    num_warps: u32,
-}
-
-impl TuneConfig for Config {
-    fn write_key(&self, key: &mut [u64]) {
-        key[1] = self.block_size as u64;
-    }
-
-    fn schedule(&self) -> Schedule {
-        Schedule { num_warps: self.num_warps, ..Schedule::DEFAULT }
-    }
-}
-
-fn tuned<'a>(x: &'a Tensor<f32>, y: &'a mut Tensor<f32>) -> AutotunedLaunch<'a, 6, 2, Config> {
-    const CONFIGS: &[Config] = &[config(16), config(32), config(64)];
-    const fn config(block_size: usize) -> Config {
-        Config { block_size, num_warps: 0 }
-    }
+/// The smallest blocks are pruned, and how many warps there are follows from the length.
+fn pruned<'a>(x: &'a Tensor<f32>, y: &'a mut Tensor<f32>) -> AutotunedLaunch<'a, 6, 2, Config> {
+    const CONFIGS: &[Config] = &[of(16, 0), of(32, 0), of(64, 0)];
     static TUNER: Tuner<Config> = Tuner::new(CONFIGS, &[KeyPart::power_of_two(5)]);
     const RULES: &Rules<Config, 6> = &Rules::<Config, 6>::NONE
         .heuristics(|words, config| Config { num_warps: if words[5] > 100 { 2 } else { 1 }, ..config })
         .prune(|_, config| config.block_size < 16 * config.num_warps as usize || config.block_size == 16);
-    let n = x.len();
-    let mut args = Args::new(&AXPY);
-    args.scalar(1.0f32);
-    args.pointer("x", x);
-    args.pointer_mut("y", y);
-    args.scalar(n);
-    AutotunedLaunch::new(args, [f32::CODE, 0], &TUNER, RULES)
+    tuned(x, y, &TUNER, RULES)
 }
 
 #[test]
 fn the_cpu_runs_the_first_configuration() {
     let (x, mut y) = (cpu().full(1000, 3.0f32).unwrap(), cpu().zeros::<f32>(1000).unwrap());
     let grid = |config: Config| cdiv(1000, config.block_size);
-    tuned(&x, &mut y).grid(grid).launch().unwrap();
+    pruned(&x, &mut y).grid(grid).launch().unwrap();
     assert_eq!(y.to_vec().unwrap(), [3.0; 1000]);
-    let report = tuned(&x, &mut y).grid(grid).report().unwrap();
-    assert_eq!(report.chosen().unwrap().config, Config { block_size: 32, num_warps: 2 });
+    let report = pruned(&x, &mut y).grid(grid).report().unwrap();
+    assert_eq!(report.chosen().unwrap().config, of(32, 2));
     assert!(report.trials[1..].iter().all(|trial| trial.outcome == Outcome::Untimed));
     assert_eq!(
         report.to_string(),
@@ -170,7 +146,7 @@ fn the_cpu_runs_the_first_configuration() {
     );
     let empty = cpu().zeros::<f32>(0).unwrap();
     let mut none = cpu().zeros::<f32>(0).unwrap();
-    tuned(&empty, &mut none).grid(|config| cdiv(0, config.block_size)).launch().unwrap();
+    pruned(&empty, &mut none).grid(|config| cdiv(0, config.block_size)).launch().unwrap();
 }
 
 struct Counting;
@@ -201,7 +177,7 @@ fn a_launch_that_fits_one_thread_allocates_nothing() {
     let (x, mut y) = (cpu().zeros::<f32>(64).unwrap(), cpu().zeros::<f32>(64).unwrap());
     let mut launch = || {
         axpy::<f32, 64>(1.0, x.slice(..).unwrap(), &mut y.slice_mut(..).unwrap(), 64).grid(1).launch().unwrap();
-        tuned(&x, &mut y).grid(|config| cdiv(64, config.block_size)).launch().unwrap();
+        pruned(&x, &mut y).grid(|config| cdiv(64, config.block_size)).launch().unwrap();
     };
     launch();
     let before = ALLOCATIONS.get();

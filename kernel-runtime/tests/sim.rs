@@ -2,12 +2,10 @@
 
 mod axpy;
 
-use axpy::{AXPY, axpy};
+use axpy::{Config, axpy, of, tuned};
 use kernel_runtime::Target;
 use kernel_runtime::prelude::*;
-use kernel_runtime::private::{
-    Args, AutotunedLaunch, Kernel, KeyPart, Launch, Param, ParamKind, Rules, Schedule, TuneConfig, Tuner, Variant,
-};
+use kernel_runtime::private::{Args, Kernel, KeyPart, Launch, Param, ParamKind, Rules, Schedule, Tuner, Variant};
 use kernel_runtime::sim::FaultKind;
 use kernel_runtime::tune::Outcome;
 
@@ -237,40 +235,7 @@ fn more_shared_memory_than_there_is_is_refused() {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Config {
-    block_size: usize,
-    num_warps: u32,
-}
-
-impl TuneConfig for Config {
-    fn write_key(&self, key: &mut [u64]) {
-        key[1] = self.block_size as u64;
-    }
-
-    fn schedule(&self) -> Schedule {
-        Schedule { num_warps: self.num_warps, ..Schedule::DEFAULT }
-    }
-}
-
-/// `y = x + y` over these configurations.
-fn tuned<'a>(
-    x: &'a Tensor<f32>,
-    y: &'a mut Tensor<f32>,
-    tuner: &'static Tuner<Config>,
-    rules: &'static Rules<Config, 6>,
-) -> AutotunedLaunch<'a, 6, 2, Config> {
-    let n = x.len();
-    let mut args = Args::new(&AXPY);
-    args.scalar(1.0f32);
-    args.pointer("x", x);
-    args.pointer_mut("y", y);
-    args.scalar(n);
-    AutotunedLaunch::new(args, [f32::CODE, 0], tuner, rules)
-}
-
-const CONFIGS: &[Config] =
-    &[Config { block_size: 32, num_warps: 2 }, Config { block_size: 1024, num_warps: 4 }, Config { block_size: 64, num_warps: 3 }];
+const CONFIGS: &[Config] = &[of(32, 2), of(1024, 4), of(64, 3)];
 
 /// The kernel adds to what it is given, and is run many times before it runs for good.
 #[test]
@@ -332,7 +297,7 @@ fn hooks_stand_around_each_run_of_a_likely_configuration() {
 
 #[test]
 fn if_nothing_runs_every_reason_is_told_and_nothing_has_changed() {
-    const BROKEN: &[Config] = &[Config { block_size: 64, num_warps: 3 }, Config { block_size: 64, num_warps: 5 }];
+    const BROKEN: &[Config] = &[of(64, 3), of(64, 5)];
     static TUNER: Tuner<Config> = Tuner::new(BROKEN, &[]);
     let device = Device::sim(Target::SM_90A).unwrap();
     let (x, mut y) = (device.full(100, 3.0f32).unwrap(), device.full(100, 0.5f32).unwrap());
@@ -344,7 +309,7 @@ fn if_nothing_runs_every_reason_is_told_and_nothing_has_changed() {
 /// What heuristics give is no part of the key, so that what ran for one launch may not run for another: then the next best does.
 #[test]
 fn a_winner_that_does_not_run_is_replaced() {
-    static TUNER: Tuner<Config> = Tuner::new(&[Config { block_size: 32, num_warps: 2 }, Config { block_size: 512, num_warps: 4 }], &[]);
+    static TUNER: Tuner<Config> = Tuner::new(&[of(32, 2), of(512, 4)], &[]);
     const RULES: &Rules<Config, 6> = &Rules::<Config, 6>::NONE.heuristics(|words, config| Config {
         num_warps: if words[5] == 99 && config.block_size == 32 { 3 } else { config.num_warps },
         ..config

@@ -8,8 +8,8 @@ use crate::element::as_f64;
 
 /// Is it an instruction of the device that only expansions use?
 pub(crate) fn is_primitive(op: UnaryOp) -> bool {
-    use UnaryOp::{CosApprox, ExpApprox2, LogApprox2, RecipApprox, RsqrtApprox, SinApprox, SqrtApprox, TanhApprox};
-    matches!(op, ExpApprox2 | LogApprox2 | RecipApprox | RsqrtApprox | SqrtApprox | SinApprox | CosApprox | TanhApprox)
+    use UnaryOp::{CosApprox, ExpApprox2, ExpApproxFtz2, LogApprox2, RecipApprox, RsqrtApprox, SinApprox, SqrtApprox, TanhApprox};
+    matches!(op, ExpApprox2 | ExpApproxFtz2 | LogApprox2 | RecipApprox | RsqrtApprox | SqrtApprox | SinApprox | CosApprox | TanhApprox)
 }
 
 /// The allowed error in units in the last place; `None` for ops that are exact.
@@ -25,7 +25,7 @@ pub(crate) fn bound(op: UnaryOp, dtype: Dtype) -> Option<f64> {
         UnaryOp::Exp2 | UnaryOp::Log | UnaryOp::Log2 | UnaryOp::Rsqrt | UnaryOp::Sin | UnaryOp::Cos | UnaryOp::Erf => 2.0,
         UnaryOp::Tanh | UnaryOp::Sigmoid => 3.0,
         UnaryOp::Tan => 4.0,
-        UnaryOp::ExpApprox2 | UnaryOp::RecipApprox | UnaryOp::RsqrtApprox | UnaryOp::SqrtApprox => 2.0,
+        UnaryOp::ExpApprox2 | UnaryOp::ExpApproxFtz2 | UnaryOp::RecipApprox | UnaryOp::RsqrtApprox | UnaryOp::SqrtApprox => 2.0,
         UnaryOp::SinApprox | UnaryOp::CosApprox => 1.0,
         // A relative error of 2^-11.
         UnaryOp::TanhApprox => 8192.0,
@@ -45,6 +45,7 @@ pub(crate) fn ulps(op: UnaryOp, x: Scalar, got: Scalar) -> f64 {
     // Results that small may be zero, and lg2 near 1 has an absolute error.
     let slack = match op {
         UnaryOp::Sigmoid if matches!(got.dtype(), Dtype::F32 | Dtype::Bf16) => 2f64.powi(-126),
+        UnaryOp::ExpApproxFtz2 if matches!(got.dtype(), Dtype::F32 | Dtype::Bf16) => 2f64.powi(-126),
         UnaryOp::LogApprox2 => 2f64.powi(-21),
         // For |x| <= pi; beyond, the angle is reduced with an error that grows with it.
         UnaryOp::SinApprox | UnaryOp::CosApprox if as_f64(x).abs() <= std::f64::consts::PI => 2f64.powi(-20),
@@ -83,7 +84,7 @@ pub(crate) fn distance(exact: f64, got: Scalar, slack: f64) -> f64 {
 fn reference(op: UnaryOp, x: f64) -> f64 {
     match op {
         UnaryOp::Exp => x.exp(),
-        UnaryOp::Exp2 | UnaryOp::ExpApprox2 => x.exp2(),
+        UnaryOp::Exp2 | UnaryOp::ExpApprox2 | UnaryOp::ExpApproxFtz2 => x.exp2(),
         UnaryOp::Log => x.ln(),
         UnaryOp::Log2 | UnaryOp::LogApprox2 => x.log2(),
         UnaryOp::Rsqrt | UnaryOp::RsqrtApprox => 1.0 / x.sqrt(),

@@ -27,6 +27,7 @@ tests![
     outside_and_masked_lanes_give_zero,
     constant_masks,
     checked_launches_name_the_word,
+    what_is_not_needed_does_not_happen,
 ];
 
 /// A number whose small whole values are exact.
@@ -441,4 +442,31 @@ fn checked_launches_name_the_word(lab: &mut Lab) {
     check_bits(&y.read(), |i| u32::from(i < 64));
     let error = count_up::<64>(&mut y.slice()).grid(2).checked().launch().unwrap_err().to_string();
     assert!(error.contains("atomic_add at index 1") && error.contains("of `y`, which has 100 elements"), "{error}");
+}
+
+#[device]
+fn ticket(counter: PtrMut<i32>) -> i32 {
+    atomic_add(counter, 1)
+}
+
+/// Of `&&` and `||` the right side happens only where the left one leaves it open, be it an atomic or a function with one inside.
+#[kernel]
+fn needed_kernel(counters: PtrMut<i32>, won: PtrMut<bool>, n: usize) {
+    let program = program_id(0);
+    let first = program % 3 == 0 && atomic_add(counters, 1) < 2;
+    let second = program % 2 == 0 || ticket(counters + 1) >= 0;
+    store(won + program, first);
+    store(won + n + program, second);
+}
+
+fn what_is_not_needed_does_not_happen(lab: &mut Lab) {
+    for n in [1, 2, 31, 100] {
+        let mut counters = lab.in_place(&[0, 0]);
+        let mut won = lab.output::<bool>(2 * n);
+        needed_kernel(&mut counters.slice(), &mut won.slice(), n).grid(n).launch().unwrap();
+        assert_eq!(counters.read(), [n.div_ceil(3) as i32, (n / 2) as i32]);
+        let won = won.read();
+        assert_eq!(won[..n].iter().filter(|won| **won).count(), n.div_ceil(3).min(2));
+        assert!(won[..n].iter().enumerate().all(|(i, won)| !won || i % 3 == 0) && won[n..].iter().all(|won| *won));
+    }
 }

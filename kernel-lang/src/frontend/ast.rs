@@ -157,13 +157,6 @@ pub(crate) struct InlinePtx {
     pub(crate) volatile: bool,
 }
 
-impl InlinePtx {
-    /// The expressions in it.
-    pub(crate) fn exprs(&self) -> impl Iterator<Item = &Expr> {
-        self.operands.iter().map(|(_, value)| value).chain([&self.cpu])
-    }
-}
-
 /// A struct as a path names it, and what stands in its `<..>`.
 #[derive(Clone, Debug)]
 pub(crate) struct Owner {
@@ -320,6 +313,42 @@ pub(crate) enum Pattern {
     Field { variable: Name, fields: Vec<Name> },
     /// Something that has been reported.
     Error,
+}
+
+/// THE SHAPE OF EXPRESSIONS: what each is made of, in the order in which it is computed, by shared or by exclusive references.
+macro_rules! operands {
+    ($kind:expr, $iter:ident $(, $exclusive:tt)?) => {
+        match $kind {
+            ExprKind::Neg(x) | ExprKind::Not(x) | ExprKind::Cast(x, _) | ExprKind::CastToPointer(x, ..) => vec![& $($exclusive)? **x],
+            ExprKind::Field(x, _) | ExprKind::NewAxes(x, _) | ExprKind::Closure(_, x) => vec![& $($exclusive)? **x],
+            ExprKind::Binary(_, lhs, rhs) => vec![& $($exclusive)? **lhs, & $($exclusive)? **rhs],
+            ExprKind::Call(Call { args, named, .. }) => args.$iter().chain(named.$iter().map(|(_, value)| value)).collect(),
+            ExprKind::Tuple(list) | ExprKind::Shape(list) => list.$iter().collect(),
+            ExprKind::InlinePtx(inline) => {
+                let InlinePtx { operands, cpu, .. } = & $($exclusive)? **inline;
+                operands.$iter().map(|(_, value)| value).chain([cpu]).collect()
+            }
+            ExprKind::Struct(literal) => {
+                let StructLiteral { fields, base, .. } = & $($exclusive)? **literal;
+                fields.$iter().map(|(_, value)| value).chain(base.$iter()).collect()
+            }
+            ExprKind::If(_) | ExprKind::Block(_) | ExprKind::Error | ExprKind::Int(..) | ExprKind::Float(..) => Vec::new(),
+            ExprKind::Bool(_) | ExprKind::Text(_) | ExprKind::Name(_) | ExprKind::Path(_) => Vec::new(),
+        }
+    };
+}
+
+impl Expr {
+    /// The expressions that it is made of. Those of an `if` and of a block are not among them: these open scopes, and who walks a body must say what
+    /// that means.
+    pub(crate) fn operands(&self) -> Vec<&Expr> {
+        operands!(&self.kind, iter)
+    }
+
+    /// As [`Expr::operands`], to change them.
+    pub(crate) fn operands_mut(&mut self) -> Vec<&mut Expr> {
+        operands!(&mut self.kind, iter_mut, mut)
+    }
 }
 
 impl Block {

@@ -12,7 +12,7 @@
 //!
 //! A loop that can be left has a hidden variable `going` in its condition. Nothing is copied, so a body grows only by a constant.
 
-use crate::frontend::ast::{Block, Call, Expr, ExprKind, If, Name, Pattern, Stmt, StmtKind};
+use crate::frontend::ast::{Block, Expr, ExprKind, If, Name, Pattern, Stmt, StmtKind};
 use crate::frontend::place::{Errors, Place};
 
 /// Rewrites a kernel's body so that nothing leaves early.
@@ -395,7 +395,7 @@ impl Structurer<'_> {
                 }
             }
             ExprKind::Block(block) => self.value_block(block),
-            kind => operands(kind).into_iter().for_each(|operand| self.blocks_in(operand)),
+            _ => expr.operands_mut().into_iter().for_each(|operand| self.blocks_in(operand)),
         }
     }
 
@@ -409,23 +409,6 @@ impl Structurer<'_> {
         if let Some(value) = &mut block.value {
             self.blocks_in(value);
         }
-    }
-}
-
-/// The expressions that an expression without blocks is made of.
-fn operands(kind: &mut ExprKind) -> Vec<&mut Expr> {
-    match kind {
-        ExprKind::Neg(x) | ExprKind::Not(x) | ExprKind::Cast(x, _) | ExprKind::CastToPointer(x, ..) | ExprKind::Field(x, _) => {
-            vec![&mut **x]
-        }
-        ExprKind::Closure(_, x) | ExprKind::NewAxes(x, _) => vec![&mut **x],
-        ExprKind::Binary(_, lhs, rhs) => vec![&mut **lhs, &mut **rhs],
-        ExprKind::Call(Call { args, named, .. }) => args.iter_mut().chain(named.iter_mut().map(|(_, value)| value)).collect(),
-        ExprKind::Tuple(list) | ExprKind::Shape(list) => list.iter_mut().collect(),
-        ExprKind::InlinePtx(inline) => inline.operands.iter_mut().map(|(_, value)| value).chain([&mut inline.cpu]).collect(),
-        ExprKind::Struct(literal) => literal.fields.iter_mut().map(|(_, value)| value).chain(&mut literal.base).collect(),
-        ExprKind::If(_) | ExprKind::Block(_) | ExprKind::Error | ExprKind::Int(..) | ExprKind::Float(..) => Vec::new(),
-        ExprKind::Bool(_) | ExprKind::Text(_) | ExprKind::Name(_) | ExprKind::Path(_) => Vec::new(),
     }
 }
 
@@ -569,21 +552,7 @@ fn exits_in(expr: &Expr, found: &mut Vec<Place>) {
             }
         }
         ExprKind::Block(block) => in_block(block, found),
-        ExprKind::Neg(x) | ExprKind::Not(x) | ExprKind::Cast(x, _) | ExprKind::CastToPointer(x, ..) | ExprKind::Field(x, _) => {
-            exits_in(x, found);
-        }
-        ExprKind::Closure(_, x) | ExprKind::NewAxes(x, _) => exits_in(x, found),
-        ExprKind::Binary(_, lhs, rhs) => [lhs, rhs].into_iter().for_each(|side| exits_in(side, found)),
-        ExprKind::Call(Call { args, named, .. }) => {
-            args.iter().chain(named.iter().map(|(_, value)| value)).for_each(|arg| exits_in(arg, found));
-        }
-        ExprKind::Tuple(list) | ExprKind::Shape(list) => list.iter().for_each(|elem| exits_in(elem, found)),
-        ExprKind::InlinePtx(inline) => inline.exprs().for_each(|expr| exits_in(expr, found)),
-        ExprKind::Struct(literal) => {
-            literal.fields.iter().map(|(_, value)| value).chain(&literal.base).for_each(|value| exits_in(value, found));
-        }
-        ExprKind::Error | ExprKind::Int(..) | ExprKind::Float(..) | ExprKind::Bool(_) => {}
-        ExprKind::Text(_) | ExprKind::Name(_) | ExprKind::Path(_) => {}
+        _ => expr.operands().into_iter().for_each(|operand| exits_in(operand, found)),
     }
 }
 

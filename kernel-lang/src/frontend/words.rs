@@ -71,6 +71,13 @@ pub(crate) enum Word {
     Library(&'static str),
 }
 
+impl Word {
+    /// Does it compute from its operands alone?
+    pub(crate) fn is_pure(self) -> bool {
+        !matches!(self, Word::Load | Word::Store | Word::Atomic(_) | Word::Barrier)
+    }
+}
+
 /// A row: the word, what it does, how it is called, and how many positional arguments it takes.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
@@ -143,7 +150,7 @@ pub(crate) const WORDS: &[Row] = &[
     row("rint", Word::Unary(UnaryOp::Rint), "rint(x)", 1, true),
     row("trunc", Word::Unary(UnaryOp::Trunc), "trunc(x)", 1, true),
     row("copysign", Word::Binary(BinaryOp::CopySign), "copysign(magnitude, sign)", 2, true),
-    row("fast_exp2", Word::Unary(UnaryOp::ExpApprox2), "fast_exp2(x)", 1, true),
+    row("fast_exp2", Word::Unary(UnaryOp::ExpApproxFtz2), "fast_exp2(x)", 1, true),
     row("fast_log2", Word::Unary(UnaryOp::LogApprox2), "fast_log2(x)", 1, true),
     row("fast_sqrt", Word::Unary(UnaryOp::SqrtApprox), "fast_sqrt(x)", 1, true),
     row("fast_sin", Word::Unary(UnaryOp::SinApprox), "fast_sin(x)", 1, true),

@@ -127,6 +127,8 @@ family! {
         Trunc = "trunc": Float,
         /// The device's own approximation of `exp2` for `f32`; subnormal results are kept.
         ExpApprox2 = "exp2_approx": Float,
+        /// The same in fewer instructions: of `f32`, results below 2^-126 are zero.
+        ExpApproxFtz2 = "exp2_approx_ftz": Float,
         /// The device's own approximation of `log2` for `f32`.
         LogApprox2 = "log2_approx": Float,
         /// The device's own approximation of `1 / x` for `f32`, within 1 ulp; subnormal operands and results may count as zero.

@@ -21,38 +21,48 @@ pub enum Piece {
 /// # Errors
 /// A brace without its other half, and what no value can be written as.
 pub fn parse(template: &str) -> Result<Vec<Piece>, String> {
+    pieces(template, Piece::Text, value)
+}
+
+/// What stands between the braces of a place for a value.
+fn value(place: &str) -> Result<Piece, String> {
+    let (name, format) = place.split_once(':').unwrap_or((place, ""));
+    if !matches!(format, "" | "x" | "?") {
+        return Err(format!("values are not written as `{{:{format}}}`"));
+    }
+    if !name.chars().all(|c| c == '_' || c.is_alphanumeric()) || name.starts_with(|c: char| c.is_ascii_digit()) {
+        return Err(format!("`{name}` is no variable"));
+    }
+    Ok(Piece::Value { name: Some(name.to_string()).filter(|name| !name.is_empty()), hex: format == "x" })
+}
+
+/// Takes any text with places in braces apart: what is plain becomes a piece by `plain`, and what stands between two braces by `place`.
+///
+/// # Errors
+/// A brace without its other half, and what `place` refuses.
+pub(super) fn pieces<P>(text: &str, plain: impl Fn(String) -> P, place: impl Fn(&str) -> Result<P, String>) -> Result<Vec<P>, String> {
     let mut pieces = Vec::new();
-    let mut text = String::new();
-    let mut rest = template;
+    let (mut before, mut rest) = (String::new(), text);
     while let Some(first) = rest.chars().next() {
-        if let Some(doubled) = ["{{", "}}"].into_iter().find(|doubled| rest.starts_with(doubled)) {
-            text.push(first);
-            rest = &rest[doubled.len()..];
+        if rest.starts_with("{{") || rest.starts_with("}}") {
+            before.push(first);
+            rest = &rest[2..];
         } else if first == '{' {
             let end = rest.find('}').ok_or("a `{` of the text has no `}`")?;
-            let (name, format) = rest[1..end].split_once(':').unwrap_or((&rest[1..end], ""));
-            if !matches!(format, "" | "x" | "?") {
-                return Err(format!("values are not written as `{{:{format}}}`"));
+            if !before.is_empty() {
+                pieces.push(plain(std::mem::take(&mut before)));
             }
-            let is_name =
-                |name: &str| name.chars().all(|c| c == '_' || c.is_alphanumeric()) && !name.starts_with(|c: char| c.is_ascii_digit());
-            if !is_name(name) {
-                return Err(format!("`{name}` is no variable"));
-            }
-            if !text.is_empty() {
-                pieces.push(Piece::Text(std::mem::take(&mut text)));
-            }
-            pieces.push(Piece::Value { name: Some(name.to_string()).filter(|name| !name.is_empty()), hex: format == "x" });
+            pieces.push(place(&rest[1..end])?);
             rest = &rest[end + 1..];
         } else if first == '}' {
             return Err("a `}` of the text has no `{`".to_string());
         } else {
-            text.push(first);
+            before.push(first);
             rest = &rest[first.len_utf8()..];
         }
     }
-    if !text.is_empty() {
-        pieces.push(Piece::Text(text));
+    if !before.is_empty() {
+        pieces.push(plain(before));
     }
     Ok(pieces)
 }

@@ -117,6 +117,8 @@ pub(super) trait Wide:
 {
     fn exp(self) -> Self;
     fn exp2(self) -> Self;
+    /// As a GPU has it: of `f32`, what is below the normal numbers is zero.
+    fn exp2_ftz(self) -> Self;
     fn log(self) -> Self;
     fn log2(self) -> Self;
     fn sqrt(self) -> Self;
@@ -189,6 +191,7 @@ wide!(f32 {
     is_hard_angle = |x: f32| x.is_nan() || x.abs() >= SMALL,
     exp = math::exp,
     exp2 = math::exp2,
+    exp2_ftz = math::exp2_ftz,
     log = math::log,
     log2 = math::log2,
     sqrt = f32::sqrt,
@@ -213,6 +216,7 @@ wide!(f64 {
     is_hard_angle = |_: f64| false,
     exp = f64::exp,
     exp2 = f64::exp2,
+    exp2_ftz = f64::exp2,
     log = f64::ln,
     log2 = f64::log2,
     sqrt = f64::sqrt,

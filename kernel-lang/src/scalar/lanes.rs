@@ -289,6 +289,7 @@ fn unary_float<T: Real>(op: UnaryOp) -> Lanes {
     match op {
         UnaryOp::Exp => wide!(exp),
         UnaryOp::Exp2 | UnaryOp::ExpApprox2 => wide!(exp2),
+        UnaryOp::ExpApproxFtz2 => wide!(exp2_ftz),
         UnaryOp::Log => wide!(log),
         UnaryOp::Log2 | UnaryOp::LogApprox2 => wide!(log2),
         UnaryOp::Sqrt | UnaryOp::SqrtApprox => wide!(sqrt),

@@ -41,6 +41,11 @@ pub(super) fn exp2(x: f32) -> f32 {
 }
 
 #[inline(always)]
+pub(super) fn exp2_ftz(x: f32) -> f32 {
+    if x < -126.0 { 0.0 } else { exp2(x) }
+}
+
+#[inline(always)]
 pub(super) fn sigmoid(x: f32) -> f32 {
     let small = exp2_wide(-f64::from(x.abs()) * LOG2_E);
     let above = if x < 0.0 { small } else { 1.0 };

@@ -146,6 +146,7 @@ fn unary(op: UnaryOp, x: &Column, device: Device) -> Column {
     let approximate = |x: &[f32], f: fn(f64) -> f64, ulps: f64| F32(map(x, |x| perturbed(x, f, ulps, device)));
     match (op, x) {
         (UnaryOp::ExpApprox2, F32(x)) => approximate(x, f64::exp2, 2.0),
+        (UnaryOp::ExpApproxFtz2, F32(x)) => approximate(x, |x| if x < -126.0 { 0.0 } else { x.exp2() }, 2.0),
         (UnaryOp::LogApprox2, F32(x)) => F32(map(x, |x| approximate_log2(x, device))),
         (UnaryOp::RecipApprox, F32(x)) => approximate(x, f64::recip, 1.0),
         (UnaryOp::SqrtApprox, F32(x)) => approximate(x, f64::sqrt, 1.0),

@@ -57,7 +57,17 @@ fn primitives_stay() {
             assert_eq!(func.to_string(), text);
         }
     }
-    for name in ["exp2_approx", "log2_approx", "recip_approx", "rsqrt_approx", "sqrt_approx", "sin_approx", "cos_approx", "tanh_approx"] {
+    for name in [
+        "exp2_approx",
+        "exp2_approx_ftz",
+        "log2_approx",
+        "recip_approx",
+        "rsqrt_approx",
+        "sqrt_approx",
+        "sin_approx",
+        "cos_approx",
+        "tanh_approx",
+    ] {
         let mut func = parse(&format!("kernel @f(%x: f32) {{\n%0 = {name} %x : f32\nreturn\n}}")).unwrap();
         assert!(!expand_math::run(&mut func));
     }
@@ -76,6 +86,7 @@ fn every_function_is_expanded_for_every_float() {
                 let on = |value| func.ty(value).dtype();
                 let is_primitive = match &func.inst(inst).op {
                     Op::Unary { op, x } => match op {
+                        UnaryOp::ExpApproxFtz2 => on(*x) == Dtype::F32,
                         UnaryOp::ExpApprox2 | UnaryOp::LogApprox2 | UnaryOp::RecipApprox | UnaryOp::RsqrtApprox => on(*x) == Dtype::F32,
                         UnaryOp::SqrtApprox | UnaryOp::SinApprox | UnaryOp::CosApprox | UnaryOp::TanhApprox => on(*x) == Dtype::F32,
                         UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Sqrt => matches!(on(*x), Dtype::F32 | Dtype::F64),

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use kernel_runtime::cache::{Kind, Records, Store};
 use kernel_runtime::prelude::*;
-use kernel_runtime::private::{Args, AutotunedLaunch, Element, KeyPart, Rules, Schedule, TuneConfig, Tuner};
+use kernel_runtime::private::{KeyPart, Rules, Tuner};
 
 use crate::Test;
-use crate::axpy::AXPY;
+use crate::axpy::{Config, of, tuned};
 use crate::children::{child, outputs, say, succeed};
 use crate::faults::file;
 
@@ -18,25 +18,8 @@ pub(crate) const TESTS: &[Test] = &[
     ("of_sixteen_processes_one_tunes", of_sixteen_processes_one_tunes),
 ];
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Config {
-    block_size: usize,
-    num_warps: u32,
-}
-
-impl TuneConfig for Config {
-    fn write_key(&self, key: &mut [u64]) {
-        key[1] = self.block_size as u64;
-    }
-
-    fn schedule(&self) -> Schedule {
-        Schedule { num_warps: self.num_warps, ..Schedule::DEFAULT }
-    }
-}
-
 /// Three warps are none.
-const CONFIGS: &[Config] =
-    &[Config { block_size: 1024, num_warps: 4 }, Config { block_size: 64, num_warps: 3 }, Config { block_size: 32, num_warps: 2 }];
+const CONFIGS: &[Config] = &[of(1024, 4), of(64, 3), of(32, 2)];
 
 /// Launches once and says how often the kernel ran, and what was tried.
 pub(crate) fn tune(n: usize) {
@@ -44,13 +27,7 @@ pub(crate) fn tune(n: usize) {
     let device = Device::sim(Target::SM_90A).unwrap();
     let (x, mut y) = (device.full(n, 3.0f32).unwrap(), device.full(n, 0.5f32).unwrap());
     let launch = |y: &mut Tensor<f32>, is_report: bool| {
-        let mut args = Args::new(&AXPY);
-        args.scalar(1.0f32);
-        args.pointer("x", &x);
-        args.pointer_mut("y", y);
-        args.scalar(n);
-        let launch = AutotunedLaunch::<6, 2, Config>::new(args, [f32::CODE, 0], &TUNER, &Rules::NONE);
-        let launch = launch.grid(|config| cdiv(n, config.block_size));
+        let launch = tuned(&x, y, &TUNER, &Rules::NONE).grid(|config| cdiv(n, config.block_size));
         if is_report { launch.report().unwrap().to_string() } else { launch.launch().map(|()| String::new()).unwrap() }
     };
     launch(&mut y, false);

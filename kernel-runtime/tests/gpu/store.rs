@@ -25,7 +25,7 @@ pub(crate) fn child() {
     device.synchronize().unwrap();
     eprintln!("first launch to its end: {:.2?}", start.elapsed());
     assert_eq!(y.to_vec().unwrap(), [7.0; 100]);
-    println!("{:?}", tuning::tuned(device));
+    println!("{:?}", tuning::outcomes(device));
 }
 
 /// A toolkit's assembler, if this machine has one.

@@ -1,13 +1,14 @@
 //! Tuning: the fast configuration is found, broken ones are records, and a key is tuned once.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kernel_runtime::prelude::*;
 use kernel_runtime::private::{Args, AutotunedLaunch, Kernel, KeyPart, Rules, Schedule, TuneConfig, Tuner, Variant};
-use kernel_runtime::tune::Outcome;
+use kernel_runtime::tune::{Outcome, Report};
 
 use crate::Test;
-use crate::axpy::AXPY;
+use crate::axpy::{Config, of, tuned};
 use crate::kernels::{ADD, BLOCK};
 
 pub(crate) const TESTS: &[Test] = &[
@@ -18,21 +19,17 @@ pub(crate) const TESTS: &[Test] = &[
     ("if_nothing_runs_every_reason_is_told", if_nothing_runs_every_reason_is_told),
 ];
 
+/// How often the launch covers the data: more is slower, and right all the same.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Config {
-    /// How often the launch covers the data: more is slower, and right all the same.
-    repeat: usize,
-    num_warps: u32,
-}
+struct Repeat(usize);
 
-impl TuneConfig for Config {
+impl TuneConfig for Repeat {
     fn write_key(&self, key: &mut [u64]) {
-        // Of `axpy` the element type stands in front.
-        key[key.len() - 1] = self.repeat as u64;
+        key[0] = self.0 as u64;
     }
 
     fn schedule(&self) -> Schedule {
-        Schedule { num_warps: self.num_warps, ..Schedule::DEFAULT }
+        Schedule::DEFAULT
     }
 }
 
@@ -42,9 +39,9 @@ const fn variant(key: &'static [u64], ptx: &'static str) -> Variant {
 
 const VARIANTS: &[Variant] = &[variant(&[1], ADD), variant(&[8], ADD), variant(&[64], ADD), variant(&[3], "this is no PTX")];
 
-type Add<'a, F = kernel_runtime::NoGrid> = AutotunedLaunch<'a, 7, 1, Config, F>;
+type Add<'a, F = kernel_runtime::NoGrid> = AutotunedLaunch<'a, 7, 1, Repeat, F>;
 
-fn add<'a>(x: &'a Tensor<f32>, out: &'a mut Tensor<f32>, tuner: &'static Tuner<Config>) -> Add<'a> {
+fn add<'a>(x: &'a Tensor<f32>, out: &'a mut Tensor<f32>, tuner: &'static Tuner<Repeat>) -> Add<'a> {
     static KERNEL: Kernel = Kernel::new("add", "", Schedule::DEFAULT, &[], VARIANTS);
     let n = x.len();
     let mut args = Args::new(&KERNEL);
@@ -55,58 +52,47 @@ fn add<'a>(x: &'a Tensor<f32>, out: &'a mut Tensor<f32>, tuner: &'static Tuner<C
     AutotunedLaunch::new(args, [0], tuner, &Rules::NONE)
 }
 
-fn grid(n: usize) -> impl Fn(Config) -> usize {
+fn grid(n: usize) -> impl Fn(Repeat) -> usize {
     // Programs beyond the data do nothing.
-    move |config| cdiv(n, BLOCK) * config.repeat
+    move |config| cdiv(n, BLOCK) * config.0
 }
 
+/// Of these the second is the fastest, and the third is no PTX.
+const REPEATS: &[Repeat] = &[Repeat(64), Repeat(1), Repeat(3), Repeat(8)];
+
 /// What tuning finds in this process, or knows from another.
-#[cfg(feature = "cache")]
-pub(crate) fn tuned(device: Device) -> Vec<Outcome> {
-    const CONFIGS: &[Config] = &[
-        Config { repeat: 64, num_warps: 4 },
-        Config { repeat: 1, num_warps: 4 },
-        Config { repeat: 3, num_warps: 4 },
-        Config { repeat: 8, num_warps: 4 },
-    ];
-    static TUNER: Tuner<Config> = Tuner::new(CONFIGS, &[KeyPart::exact(6)]);
+fn report(device: Device) -> Arc<Report<Repeat>> {
+    static TUNER: Tuner<Repeat> = Tuner::new(REPEATS, &[KeyPart::exact(6)]);
     let n = (1 << 22) + 5;
     let x = device.full(n, 2.0f32).unwrap();
     let mut out = device.zeros::<f32>(n).unwrap();
     add(&x, &mut out, &TUNER).grid(grid(n)).launch().unwrap();
     assert!(out.to_vec().unwrap().iter().all(|&value| value == 4.0));
     let report = add(&x, &mut out, &TUNER).grid(grid(n)).report().unwrap();
-    assert_eq!(report.chosen().unwrap().config, CONFIGS[1]);
-    report.trials.iter().map(|trial| trial.outcome.clone()).collect()
+    assert_eq!(report.chosen().unwrap().config, REPEATS[1], "{report}");
+    report
+}
+
+/// What came of each configuration.
+#[cfg(feature = "cache")]
+pub(crate) fn outcomes(device: Device) -> Vec<Outcome> {
+    report(device).trials.iter().map(|trial| trial.outcome.clone()).collect()
 }
 
 fn the_fastest_configuration_is_chosen(device: Device) {
-    const CONFIGS: &[Config] = &[
-        Config { repeat: 64, num_warps: 4 },
-        Config { repeat: 1, num_warps: 4 },
-        Config { repeat: 3, num_warps: 4 },
-        Config { repeat: 8, num_warps: 4 },
-    ];
-    static TUNER: Tuner<Config> = Tuner::new(CONFIGS, &[KeyPart::exact(6)]);
-    let n = (1 << 22) + 5;
-    let x = device.full(n, 2.0f32).unwrap();
-    let mut out = device.zeros::<f32>(n).unwrap();
-    add(&x, &mut out, &TUNER).grid(grid(n)).launch().unwrap();
-    assert!(out.to_vec().unwrap().iter().all(|&value| value == 4.0));
-    let report = add(&x, &mut out, &TUNER).grid(grid(n)).report().unwrap();
+    let report = report(device);
     println!("{report}");
-    assert_eq!(report.chosen().unwrap().config, CONFIGS[1]);
     assert!(matches!(&report.trials[2].outcome, Outcome::Failed(reason) if reason.contains("PTX")));
     assert!(matches!(report.trials[0].outcome, Outcome::Measured { samples: 1, .. }));
 
     // Nothing to do is nothing to tune.
+    static TUNER: Tuner<Repeat> = Tuner::new(REPEATS, &[KeyPart::exact(6)]);
     let (empty, mut none) = (device.zeros::<f32>(0).unwrap(), device.zeros::<f32>(0).unwrap());
     add(&empty, &mut none, &TUNER).grid(grid(0)).launch().unwrap();
 }
 
 fn threads_tune_a_key_once(device: Device) {
-    static TUNER: Tuner<Config> =
-        Tuner::new(&[Config { repeat: 1, num_warps: 4 }, Config { repeat: 8, num_warps: 4 }], &[KeyPart::exact(6)]);
+    static TUNER: Tuner<Repeat> = Tuner::new(&[Repeat(1), Repeat(8)], &[KeyPart::exact(6)]);
     static GRIDS: AtomicUsize = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -127,7 +113,7 @@ fn threads_tune_a_key_once(device: Device) {
     let (mut a, mut b) = (device.zeros::<f32>(1000).unwrap(), device.zeros::<f32>(1000).unwrap());
     let (first, second) =
         (add(&x, &mut a, &TUNER).grid(grid(1000)).report().unwrap(), add(&x, &mut b, &TUNER).grid(grid(1000)).report().unwrap());
-    assert!(std::sync::Arc::ptr_eq(&first, &second));
+    assert!(Arc::ptr_eq(&first, &second));
 }
 
 /// The kernel reads `x` and adds to `y`; tuning runs it dozens of times.
@@ -140,31 +126,11 @@ fn in_place_kernels_are_tuned_right(device: Device) {
     for (tuner, expected) in [(&TUNER, [3.5, 6.5, 9.5]), (&ZEROED, [3.0, 6.0, 9.0])] {
         let (x, mut y) = (device.full(n, 3.0f32).unwrap(), device.full(n, 0.5f32).unwrap());
         for (turn, expected) in expected.into_iter().enumerate() {
-            let launch = axpy(&x, &mut y, tuner, &Rules::NONE).grid(|config| cdiv(n, config.repeat));
+            let launch = tuned(&x, &mut y, tuner, &Rules::NONE).grid(|config| cdiv(n, config.block_size));
             if turn == 0 { launch.on(&stream).launch() } else { launch.launch() }.unwrap();
             assert!(y.to_vec().unwrap().iter().all(|&value| value == expected), "{expected}");
         }
     }
-}
-
-const fn of(repeat: usize, num_warps: u32) -> Config {
-    Config { repeat, num_warps }
-}
-
-/// `y = x + y` in blocks of `repeat` elements.
-fn axpy<'a>(
-    x: &'a Tensor<f32>,
-    y: &'a mut Tensor<f32>,
-    tuner: &'static Tuner<Config>,
-    rules: &'static Rules<Config, 6>,
-) -> AutotunedLaunch<'a, 6, 2, Config> {
-    let n = x.len();
-    let mut args = Args::new(&AXPY);
-    args.scalar(1.0f32);
-    args.pointer("x", x);
-    args.pointer_mut("y", y);
-    args.scalar(n);
-    AutotunedLaunch::new(args, [f32::CODE, 0], tuner, rules)
 }
 
 fn a_tuned_launch_allocates_nothing(device: Device) {
@@ -172,9 +138,9 @@ fn a_tuned_launch_allocates_nothing(device: Device) {
     static TUNER: Tuner<Config> = Tuner::new(CONFIGS, &[KeyPart::power_of_two(5), KeyPart::exact(0)]);
     const RULES: &Rules<Config, 6> = &Rules::<Config, 6>::NONE
         .heuristics(|words, config| Config { num_warps: if words[5] > 500 { 4 } else { 2 }, ..config })
-        .prune(|words, config| config.repeat as u64 > words[5]);
+        .prune(|words, config| config.block_size as u64 > words[5]);
     let (x, mut y) = (device.zeros::<f32>(1000).unwrap(), device.zeros::<f32>(1000).unwrap());
-    let mut launch = || axpy(&x, &mut y, &TUNER, RULES).grid(|config| cdiv(1000, config.repeat)).launch().unwrap();
+    let mut launch = || tuned(&x, &mut y, &TUNER, RULES).grid(|config| cdiv(1000, config.block_size)).launch().unwrap();
     launch();
     let before = crate::allocations();
     (0..10).for_each(|_| launch());
@@ -182,16 +148,16 @@ fn a_tuned_launch_allocates_nothing(device: Device) {
 }
 
 fn if_nothing_runs_every_reason_is_told(device: Device) {
-    static TUNER: Tuner<Config> = Tuner::new(&[Config { repeat: 3, num_warps: 4 }, Config { repeat: 4, num_warps: 4 }], &[]);
+    static TUNER: Tuner<Repeat> = Tuner::new(&[Repeat(3), Repeat(4)], &[]);
     let x = device.zeros::<f32>(10).unwrap();
     let mut out = device.zeros::<f32>(10).unwrap();
     let error = add(&x, &mut out, &TUNER).grid(grid(10)).launch().unwrap_err();
     println!("{error}");
-    assert!(matches!(&error, Error::NoConfig { failures, .. } if failures.len() == 2 && failures[0].contains("repeat: 3")));
-    assert!(error.to_string().contains("Config { repeat: 4, num_warps: 4 }: kernel `add` does not compile"), "{error}");
+    assert!(matches!(&error, Error::NoConfig { failures, .. } if failures.len() == 2 && failures[0].contains("Repeat(3)")));
+    assert!(error.to_string().contains("Repeat(4): kernel `add` does not compile"), "{error}");
 
     // One alone is run as it is, and fails as it is.
-    static ALONE: Tuner<Config> = Tuner::new(&[Config { repeat: 3, num_warps: 4 }], &[]);
+    static ALONE: Tuner<Repeat> = Tuner::new(&[Repeat(3)], &[]);
     assert!(matches!(add(&x, &mut out, &ALONE).grid(grid(10)).launch(), Err(Error::Jit { .. })));
     assert_eq!(add(&x, &mut out, &ALONE).grid(grid(10)).report().unwrap().trials[0].outcome, Outcome::Untimed);
 }

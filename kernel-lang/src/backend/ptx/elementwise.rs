@@ -101,6 +101,7 @@ impl Emitter<'_> {
             UnaryOp::Rint => asm!(self, "cvt.rni.{ty}.{ty} {d}, {x}"),
             UnaryOp::Trunc => asm!(self, "cvt.rzi.{ty}.{ty} {d}, {x}"),
             UnaryOp::ExpApprox2 => asm!(self, "ex2.approx.{ty} {d}, {x}"),
+            UnaryOp::ExpApproxFtz2 => asm!(self, "ex2.approx.ftz.{ty} {d}, {x}"),
             UnaryOp::LogApprox2 => asm!(self, "lg2.approx.{ty} {d}, {x}"),
             // Saves the scaling of subnormals, which no formula needs.
             UnaryOp::RecipApprox => asm!(self, "rcp.approx.ftz.{ty} {d}, {x}"),

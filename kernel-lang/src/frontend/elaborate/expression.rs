@@ -9,6 +9,7 @@ use crate::dtype::Dtype;
 use crate::frontend::ast::{Block, Expr, ExprKind, Operator, TypeName};
 use crate::frontend::place::Place;
 use crate::frontend::signature::{dtype_of, float8_named};
+use crate::frontend::words;
 use crate::ir::{BinaryOp, CompareOp, ConstBinary, ConstExpr, ConstUnary, Domain, Elem, Op, UnaryOp};
 
 impl Elaborator<'_> {
@@ -242,7 +243,7 @@ impl Elaborator<'_> {
     pub(super) fn logical_with(&mut self, is_and: bool, lhs: (&Meaning, &Expr), rhs: &Expr, place: Place) -> Meaning {
         let operator = Operator::Binary(if is_and { BinaryOp::And } else { BinaryOp::Or });
         let is_scalar = matches!(lhs.0, Meaning::Value(value) if self.func.ty(*value) == &crate::ir::Type::scalar(Dtype::Bool));
-        if !is_scalar || !reads_memory(rhs) {
+        if !is_scalar || !touches_memory(rhs) {
             let b = self.expr(rhs);
             if !self.expect_bool(lhs.0, lhs.1.place, is_and) | !self.expect_bool(&b, rhs.place, is_and) {
                 return Meaning::Poison;
@@ -275,20 +276,14 @@ impl Elaborator<'_> {
     }
 }
 
-/// Does an expression load, so that running it where it is not needed could touch memory that is not there?
-fn reads_memory(expr: &Expr) -> bool {
+/// May an expression load, or change memory, so that running it where it is not needed makes a difference?
+fn touches_memory(expr: &Expr) -> bool {
     match &expr.kind {
-        ExprKind::Call(call) => {
-            call.word.text == "load" || call.args.iter().any(reads_memory) || call.named.iter().any(|(_, value)| reads_memory(value))
-        }
-        ExprKind::Neg(x) | ExprKind::Not(x) | ExprKind::Cast(x, _) | ExprKind::CastToPointer(x, ..) => reads_memory(x),
-        ExprKind::Field(x, _) | ExprKind::NewAxes(x, _) => reads_memory(x),
-        ExprKind::Binary(_, lhs, rhs) => reads_memory(lhs) || reads_memory(rhs),
-        ExprKind::Tuple(list) | ExprKind::Shape(list) => list.iter().any(reads_memory),
-        ExprKind::InlinePtx(inline) => inline.volatile || inline.exprs().any(reads_memory),
-        ExprKind::Struct(literal) => literal.fields.iter().map(|(_, value)| value).chain(&literal.base).any(reads_memory),
         ExprKind::If(_) | ExprKind::Block(_) => true,
-        _ => false,
+        // What a function does is not looked at.
+        ExprKind::Call(call) if !words::find(&call.word.text).is_some_and(|row| row.word.is_pure()) => true,
+        ExprKind::InlinePtx(inline) if inline.volatile => true,
+        _ => expr.operands().into_iter().any(touches_memory),
     }
 }
 

@@ -227,16 +227,9 @@ impl Assigned {
                 inner.else_block.iter().for_each(|block| self.block(block));
             }
             ExprKind::Block(block) => self.block(block),
-            ExprKind::Neg(x) | ExprKind::Not(x) | ExprKind::Cast(x, _) | ExprKind::CastToPointer(x, ..) => self.expr(x),
-            ExprKind::Field(x, _) | ExprKind::NewAxes(x, _) => self.expr(x),
-            ExprKind::Binary(_, lhs, rhs) => [lhs, rhs].into_iter().for_each(|side| self.expr(side)),
-            ExprKind::Call(call) => call.args.iter().chain(call.named.iter().map(|(_, value)| value)).for_each(|arg| self.expr(arg)),
-            ExprKind::Tuple(list) | ExprKind::Shape(list) => list.iter().for_each(|elem| self.expr(elem)),
-            ExprKind::InlinePtx(inline) => inline.exprs().for_each(|expr| self.expr(expr)),
-            ExprKind::Struct(literal) => {
-                literal.fields.iter().map(|(_, value)| value).chain(&literal.base).for_each(|value| self.expr(value))
-            }
-            _ => {}
+            // It assigns to what is its own.
+            ExprKind::Closure(..) => {}
+            _ => expr.operands().into_iter().for_each(|operand| self.expr(operand)),
         }
     }
 }

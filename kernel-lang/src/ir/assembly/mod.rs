@@ -6,6 +6,7 @@ mod statements;
 
 use std::fmt;
 
+use super::template;
 use crate::dtype::Dtype;
 
 pub use statements::{Reach, statements};
@@ -40,30 +41,7 @@ impl fmt::Display for Piece {
 /// # Errors
 /// A brace without its other half, and what is no place.
 pub fn parse(text: &str) -> Result<Vec<Piece>, String> {
-    let mut pieces = Vec::new();
-    let (mut plain, mut rest) = (String::new(), text);
-    while let Some(first) = rest.chars().next() {
-        if let Some(doubled) = ["{{", "}}"].into_iter().find(|doubled| rest.starts_with(doubled)) {
-            plain.push(first);
-            rest = &rest[doubled.len()..];
-        } else if first == '{' {
-            let end = rest.find('}').ok_or("a `{` of the text has no `}`")?;
-            if !plain.is_empty() {
-                pieces.push(Piece::Text(std::mem::take(&mut plain)));
-            }
-            pieces.push(place(&rest[1..end])?);
-            rest = &rest[end + 1..];
-        } else if first == '}' {
-            return Err("a `}` of the text has no `{`".to_string());
-        } else {
-            plain.push(first);
-            rest = &rest[first.len_utf8()..];
-        }
-    }
-    if !plain.is_empty() {
-        pieces.push(Piece::Text(plain));
-    }
-    Ok(pieces)
+    template::pieces(text, Piece::Text, place)
 }
 
 /// What stands between the braces of a place.

@@ -31,7 +31,7 @@ pub(super) fn erf(f: &mut Formula<'_>, x: Value) -> Value {
     let limit = f.k(LIMIT);
     let clamped = f.binary(BinaryOp::Min, magnitude, limit);
     let p = f.polynomial(clamped, &ERFC);
-    let erfc = f.unary(UnaryOp::ExpApprox2, p);
+    let erfc = f.unary(UnaryOp::ExpApproxFtz2, p);
     let one = f.k(1.0);
     let large = f.sub(one, erfc);
     let large = f.with_sign_of(large, x);

@@ -60,7 +60,7 @@ pub(super) fn tanh(f: &mut Formula<'_>, x: Value) -> Value {
 
     let magnitude = f.abs(x);
     let t = f.mul_k(magnitude, 2.0 * LOG2_E);
-    let power = f.unary(UnaryOp::ExpApprox2, t);
+    let power = f.unary(UnaryOp::ExpApproxFtz2, t);
     let sum = f.add_k(power, 1.0);
     let inverse = f.unary(UnaryOp::RecipApprox, sum);
     let minus_two = f.k(-2.0);

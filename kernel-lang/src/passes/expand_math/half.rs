@@ -34,7 +34,8 @@ pub(super) fn expand(mut build: Builder<'_>, op: &Op, operands: &[Value]) -> Opt
             let ty: Type = build.func.ty(x).clone();
             let mut f = Formula::new(build, ty);
             let result = match op {
-                UnaryOp::Exp => exp(&mut f, x),
+                UnaryOp::Exp2 => exp2(&mut f, x, half),
+                UnaryOp::Exp => exp(&mut f, x, half),
                 UnaryOp::Sigmoid => sigmoid(&mut f, x, half),
                 UnaryOp::Log => log(&mut f, x, LN_2, 1.0, &LOG),
                 UnaryOp::Log2 => log(&mut f, x, 1.0, LOG2_E, &LOG2),
@@ -76,9 +77,14 @@ fn sign_bit(build: &mut Builder<'_>, op: BinaryOp, mask: i128, x: Value, half: D
 }
 
 /// 2^(x log2(e)): where the result is not 0 or inf, |x| < 134, so that the rounding of the exponent costs 2^-17.
-fn exp(f: &mut Formula<'_>, x: Value) -> Value {
+fn exp(f: &mut Formula<'_>, x: Value, half: Dtype) -> Value {
     let t = f.mul_k(x, LOG2_E);
-    f.unary(UnaryOp::ExpApprox2, t)
+    exp2(f, t, half)
+}
+
+/// What is too small for a normal `f32` is zero as `f16`, but not as `bf16`.
+fn exp2(f: &mut Formula<'_>, x: Value, half: Dtype) -> Value {
+    f.unary(if half == Dtype::F16 { UnaryOp::ExpApproxFtz2 } else { UnaryOp::ExpApprox2 }, x)
 }
 
 /// For `f16`, e^-x overflows only where the result is 0. For `bf16`, whose range is that of `f32`, e = exp(-|x|) never overflows, and the
@@ -86,7 +92,7 @@ fn exp(f: &mut Formula<'_>, x: Value) -> Value {
 fn sigmoid(f: &mut Formula<'_>, x: Value, half: Dtype) -> Value {
     let magnitude = if half == Dtype::Bf16 { f.abs(x) } else { x };
     let t = f.mul_k(magnitude, -LOG2_E);
-    let e = f.unary(UnaryOp::ExpApprox2, t);
+    let e = exp2(f, t, half);
     let sum = f.add_k(e, 1.0);
     let inverse = f.unary(UnaryOp::RecipApprox, sum);
     if half == Dtype::F16 {

@@ -117,7 +117,7 @@ fn function(f: &mut Formula<'_>, op: UnaryOp, x: Value) -> Option<Value> {
         (UnaryOp::Exp, false) => exp::exp(f, x),
         (UnaryOp::Exp, true) => exp_f64::exp(f, x),
         (UnaryOp::Exp2, false) => f.unary(UnaryOp::ExpApprox2, x),
-        (UnaryOp::Exp2 | UnaryOp::ExpApprox2, true) => exp_f64::exp2(f, x),
+        (UnaryOp::Exp2 | UnaryOp::ExpApprox2 | UnaryOp::ExpApproxFtz2, true) => exp_f64::exp2(f, x),
         (UnaryOp::Sigmoid, false) => exp::sigmoid(f, x),
         (UnaryOp::Sigmoid, true) => exp_f64::sigmoid(f, x),
         (UnaryOp::Tanh, false) => exp::tanh(f, x),
