@@ -226,7 +226,7 @@ fn terminated(log: &[u8]) -> String {
     String::from_utf8_lossy(text).trim().to_owned()
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "cache"))]
 mod tests {
     use super::*;
 

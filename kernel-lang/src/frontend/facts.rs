@@ -214,7 +214,7 @@ fn fact(entry: &syn::Expr, signature: &Signature, errors: &mut Errors) -> Option
                 return None;
             }
             // What does not fit the type is a multiple only if it is 0.
-            if !dtype.int_range().is_some_and(|(_, high)| divisor <= high) {
+            if dtype.int_range().is_none_or(|(_, high)| divisor > high) {
                 errors.push_help(
                     Place::of(of),
                     format!("`{divisor}` does not fit `{dtype}`, the type of `{name}`"),

@@ -209,7 +209,7 @@ mod tests {
         // A store checks what it finds; nothing that it could overlook ends a build.
         let spoilt: [fn(&mut Vec<u8>); 3] = [|value| value.clear(), |value| value.truncate(100), |value| value[3] = 0xff];
         for spoil in spoilt {
-            store.kept.lock().unwrap().values_mut().for_each(|value| spoil(value));
+            store.kept.lock().unwrap().values_mut().for_each(spoil);
             assert!(expand("N = 64, T = [i32]", &kernel, &store) == fresh);
         }
     }
