@@ -89,13 +89,14 @@ impl<const WORDS: usize, const KEY: usize> Launch<'_, WORDS, KEY, Grid> {
     ///
     /// # Errors
     /// [`Error::DeviceMismatch`], [`Error::GridTooLarge`], [`Error::ScalarTooLarge`], [`Error::Compile`] for types and constants
-    /// that do not compile, [`Error::Jit`], [`Error::OutOfBounds`] or [`Error::AssertionFailed`] of a `.checked()` launch, or what the driver says; on a simulated GPU
+    /// that do not compile, or [`Error::NotBuilt`] in a program that compiles none, [`Error::Jit`], [`Error::OutOfBounds`] or [`Error::AssertionFailed`] of a `.checked()` launch, or what the driver says; on a simulated GPU
     /// every mistake that it sees, as an `Error::Fault`.
     ///
     /// [`Error::DeviceMismatch`]: crate::Error::DeviceMismatch
     /// [`Error::GridTooLarge`]: crate::Error::GridTooLarge
     /// [`Error::ScalarTooLarge`]: crate::Error::ScalarTooLarge
     /// [`Error::Compile`]: crate::Error::Compile
+    /// [`Error::NotBuilt`]: crate::Error::NotBuilt
     /// [`Error::Jit`]: crate::Error::Jit
     /// [`Error::OutOfBounds`]: crate::Error::OutOfBounds
     /// [`Error::AssertionFailed`]: crate::Error::AssertionFailed
