@@ -224,7 +224,7 @@ fn layer_norm_backward_row(device: &Device, peers: &mut Peers, rows: usize, colu
     let (x, dy, weight) = (x?, dy?, device.tensor(&halves(columns))?);
     let [mean, rstd] = [0.0, 0.5].map(|value| device.tensor(&vec![value; rows]));
     let (mean, rstd) = (mean?, rstd?);
-    let groups = 132 * (8192 / columns).clamp(1, 8);
+    let groups = 132;
     let mut parts = device.empty::<f32>(groups * 2 * columns)?;
     let (mut dx, mut both) = (device.empty_like(&x)?, device.empty::<f16>(2 * columns)?);
     let mut launch = |what| {

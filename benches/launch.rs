@@ -82,7 +82,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             first(what, &[("CUDA_CACHE_DISABLE", "1".into()), ours[0].clone(), ours[1].clone()])?;
         }
     }
-    enqueue()
+    enqueue()?;
+    chain()
 }
 
 fn first_launch() -> Result<(), Box<dyn Error>> {
@@ -143,6 +144,43 @@ fn enqueue() -> Result<(), Box<dyn Error>> {
         ROUNDS as u32 * LAUNCHES
     );
     Ok(())
+}
+
+/// Twenty small launches, each behind the last, one by one, as a graph, and as a graph that is given other arguments before each launch.
+fn chain() -> Result<(), Box<dyn Error>> {
+    const CHAIN: usize = 20;
+    let device = Device::cuda(0)?;
+    let n = 1024;
+    let (x, y) = (device.tensor(&[1.0f32; 1024])?, device.tensor(&[2.0f32; 1024])?);
+    let mut out = device.zeros::<f32>(n)?;
+    let work = |out: &mut Tensor<f32>, n: usize| (0..CHAIN).try_for_each(|_| add::<1024>(&x, &y, &mut *out, n).grid(1).launch());
+    let mut graph = Graph::capture(device.stream(), || work(&mut out, n))?;
+    let mut allocations = 0;
+    // Medians of what the host needs to queue it, and of what it takes to its end.
+    let mut time = |what: &str, work: &mut dyn FnMut() -> Result<(), galatea::Error>| -> Result<(), Box<dyn Error>> {
+        let (mut queued, mut done) = (Vec::with_capacity(ROUNDS), Vec::with_capacity(ROUNDS));
+        for _ in 0..ROUNDS {
+            device.synchronize()?;
+            let (before, start) = (ALLOCATIONS.get(), Instant::now());
+            work()?;
+            queued.push(start.elapsed());
+            allocations = ALLOCATIONS.get() - before;
+            device.synchronize()?;
+            done.push(start.elapsed());
+        }
+        queued.sort();
+        done.sort();
+        println!("{CHAIN} launches {what}: queued in {:?}, done in {:?}, {allocations} allocations", queued[ROUNDS / 2], done[ROUNDS / 2]);
+        Ok(())
+    };
+    time("one by one", &mut || work(&mut out, n))?;
+    time("as a graph", &mut || graph.launch((&x, &y, &mut out)))?;
+    let mut turn = 0;
+    time("as a graph that is updated", &mut || {
+        turn += 1;
+        graph.update(|| work(&mut out, n - turn % 2))?;
+        graph.launch((&x, &y, &mut out))
+    })
 }
 
 /// The same kernel through the driver's calls alone.

@@ -57,6 +57,11 @@ impl Target {
         self.major >= 9
     }
 
+    /// Can a launch begin before the one that it depends on is over (PTX ISA, `griddepcontrol`)?
+    pub const fn has_dependent_launches(self) -> bool {
+        self.major >= 9
+    }
+
     /// Are there conversions to and from floats of 8 bits?
     pub const fn has_float8_conversions(self) -> bool {
         self.major >= 9 || (self.major == 8 && self.minor >= 9)

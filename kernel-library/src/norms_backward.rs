@@ -1,9 +1,8 @@
 //! The backward passes of layer norm and RMS norm: gradients of the input, and the parts that the gradients of the weights are summed from.
 //!
-//! A program takes every `groups`-th row, `groups` being the grid, and adds what its rows say about the weights up in registers, to write it as one
-//! row of a matrix; [`column_sum`](crate::column_sum()) sums the rows of that. No program waits for another, and the result is the
-//! same in every launch of one configuration. Groups without a row write zeros. `132 * (8192 / columns).clamp(1, 8)` groups keep a GPU of 132
-//! multiprocessors busy.
+//! A program takes some rows in turns, and adds what they say about the weights up in registers, to write it as one row of a matrix;
+//! [`column_sum`](crate::column_sum()) sums the rows of that. How many programs there are is the caller's choice, `groups`: as many as the GPU has multiprocessors
+//! keep it busy. No program waits for another, and the result is the same in every launch of one configuration. Groups without a row write zeros.
 
 use galatea::prelude::*;
 
@@ -39,27 +38,28 @@ use galatea::prelude::*;
 /// ```
 #[autotune(
     configs = [
-        Config { BLOCK_SIZE: 256, STAGES: 2, num_warps: 1 },
-        Config { BLOCK_SIZE: 512, STAGES: 2, num_warps: 2 },
-        Config { BLOCK_SIZE: 1024, STAGES: 1, num_warps: 4 },
-        Config { BLOCK_SIZE: 1024, STAGES: 2, num_warps: 2 },
-        Config { BLOCK_SIZE: 1024, STAGES: 2, num_warps: 4 },
-        Config { BLOCK_SIZE: 2048, STAGES: 2, num_warps: 4 },
-        Config { BLOCK_SIZE: 4096, STAGES: 1, num_warps: 8 },
-        Config { BLOCK_SIZE: 4096, STAGES: 2, num_warps: 8 },
-        Config { BLOCK_SIZE: 4096, STAGES: 2, num_warps: 16 },
-        Config { BLOCK_SIZE: 8192, STAGES: 1, num_warps: 16 },
-        Config { BLOCK_SIZE: 8192, STAGES: 2, num_warps: 16 },
-        Config { BLOCK_SIZE: 8192, STAGES: 3, num_warps: 16 },
-        Config { BLOCK_SIZE: 16384, STAGES: 1, num_warps: 8, num_ctas: 4 },
-        Config { BLOCK_SIZE: 32768, STAGES: 1, num_warps: 8, num_ctas: 8 },
-        Config { BLOCK_SIZE: 65536, STAGES: 1, num_warps: 8, num_ctas: 16 },
+        Config { BLOCK_SIZE: 256, ROWS: 32, STAGES: 2, num_warps: 8 },
+        Config { BLOCK_SIZE: 256, ROWS: 16, STAGES: 2, num_warps: 4 },
+        Config { BLOCK_SIZE: 512, ROWS: 16, STAGES: 2, num_warps: 8 },
+        Config { BLOCK_SIZE: 512, ROWS: 8, STAGES: 2, num_warps: 4 },
+        Config { BLOCK_SIZE: 1024, ROWS: 8, STAGES: 2, num_warps: 8 },
+        Config { BLOCK_SIZE: 1024, ROWS: 4, STAGES: 2, num_warps: 4 },
+        Config { BLOCK_SIZE: 2048, ROWS: 4, STAGES: 2, num_warps: 8 },
+        Config { BLOCK_SIZE: 2048, ROWS: 2, STAGES: 2, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, ROWS: 2, STAGES: 2, num_warps: 8 },
+        Config { BLOCK_SIZE: 4096, ROWS: 1, STAGES: 2, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, ROWS: 1, STAGES: 2, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, ROWS: 1, STAGES: 3, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, ROWS: 1, STAGES: 2, num_warps: 16 },
+        Config { BLOCK_SIZE: 16384, ROWS: 1, STAGES: 1, num_warps: 8, num_ctas: 4 },
+        Config { BLOCK_SIZE: 32768, ROWS: 1, STAGES: 1, num_warps: 8, num_ctas: 8 },
+        Config { BLOCK_SIZE: 65536, ROWS: 1, STAGES: 1, num_warps: 8, num_ctas: 16 },
     ],
     key = [columns],
     prune = |config| config.BLOCK_SIZE < columns || config.BLOCK_SIZE >= 2 * columns.max(129),
 )]
 #[kernel(T = [f32, f16, bf16], contract)]
-pub fn layer_norm_backward<T: Float, const BLOCK_SIZE: usize, const STAGES: usize>(
+pub fn layer_norm_backward<T: Float, const BLOCK_SIZE: usize, const ROWS: usize, const STAGES: usize>(
     dy: Ptr<T>,
     x: Ptr<T>,
     weight: Ptr<T>,
@@ -73,24 +73,26 @@ pub fn layer_norm_backward<T: Float, const BLOCK_SIZE: usize, const STAGES: usiz
     let column = arange(0, BLOCK_SIZE);
     let mask = column < columns;
     let scale = 1.0 / columns as f32;
-    let w = load(weight + column, mask = mask) as f32;
-    let mut dw = zeros::<f32>([BLOCK_SIZE]);
-    let mut db = zeros::<f32>([BLOCK_SIZE]);
-    for row in range(program_id(0), rows, num_programs(0), num_stages = STAGES) {
-        let at = row * columns + column;
-        let d = load(dy + at, mask = mask, evict = "evict_first") as f32;
-        let row_rstd = load(rstd + row);
-        let normal = (load(x + at, mask = mask, evict = "evict_first") as f32 - load(mean + row)) * row_rstd;
+    let w = load(weight + column, mask = mask)[(None, ..)] as f32;
+    let mut dw = zeros::<f32>([ROWS, BLOCK_SIZE]);
+    let mut db = zeros::<f32>([ROWS, BLOCK_SIZE]);
+    for first in range(program_id(0) * ROWS, rows, num_programs(0) * ROWS, num_stages = STAGES) {
+        let row = first + arange(0, ROWS);
+        let at = row.col() * columns + column.row();
+        let inside = (row < rows).col() & mask.row();
+        let d = load(dy + at, mask = inside, evict = "evict_first") as f32;
+        let row_rstd = load(rstd + row, mask = row < rows).col();
+        let normal = (load(x + at, mask = inside, evict = "evict_first") as f32 - load(mean + row, mask = row < rows).col()) * row_rstd;
         let g = d * w;
-        let along = sum(g * normal) * scale;
-        let constant = sum(g) * scale;
-        store(dx + at, ((g - (normal * along + constant)) * row_rstd) as T, mask = mask);
+        let along = sum(g * normal, axis = 1) * scale;
+        let constant = sum(g, axis = 1) * scale;
+        store(dx + at, ((g - (normal * along.col() + constant.col())) * row_rstd) as T, mask = inside);
         dw += d * normal;
         db += d;
     }
     let part = 2 * program_id(0) * columns + column;
-    store(parts + part, dw, mask = mask);
-    store(parts + columns + part, db, mask = mask);
+    store(parts + part, sum(dw, axis = 0), mask = mask);
+    store(parts + columns + part, sum(db, axis = 0), mask = mask);
 }
 
 /// The backward pass of [`rms_norm`](crate::rms_norm()): the gradient `dx`, and that of `weight` in parts.
@@ -103,28 +105,28 @@ pub fn layer_norm_backward<T: Float, const BLOCK_SIZE: usize, const STAGES: usiz
 /// registers: by one CTA up to 8,192 columns, by a cluster up to 65,536 on GPUs that have clusters; longer ones are [`Error::NoConfig`].
 #[autotune(
     configs = [
-        Config { BLOCK_SIZE: 256, STAGES: 2, num_warps: 1 },
-        Config { BLOCK_SIZE: 512, STAGES: 2, num_warps: 2 },
-        Config { BLOCK_SIZE: 1024, STAGES: 1, num_warps: 4 },
-        Config { BLOCK_SIZE: 1024, STAGES: 2, num_warps: 2 },
-        Config { BLOCK_SIZE: 1024, STAGES: 2, num_warps: 4 },
-        Config { BLOCK_SIZE: 2048, STAGES: 2, num_warps: 4 },
-        Config { BLOCK_SIZE: 4096, STAGES: 1, num_warps: 8 },
-        Config { BLOCK_SIZE: 4096, STAGES: 2, num_warps: 8 },
-        Config { BLOCK_SIZE: 4096, STAGES: 2, num_warps: 16 },
-        Config { BLOCK_SIZE: 8192, STAGES: 1, num_warps: 16 },
-        Config { BLOCK_SIZE: 8192, STAGES: 2, num_warps: 16 },
-        Config { BLOCK_SIZE: 8192, STAGES: 2, num_warps: 32 },
-        Config { BLOCK_SIZE: 8192, STAGES: 3, num_warps: 16 },
-        Config { BLOCK_SIZE: 16384, STAGES: 1, num_warps: 8, num_ctas: 4 },
-        Config { BLOCK_SIZE: 32768, STAGES: 1, num_warps: 8, num_ctas: 8 },
-        Config { BLOCK_SIZE: 65536, STAGES: 1, num_warps: 8, num_ctas: 16 },
+        Config { BLOCK_SIZE: 256, ROWS: 32, STAGES: 2, num_warps: 8 },
+        Config { BLOCK_SIZE: 256, ROWS: 16, STAGES: 2, num_warps: 4 },
+        Config { BLOCK_SIZE: 512, ROWS: 16, STAGES: 2, num_warps: 8 },
+        Config { BLOCK_SIZE: 512, ROWS: 8, STAGES: 2, num_warps: 4 },
+        Config { BLOCK_SIZE: 1024, ROWS: 8, STAGES: 2, num_warps: 8 },
+        Config { BLOCK_SIZE: 1024, ROWS: 4, STAGES: 2, num_warps: 4 },
+        Config { BLOCK_SIZE: 2048, ROWS: 4, STAGES: 2, num_warps: 8 },
+        Config { BLOCK_SIZE: 2048, ROWS: 2, STAGES: 2, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, ROWS: 2, STAGES: 2, num_warps: 8 },
+        Config { BLOCK_SIZE: 4096, ROWS: 1, STAGES: 2, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, ROWS: 1, STAGES: 2, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, ROWS: 1, STAGES: 3, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, ROWS: 1, STAGES: 2, num_warps: 16 },
+        Config { BLOCK_SIZE: 16384, ROWS: 1, STAGES: 1, num_warps: 8, num_ctas: 4 },
+        Config { BLOCK_SIZE: 32768, ROWS: 1, STAGES: 1, num_warps: 8, num_ctas: 8 },
+        Config { BLOCK_SIZE: 65536, ROWS: 1, STAGES: 1, num_warps: 8, num_ctas: 16 },
     ],
     key = [columns],
     prune = |config| config.BLOCK_SIZE < columns || config.BLOCK_SIZE >= 2 * columns.max(129),
 )]
 #[kernel(T = [f32, f16, bf16], contract)]
-pub fn rms_norm_backward<T: Float, const BLOCK_SIZE: usize, const STAGES: usize>(
+pub fn rms_norm_backward<T: Float, const BLOCK_SIZE: usize, const ROWS: usize, const STAGES: usize>(
     dy: Ptr<T>,
     x: Ptr<T>,
     weight: Ptr<T>,
@@ -137,16 +139,19 @@ pub fn rms_norm_backward<T: Float, const BLOCK_SIZE: usize, const STAGES: usize>
     let column = arange(0, BLOCK_SIZE);
     let mask = column < columns;
     let scale = 1.0 / columns as f32;
-    let w = load(weight + column, mask = mask) as f32;
-    let mut dw = zeros::<f32>([BLOCK_SIZE]);
-    for row in range(program_id(0), rows, num_programs(0), num_stages = STAGES) {
-        let at = row * columns + column;
-        let d = load(dy + at, mask = mask, evict = "evict_first") as f32;
-        let row_rstd = load(rstd + row);
-        let normal = load(x + at, mask = mask, evict = "evict_first") as f32 * row_rstd;
+    let w = load(weight + column, mask = mask)[(None, ..)] as f32;
+    let mut dw = zeros::<f32>([ROWS, BLOCK_SIZE]);
+    for first in range(program_id(0) * ROWS, rows, num_programs(0) * ROWS, num_stages = STAGES) {
+        let row = first + arange(0, ROWS);
+        let at = row.col() * columns + column.row();
+        let inside = (row < rows).col() & mask.row();
+        let d = load(dy + at, mask = inside, evict = "evict_first") as f32;
+        let row_rstd = load(rstd + row, mask = row < rows).col();
+        let normal = load(x + at, mask = inside, evict = "evict_first") as f32 * row_rstd;
         let g = d * w;
-        store(dx + at, ((g - normal * (sum(g * normal) * scale)) * row_rstd) as T, mask = mask);
+        let along = sum(g * normal, axis = 1) * scale;
+        store(dx + at, ((g - normal * along.col()) * row_rstd) as T, mask = inside);
         dw += d * normal;
     }
-    store(weight_parts + program_id(0) * columns + column, dw, mask = mask);
+    store(weight_parts + program_id(0) * columns + column, sum(dw, axis = 0), mask = mask);
 }

@@ -2,6 +2,21 @@
 
 use galatea::prelude::*;
 
+/// What exponentials are taken relative to: elements that are all `-inf` have no largest number.
+#[device]
+fn finite(largest: Value<f32>) -> Value<f32> {
+    select(largest == f32::NEG_INFINITY, 0.0, largest)
+}
+
+/// The largest element of two parts, and the sum of exponentials relative to it.
+#[device]
+fn joined(one: (Value<f32>, Value<f32>), other: (Value<f32>, Value<f32>)) -> (Value<f32>, Value<f32>) {
+    let ((a, x), (b, y)) = (one, other);
+    let top = max(a, b);
+    let base = finite(top);
+    (top, x * fast_exp2((a - base) * 1.442_695_04) + y * fast_exp2((b - base) * 1.442_695_04))
+}
+
 /// `y[i, j] = exp(x[i, j] - m) / sum over k of exp(x[i, k] - m)`, `m` the largest element of row `i`: a program a row.
 ///
 /// `x` and `y` are `[rows, columns]`; the grid is the number of rows. Computed in `f32` and rounded once. Rows have any length.
@@ -10,7 +25,7 @@ use galatea::prelude::*;
 /// GPUs that have clusters. For rows of more than 16,384 columns a kernel that reads them twice stands by, the second time to scale: while it reads,
 /// the largest element so far and the sum of exponentials are kept for every four neighbouring lanes and joined at the end (online
 /// normalizer calculation, arXiv 1805.02867).
-/// A row with NaN or `+inf` becomes NaN; `-inf` becomes 0, and a row of nothing else NaN.
+/// A row with NaN or `+inf` becomes NaN; `-inf` becomes 0, as does what is less than 2^-126 of the largest, and a row of nothing but `-inf` NaN.
 ///
 /// ```
 /// # use galatea::prelude::*;
@@ -53,26 +68,25 @@ use galatea::prelude::*;
         Config { BLOCK_SIZE: 32768, ONCE: true, KEEP: false, num_warps: 16 },
         Config { BLOCK_SIZE: 32768, ONCE: true, KEEP: true, num_warps: 32 },
         Config { BLOCK_SIZE: 32768, ONCE: true, KEEP: false, num_warps: 32 },
-        Config { BLOCK_SIZE: 32768, ONCE: true, KEEP: true, num_warps: 8, num_ctas: 4 },
-        Config { BLOCK_SIZE: 32768, ONCE: true, KEEP: false, num_warps: 8, num_ctas: 4 },
+        Config { BLOCK_SIZE: 32768, ONCE: true, KEEP: true, num_warps: 4, num_ctas: 2 },
+        Config { BLOCK_SIZE: 32768, ONCE: true, KEEP: false, num_warps: 4, num_ctas: 2 },
+        Config { BLOCK_SIZE: 65536, ONCE: true, KEEP: true, num_warps: 2, num_ctas: 8 },
+        Config { BLOCK_SIZE: 65536, ONCE: true, KEEP: true, num_warps: 4, num_ctas: 4 },
+        Config { BLOCK_SIZE: 65536, ONCE: true, KEEP: false, num_warps: 4, num_ctas: 4 },
         Config { BLOCK_SIZE: 65536, ONCE: true, KEEP: true, num_warps: 8, num_ctas: 8 },
-        Config { BLOCK_SIZE: 65536, ONCE: true, KEEP: false, num_warps: 8, num_ctas: 8 },
-        Config { BLOCK_SIZE: 65536, ONCE: true, KEEP: true, num_warps: 16, num_ctas: 4 },
-        Config { BLOCK_SIZE: 131072, ONCE: true, KEEP: true, num_warps: 8, num_ctas: 16 },
-        Config { BLOCK_SIZE: 131072, ONCE: true, KEEP: false, num_warps: 8, num_ctas: 16 },
-        Config { BLOCK_SIZE: 131072, ONCE: true, KEEP: true, num_warps: 16, num_ctas: 8 },
-        Config { BLOCK_SIZE: 262144, ONCE: true, KEEP: true, num_warps: 16, num_ctas: 16 },
-        Config { BLOCK_SIZE: 262144, ONCE: true, KEEP: false, num_warps: 16, num_ctas: 16 },
-        Config { BLOCK_SIZE: 524288, ONCE: true, KEEP: true, num_warps: 32, num_ctas: 16 },
-        Config { BLOCK_SIZE: 524288, ONCE: true, KEEP: false, num_warps: 32, num_ctas: 16 },
+        Config { BLOCK_SIZE: 131072, ONCE: true, KEEP: true, num_warps: 4, num_ctas: 8 },
+        Config { BLOCK_SIZE: 131072, ONCE: true, KEEP: false, num_warps: 4, num_ctas: 8 },
+        Config { BLOCK_SIZE: 131072, ONCE: true, KEEP: true, num_warps: 8, num_ctas: 8 },
+        Config { BLOCK_SIZE: 262144, ONCE: true, KEEP: true, num_warps: 4, num_ctas: 16 },
+        Config { BLOCK_SIZE: 262144, ONCE: true, KEEP: false, num_warps: 4, num_ctas: 16 },
+        Config { BLOCK_SIZE: 262144, ONCE: true, KEEP: true, num_warps: 8, num_ctas: 16 },
+        Config { BLOCK_SIZE: 524288, ONCE: true, KEEP: true, num_warps: 8, num_ctas: 16 },
+        Config { BLOCK_SIZE: 524288, ONCE: true, KEEP: false, num_warps: 8, num_ctas: 16 },
+        Config { BLOCK_SIZE: 524288, ONCE: true, KEEP: true, num_warps: 16, num_ctas: 16 },
         Config { BLOCK_SIZE: 4096, ONCE: false, KEEP: true, num_warps: 16 },
         Config { BLOCK_SIZE: 4096, ONCE: false, KEEP: false, num_warps: 16 },
         Config { BLOCK_SIZE: 8192, ONCE: false, KEEP: true, num_warps: 32 },
         Config { BLOCK_SIZE: 16384, ONCE: false, KEEP: true, num_warps: 32 },
-        Config { BLOCK_SIZE: 16384, ONCE: false, KEEP: true, num_warps: 4, num_ctas: 8 },
-        Config { BLOCK_SIZE: 32768, ONCE: false, KEEP: true, num_warps: 8, num_ctas: 8, num_stages: 2 },
-        Config { BLOCK_SIZE: 65536, ONCE: false, KEEP: true, num_warps: 8, num_ctas: 16 },
-        Config { BLOCK_SIZE: 65536, ONCE: false, KEEP: true, num_warps: 16, num_ctas: 8 },
         Config { BLOCK_SIZE: 65536, ONCE: false, KEEP: true, num_warps: 16, num_ctas: 16, num_stages: 2 },
     ],
     key = [columns],
@@ -86,6 +100,8 @@ pub fn softmax<T: Float, const BLOCK_SIZE: usize, const ONCE: bool, const KEEP: 
     let start = program_id(0) * columns;
     let lane = arange(0, BLOCK_SIZE);
     let lowest = f32::NEG_INFINITY as T;
+    // Parts of a row that is a cluster's, none of which lies in several CTAs: what they gave is exchanged at once, so that CTAs wait for each other once.
+    const PARTS: usize = 16;
     if ONCE {
         let mask = lane < columns;
         let v = if KEEP {
@@ -93,8 +109,19 @@ pub fn softmax<T: Float, const BLOCK_SIZE: usize, const ONCE: bool, const KEEP: 
         } else {
             load(x + start + lane, mask = mask, other = lowest) as f32
         };
-        let e = fast_exp2(v * 1.442_695_04 - max(v) * 1.442_695_04); // log2(e)
-        let p = (e * (1.0 / sum(e))) as T;
+        let p = if BLOCK_SIZE <= 32_768 {
+            let e = fast_exp2(v * 1.442_695_04 - max(v) * 1.442_695_04); // log2(e)
+            (e * (1.0 / sum(e))) as T
+        } else {
+            // Each part has a largest element and a sum of its own.
+            let parts = reshape(v, [PARTS, BLOCK_SIZE / PARTS]);
+            let largest = max(parts, axis = 1);
+            let base = finite(largest);
+            let e = fast_exp2(parts * 1.442_695_04 - (base * 1.442_695_04)[(.., None)]);
+            let (top, total) = reduce((largest, sum(e, axis = 1)), 0, joined);
+            let scale = fast_exp2((base - top) * 1.442_695_04) * (1.0 / total);
+            reshape(e * scale[(.., None)], [BLOCK_SIZE]) as T
+        };
         if KEEP {
             store(y + start + lane, p, mask = mask);
         } else {
@@ -113,23 +140,15 @@ pub fn softmax<T: Float, const BLOCK_SIZE: usize, const ONCE: bool, const KEEP: 
             };
             let fours = reshape(v, [BLOCK_SIZE / 4, 4]);
             let next = max(largest, max(fours, axis = 1));
-            // Lanes that have seen nothing yet have no number to scale by.
-            let base = select(next == f32::NEG_INFINITY, 0.0, next);
-            let scaled = base * 1.442_695_04;
+            let scaled = finite(next) * 1.442_695_04;
             let terms = fast_exp2(fours * 1.442_695_04 - scaled[(.., None)]);
             total = total * fast_exp2(largest * 1.442_695_04 - scaled) + sum(terms, axis = 1);
             largest = next;
         }
-        // Sixteen parts of the row first, none of which lies in several CTAs, then what they gave at once: CTAs wait for each other once.
-        let largest = reshape(largest, [16, BLOCK_SIZE / 64]);
+        let largest = reshape(largest, [PARTS, BLOCK_SIZE / (4 * PARTS)]);
         let part_top = max(largest, axis = 1);
-        let base = select(part_top == f32::NEG_INFINITY, 0.0, part_top);
-        let terms = reshape(total, [16, BLOCK_SIZE / 64]) * fast_exp2((largest - base[(.., None)]) * 1.442_695_04);
-        let (top, total) = reduce((part_top, sum(terms, axis = 1)), 0, |(a, x), (b, y)| {
-            let top = max(a, b);
-            let base = select(top == f32::NEG_INFINITY, 0.0, top);
-            (top, x * fast_exp2((a - base) * 1.442_695_04) + y * fast_exp2((b - base) * 1.442_695_04))
-        });
+        let terms = reshape(total, [PARTS, BLOCK_SIZE / (4 * PARTS)]) * fast_exp2((largest - finite(part_top)[(.., None)]) * 1.442_695_04);
+        let (top, total) = reduce((part_top, sum(terms, axis = 1)), 0, joined);
         let scale = 1.0 / total;
         for first in range(0, columns, BLOCK_SIZE) {
             let at = first + lane;

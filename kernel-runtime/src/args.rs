@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use cudarc::driver::{CudaStream, SyncOnDrop};
+use kernel_lang::dtype::Dtype;
 
 use crate::element::Scalar;
 use crate::fact::which_hold;
@@ -248,8 +249,7 @@ pub struct Args<'a, const WORDS: usize> {
 struct Slot<'a> {
     name: &'static str,
     writes: bool,
-    /// Of one element.
-    bytes: u8,
+    dtype: Dtype,
     /// Where its address stands among the words.
     word: u16,
     owner: Owner<'a>,
@@ -260,6 +260,8 @@ struct Slot<'a> {
 pub(crate) struct Region {
     pub(crate) address: u64,
     pub(crate) bytes: usize,
+    /// Of its elements.
+    pub(crate) dtype: Dtype,
     /// Does the kernel take it to write?
     pub(crate) writes: bool,
 }
@@ -331,7 +333,7 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
     fn push<T: Element>(&mut self, name: &'static str, writes: bool, pointer: Pointer<'a>) {
         self.unaligned |= u64::from(!pointer.address.is_multiple_of(ALIGNMENT)) << (self.pointers % 64);
         if let Some(slot) = self.slots.get_mut(self.pointers) {
-            *slot = Some(Slot { name, writes, bytes: size_of::<T>() as u8, word: self.filled as u16, owner: pointer.owner });
+            *slot = Some(Slot { name, writes, dtype: T::DTYPE, word: self.filled as u16, owner: pointer.owner });
             self.pointers += 1;
         }
         self.word(pointer.address);
@@ -383,10 +385,15 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
 
     /// The memory of each pointer, in their order.
     pub(crate) fn regions(&self) -> impl Iterator<Item = Region> {
+        self.named_regions().map(|(_, region)| region)
+    }
+
+    /// The same, with the parameters' names.
+    pub(crate) fn named_regions(&self) -> impl Iterator<Item = (&'static str, Region)> {
         self.slots().map(|slot| {
             let word = |at: usize| self.words.get(at).copied().unwrap_or(0);
             let (address, len) = (word(slot.word.into()), word(usize::from(slot.word) + 1));
-            Region { address, bytes: len as usize * usize::from(slot.bytes), writes: slot.writes }
+            (slot.name, Region { address, bytes: len as usize * slot.dtype.bytes(), dtype: slot.dtype, writes: slot.writes })
         })
     }
 
@@ -446,15 +453,9 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
     pub(crate) fn before<'s>(&'s self, stream: &'s Arc<CudaStream>) -> Result<Vec<SyncOnDrop<'s>>> {
         let mut guards = Vec::new();
         for slot in self.slots() {
-            match &slot.owner {
-                Owner::Idle(_) => {}
-                Owner::Tensor(buffer) if slot.writes => buffer.before_write(stream)?,
-                Owner::Tensor(buffer) => buffer.before_read(stream)?,
-                Owner::Slice(slice) => {
-                    stream::order(stream, slice.stream())?;
-                    // Nothing is pushed, and so nothing allocated, unless cudarc was asked to track its slices.
-                    guards.extend(slice.track(stream));
-                }
+            // Nothing is pushed, and so nothing allocated, unless cudarc was asked to track its slices.
+            if let Some(guard) = slot.owner.before(slot.writes, stream)? {
+                guards.push(guard);
             }
         }
         Ok(guards)
@@ -463,26 +464,44 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
     /// Makes others wait for the launch on `stream`, now enqueued.
     #[inline]
     pub(crate) fn after(&self, stream: &Arc<CudaStream>) -> Result<()> {
-        for slot in self.slots() {
-            match &slot.owner {
-                Owner::Idle(_) => {}
-                Owner::Tensor(buffer) if slot.writes => buffer.after_write(stream)?,
-                Owner::Tensor(buffer) => buffer.after_read(stream),
-                Owner::Slice(slice) => {
-                    stream::order(slice.stream(), stream)?;
-                    // The launch's stream may be one whose slices cudarc does not track: then the home stream, which now comes after
-                    // the launch, tells cudarc's other streams.
-                    drop(slice.track(slice.stream()));
-                }
-            }
-        }
-        Ok(())
+        self.slots().try_for_each(|slot| slot.owner.after(slot.writes, stream))
     }
 }
 
 impl<'a> Owner<'a> {
+    /// Makes `stream` wait for what a use there needs. The guard is to be dropped when that is enqueued.
     #[inline]
-    fn device(&self) -> Result<Device> {
+    pub(crate) fn before<'s>(&'s self, writes: bool, stream: &'s Arc<CudaStream>) -> Result<Option<SyncOnDrop<'s>>> {
+        match self {
+            Owner::Idle(_) => Ok(None),
+            Owner::Tensor(buffer) if writes => buffer.before_write(stream).map(|()| None),
+            Owner::Tensor(buffer) => buffer.before_read(stream).map(|()| None),
+            Owner::Slice(slice) => {
+                stream::order(stream, slice.stream())?;
+                Ok(slice.track(stream))
+            }
+        }
+    }
+
+    /// Makes others wait for a use on `stream`, now enqueued.
+    #[inline]
+    pub(crate) fn after(&self, writes: bool, stream: &Arc<CudaStream>) -> Result<()> {
+        match self {
+            Owner::Idle(_) => {}
+            Owner::Tensor(buffer) if writes => buffer.after_write(stream)?,
+            Owner::Tensor(buffer) => buffer.after_read(stream),
+            Owner::Slice(slice) => {
+                stream::order(slice.stream(), stream)?;
+                // The use's stream may be one whose slices cudarc does not track: then the home stream, which now comes after the
+                // use, tells cudarc's other streams.
+                drop(slice.track(slice.stream()));
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn device(&self) -> Result<Device> {
         match self {
             Owner::Idle(device) => Ok(*device),
             Owner::Tensor(buffer) => Ok(buffer.device()),
@@ -521,7 +540,10 @@ mod tests {
         assert_eq!(*args.words(), [x_address, 10, 10, y_address + 4, 2, 0xffff_ffff]);
         assert_eq!(args.home().unwrap().0, device);
         args.check_device(device, false).unwrap();
-        let regions = [Region { address: x_address, bytes: 40, writes: false }, Region { address: y_address + 4, bytes: 8, writes: true }];
+        let regions = [
+            Region { address: x_address, bytes: 40, dtype: Dtype::F32, writes: false },
+            Region { address: y_address + 4, bytes: 8, dtype: Dtype::F32, writes: true },
+        ];
         assert!(args.regions().eq(regions));
         assert_eq!(args.unaligned(), 0b10, "`y` begins behind its first element");
     }

@@ -170,6 +170,10 @@ mod tests {
             unreachable!("nothing is launched")
         }
 
+        fn code(_: String) -> crate::graph::Code {
+            unreachable!("nothing is captured")
+        }
+
         unsafe fn start<const WORDS: usize>(self, _: &crate::args::Args<'_, WORDS>, _: String, _: [u32; 3], _: &[&u64]) -> Result<()> {
             unreachable!("nothing is launched")
         }

@@ -57,16 +57,24 @@ fn start() -> Result<Driver, Option<CUresult>> {
 pub(crate) fn version() -> &'static str {
     static VERSION: OnceLock<String> = OnceLock::new();
     VERSION.get_or_init(|| {
-        let mut cuda = 0;
-        // SAFETY: the driver is there, and `cuda` is a valid place for the answer.
-        let known = load().is_ok() && unsafe { sys::cuDriverGetVersion(&mut cuda) } == CUresult::CUDA_SUCCESS;
-        let cuda = if known { format!("{}.{}", cuda / 1000, cuda % 1000 / 10) } else { "none".to_owned() };
+        let cuda = match cuda_version() {
+            0 => "none".to_owned(),
+            cuda => format!("{}.{}", cuda / 1000, cuda % 1000 / 10),
+        };
         let module = std::fs::read_to_string("/proc/driver/nvidia/version").unwrap_or_default();
         match module_version(&module) {
             Some(version) => format!("{cuda} ({version})"),
             None => cuda,
         }
     })
+}
+
+/// The newest version of CUDA that the driver knows: 12030 for 12.3, or 0 if there is none.
+pub(crate) fn cuda_version() -> i32 {
+    let mut cuda = 0;
+    // SAFETY: the driver is there, and `cuda` is a valid place for the answer.
+    let known = load().is_ok() && unsafe { sys::cuDriverGetVersion(&mut cuda) } == CUresult::CUDA_SUCCESS;
+    if known { cuda } else { 0 }
 }
 
 /// The version in the kernel module's own line: `NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  Tue ..`.

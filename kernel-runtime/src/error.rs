@@ -309,6 +309,26 @@ pub enum Error {
         error: std::io::Error,
     },
 
+    // Graphs.
+    /// Something was done while a graph is captured that a replay could not repeat.
+    #[error("cannot {doing} while a graph is captured\nhelp: {help}")]
+    InCapture {
+        /// What was to be done.
+        doing: &'static str,
+        /// What to do instead.
+        help: &'static str,
+    },
+    /// A launch of a graph was not given memory that its work reads or writes.
+    #[error("{} was not given to the launch of the graph{}\nhelp: name every tensor that the graph works on, `&mut` if it is written: `graph.launch((&x, &mut y))`", work_argument(*.kernel, argument), shared(*.only_shared))]
+    NotLent {
+        /// The kernel; none for a copy or a fill.
+        kernel: Option<&'static str>,
+        /// The parameter, or what the copy or fill does with the memory.
+        argument: &'static str,
+        /// Was it given as `&x` though it is written?
+        only_shared: bool,
+    },
+
     // Tuning.
     /// No configuration of an autotuned kernel runs.
     #[error("kernel `{kernel}`: none of its {} configurations runs on `{device}`\n{}", .failures.len(), .failures.join("\n"))]
@@ -391,6 +411,17 @@ impl std::fmt::Display for FreeBytes {
             None => f.write_str("an unknown number"),
         }
     }
+}
+
+fn work_argument(kernel: Option<&str>, argument: &str) -> String {
+    match kernel {
+        Some(kernel) => format!("argument `{argument}` of kernel `{kernel}`"),
+        None => argument.to_owned(),
+    }
+}
+
+fn shared(only_shared: bool) -> &'static str {
+    if only_shared { " to be written, only to be read" } else { "" }
 }
 
 fn found(count: usize) -> String {
@@ -488,6 +519,9 @@ mod tests {
             Error::TooOld { kernel, device: device(), capability: (7, 5) },
             Error::SharedMemory { kernel, device: device(), requested: 300_000, limit: 232_448 },
             Error::LaunchRefused { kernel, threads: 1024, shared_bytes: 0, code, description },
+            Error::InCapture { doing: "allocate memory", help: "make tensors before the capture" },
+            Error::NotLent { kernel: Some(kernel), argument, only_shared: true },
+            Error::NotLent { kernel: None, argument: "the target of a copy", only_shared: false },
             Error::NoConfig { kernel, device: device(), failures: vec![text("  Config { B: 3 }: no")] },
         ]
     }

@@ -8,6 +8,7 @@ use cudarc::driver::{CudaEvent, sys};
 
 use crate::device::Backend;
 use crate::driver::{check, check_cudarc, elapsed_ms};
+use crate::graph::{self, Forbidden};
 use crate::{Device, Error, Result, Stream, sim};
 
 /// A point in the work of a stream. It happens when all work queued before it is done.
@@ -64,6 +65,7 @@ impl Event {
     /// # Errors
     /// [`Error::WrongDevice`] for a stream of another device, or what the driver says.
     pub fn record(&self, stream: &Stream) -> Result<()> {
+        graph::forbid(Forbidden::Waiting)?;
         if stream.device() != self.device {
             return Err(Error::WrongDevice { what: "this event", device: self.device, expected: stream.device() });
         }
@@ -83,6 +85,7 @@ impl Event {
     /// # Errors
     /// [`Error::EventNotRecorded`], or a failure of the work before it: [`Error::Asynchronous`].
     pub fn synchronize(&self) -> Result<()> {
+        graph::forbid(Forbidden::Waiting)?;
         match (self.cuda_event()?, self.device.cuda_info()) {
             (Some(event), Some(cuda)) => {
                 cuda.bind()?;
@@ -123,6 +126,7 @@ impl Event {
 
     /// Makes work queued on `stream` from now on wait for this event.
     pub(crate) fn hold_back(&self, stream: &Stream) -> Result<()> {
+        graph::forbid(Forbidden::Waiting)?;
         match (self.cuda_event()?, stream.cuda_stream()) {
             (Some(event), Some(stream)) => check_cudarc(stream.wait(event), "make a stream wait for an event"),
             // What does its work at once cannot be held back, so it waits here.

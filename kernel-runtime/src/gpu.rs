@@ -4,8 +4,9 @@ use kernel_lang::Schedule;
 
 use crate::args::Args;
 use crate::fact::Key;
+use crate::graph::Code;
 use crate::kernel::{Kernel, Tables};
-use crate::{Device, Result, Stream, background, reporting};
+use crate::{Device, Result, Stream, background, graph, reporting};
 
 /// A device that runs PTX, and where on it a launch goes.
 pub(crate) trait Gpu: Copy {
@@ -57,6 +58,14 @@ pub(crate) trait Gpu: Copy {
     /// There are that many bytes, and nobody else uses them until it is done.
     unsafe fn zero(self, address: u64, bytes: usize) -> Result<()>;
 
+    /// What a graph keeps of a function.
+    fn code(loaded: Self::Loaded) -> Code;
+
+    /// Does a launch of this function begin before the one in front of it is over?
+    fn begins_early(self, _: &Self::Loaded) -> bool {
+        false
+    }
+
     /// Runs a function, or queues it, in order with every other use of the arguments.
     ///
     /// # Safety
@@ -101,6 +110,9 @@ pub(crate) fn run<G: Gpu, const WORDS: usize, const KEY: usize>(
     } else {
         args.kernel().on_gpu(gpu, key.as_ref(), schedule)?
     };
+    if graph::is_capturing() {
+        return graph::capture_on_gpu(gpu, args, loaded, grid);
+    }
     // SAFETY: the function takes these words.
     unsafe { gpu.start(args, loaded, grid, &args.params()) }
 }

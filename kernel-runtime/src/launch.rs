@@ -7,7 +7,7 @@ use crate::gpu::Mode;
 use crate::grid::{Grid, IntoGrid};
 use crate::module::CudaGpu;
 use crate::sim::SimGpu;
-use crate::{Result, Stream, cpu, gpu};
+use crate::{Result, Stream, cpu, gpu, graph};
 
 /// A launch that has no grid yet.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +24,7 @@ pub struct Launch<'a, const WORDS: usize, const KEY: usize, G = NoGrid> {
     grid: G,
     stream: Option<&'a Stream>,
     mode: Mode,
+    overlaps: bool,
 }
 
 impl<'a, const WORDS: usize, const KEY: usize> Launch<'a, WORDS, KEY> {
@@ -31,7 +32,7 @@ impl<'a, const WORDS: usize, const KEY: usize> Launch<'a, WORDS, KEY> {
     #[doc(hidden)]
     #[inline]
     pub fn new(args: Args<'a, WORDS>, key: [u64; KEY]) -> Launch<'a, WORDS, KEY> {
-        Launch { args, key, grid: NoGrid, stream: None, mode: Mode::default() }
+        Launch { args, key, grid: NoGrid, stream: None, mode: Mode::default(), overlaps: false }
     }
 
     /// How many programs run: a number, or up to three in a tuple or array.
@@ -39,8 +40,8 @@ impl<'a, const WORDS: usize, const KEY: usize> Launch<'a, WORDS, KEY> {
     /// A grid without programs is no error: there is nothing to do.
     #[inline]
     pub fn grid(self, grid: impl IntoGrid) -> Launch<'a, WORDS, KEY, Grid> {
-        let Launch { args, key, grid: NoGrid, stream, mode } = self;
-        Launch { args, key, grid: grid.into_grid(), stream, mode }
+        let Launch { args, key, grid: NoGrid, stream, mode, overlaps } = self;
+        Launch { args, key, grid: grid.into_grid(), stream, mode, overlaps }
     }
 }
 
@@ -51,6 +52,18 @@ impl<'a, const WORDS: usize, const KEY: usize, G> Launch<'a, WORDS, KEY, G> {
     #[inline]
     pub fn on(mut self, stream: &'a Stream) -> Self {
         self.stream = Some(stream);
+        self
+    }
+
+    /// Lets the programs begin while the launch before it on the stream still runs, on GPUs from compute capability 9.0 on: what a kernel does in front of its
+    /// `gdc_wait()` then costs no time of its own, and nor does starting it. The launch before may say `gdc_launch_dependents()` to be overlapped early;
+    /// else the last of its programs are.
+    ///
+    /// It is only an option: a kernel that says neither word, or runs on a device that cannot, begins when the launch before is over. A safe kernel
+    /// is as safe as ever, because it waits before it touches memory, whatever it says; see `dsl::gdc_wait`.
+    #[inline]
+    pub fn overlap_previous(mut self) -> Self {
+        self.overlaps = true;
         self
     }
 
@@ -109,9 +122,15 @@ impl<const WORDS: usize, const KEY: usize> Launch<'_, WORDS, KEY, Grid> {
         }
         match place {
             Place::Cpu => run_on_cpu(&self.args, &self.key, grid, self.mode.checked),
-            Place::Cuda(cuda) => gpu::run(cuda, &self.args, &Key::new(self.key, self.args.facts()), None, grid, self.mode),
-            Place::Sim(sim) => gpu::run(sim, &self.args, &Key::new(self.key, self.args.facts()), None, grid, self.mode),
+            Place::Cuda(cuda) => gpu::run(CudaGpu { overlaps: self.overlaps, ..cuda }, &self.args, &self.key(), None, grid, self.mode),
+            Place::Sim(sim) => gpu::run(sim, &self.args, &self.key(), None, grid, self.mode),
         }
+    }
+
+    /// By what its variant is found.
+    #[inline]
+    fn key(&self) -> Key<KEY> {
+        Key::new(self.key, self.args.facts())
     }
 }
 
@@ -134,7 +153,7 @@ impl<'a> Place<'a> {
         };
         args.check_device(device, on.is_some())?;
         Ok(match (device.backend(), stream) {
-            (Backend::Cuda(cuda), Some(stream)) => Place::Cuda(CudaGpu { device, cuda, stream }),
+            (Backend::Cuda(cuda), Some(stream)) => Place::Cuda(CudaGpu { device, cuda, stream, overlaps: false }),
             (Backend::Sim(sim), _) => Place::Sim(SimGpu { device, sim }),
             (Backend::Cuda(_) | Backend::Cpu, _) => Place::Cpu,
         })
@@ -144,6 +163,9 @@ impl<'a> Place<'a> {
 #[inline]
 pub(crate) fn run_on_cpu<const WORDS: usize>(args: &Args<'_, WORDS>, key: &[u64], grid: [u32; 3], checked: bool) -> Result<()> {
     let program = args.kernel().on_cpu(key)?;
+    if graph::is_capturing() {
+        return graph::capture_on_cpu(args, program, grid, checked);
+    }
     if args.kernel().prints() {
         return cpu::run_printing(args.kernel(), &program, args.words(), grid, checked);
     }

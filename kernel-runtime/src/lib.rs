@@ -23,6 +23,7 @@ mod event;
 mod fact;
 mod float8;
 mod gpu;
+mod graph;
 mod grid;
 mod grown;
 mod kernel;
@@ -49,6 +50,7 @@ pub use device::Device;
 pub use element::{Element, Float, Int, Number, Scalar, bf16, f8e4m3, f8e5m2, f16};
 pub use error::{AssertionFailed, Error, FreeBytes, OutOfBounds, Result};
 pub use event::Event;
+pub use graph::{Graph, Lent, Tensors, Update};
 pub use grid::{Grid, GridDim, IntoGrid, cdiv};
 /// The type of an element inside a kernel.
 pub use kernel_lang::dtype::Dtype;

@@ -18,6 +18,7 @@ use crate::device::Cuda;
 use crate::driver;
 use crate::driver::{check, code_name, launch_error};
 use crate::gpu::{Gpu, Image};
+use crate::graph::Code;
 use crate::kernel::{Kernel, Tables};
 use crate::{Device, Error, Result, Stream, grid};
 
@@ -27,14 +28,18 @@ pub(crate) struct CudaGpu<'a> {
     pub(crate) device: Device,
     pub(crate) cuda: &'static Cuda,
     pub(crate) stream: &'a Arc<CudaStream>,
+    /// May the launch begin before the one in front of it is over?
+    pub(crate) overlaps: bool,
 }
 
 /// A function that a GPU can run. It is never unloaded: the static kernel that holds it lives as long as the process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Loaded {
-    function: sys::CUfunction,
-    schedule: Schedule,
-    shared_bytes: u32,
+    pub(crate) function: sys::CUfunction,
+    pub(crate) schedule: Schedule,
+    pub(crate) shared_bytes: u32,
+    /// Does it wait for the launch before it, so that it may begin earlier?
+    waits: bool,
 }
 
 // SAFETY: a function handle is a name that the driver understands on every thread.
@@ -111,25 +116,74 @@ impl Gpu for CudaGpu<'_> {
         check(unsafe { sys::cuMemsetD8Async(address, 0, bytes, self.stream.cu_stream()) }, "fill memory")
     }
 
+    fn code(loaded: Loaded) -> Code {
+        Code::Cuda(loaded)
+    }
+
+    #[inline]
+    fn begins_early(self, loaded: &Loaded) -> bool {
+        self.overlaps && loaded.waits
+    }
+
     #[inline]
     unsafe fn start<const WORDS: usize>(self, args: &Args<'_, WORDS>, loaded: Loaded, grid: [u32; 3], params: &[&u64]) -> Result<()> {
-        let Loaded { function, schedule, shared_bytes } = loaded;
+        let Loaded { function, schedule, shared_bytes, .. } = loaded;
         let threads = schedule.threads();
         let [x, y, z] = grid::of_ctas(grid, schedule.num_ctas, args.kernel().name())?;
         self.cuda.bind()?;
         let guards = args.before(self.stream)?;
         // The driver takes the address of each word, of which it reads as many low bytes as the parameter has; it writes nothing.
         let params: *mut *mut c_void = params.as_ptr().cast_mut().cast();
-        let (raw, extra) = (self.stream.cu_stream(), std::ptr::null_mut());
+        let raw = self.stream.cu_stream();
         // SAFETY: the function is loaded in the current context, and takes the parameters; what the pointers in `args` point to is
         // borrowed until the launch is ordered before every later use.
-        let code = unsafe { sys::cuLaunchKernel(function, x, y, z, threads, 1, 1, shared_bytes, raw, params, extra) };
+        let code = unsafe {
+            if self.begins_early(&loaded) {
+                start_early(function, [x, y, z], threads, shared_bytes, raw, params)
+            } else {
+                sys::cuLaunchKernel(function, x, y, z, threads, 1, 1, shared_bytes, raw, params, std::ptr::null_mut())
+            }
+        };
         drop(guards);
         if code != CUresult::CUDA_SUCCESS {
             return Err(launch_error(code, args.kernel().name(), threads, shared_bytes));
         }
         args.after(self.stream)
     }
+}
+
+/// Queues a launch that may begin before the one in front of it is over. That one is waited for by the kernel itself: the compiler has put the wait before its
+/// first access (`passes::wait_for_previous`). Clusters need no attribute, because PTX says itself how many CTAs they have.
+///
+/// # Safety
+/// As the driver's own call; the kernel waits.
+unsafe fn start_early(
+    function: sys::CUfunction,
+    [x, y, z]: [u32; 3],
+    threads: u32,
+    shared_bytes: u32,
+    stream: sys::CUstream,
+    params: *mut *mut c_void,
+) -> CUresult {
+    let mut attribute = sys::CUlaunchAttribute {
+        id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+        pad: [0; 4],
+        value: sys::CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
+    };
+    let config = sys::CUlaunchConfig {
+        gridDimX: x,
+        gridDimY: y,
+        gridDimZ: z,
+        blockDimX: threads,
+        blockDimY: 1,
+        blockDimZ: 1,
+        sharedMemBytes: shared_bytes,
+        hStream: stream,
+        attrs: &mut attribute,
+        numAttrs: 1,
+    };
+    // SAFETY: as the caller promises; the configuration lives until the call returns.
+    unsafe { sys::cuLaunchKernelEx(&config, function, params, std::ptr::null_mut()) }
 }
 
 /// Loads the PTX into the device's context.
@@ -165,7 +219,9 @@ fn load(device: Device, cuda: &Cuda, image: &Image<'_>) -> Result<Loaded> {
         // SAFETY: the function is loaded.
         check(unsafe { sys::cuFuncSetAttribute(function, attribute, 1) }, "allow larger clusters")?;
     }
-    Ok(Loaded { function, schedule: image.schedule, shared_bytes: image.shared_bytes })
+    // The text says whether this very code waits: of another target, or of an `unchecked` kernel, it may not.
+    let waits = image.ptx.contains("griddepcontrol.wait");
+    Ok(Loaded { function, schedule: image.schedule, shared_bytes: image.shared_bytes, waits })
 }
 
 /// Loads the machine code that an assembler made of the PTX, now or in another process; none without an assembler or a store to keep it in.

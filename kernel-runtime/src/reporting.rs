@@ -7,6 +7,7 @@ use kernel_lang::backend::ptx::REPORT_BYTES;
 use crate::args::Args;
 use crate::error::{AssertionFailed, OutOfBounds};
 use crate::gpu::Gpu;
+use crate::graph::{self, Forbidden};
 use crate::kernel::Checked;
 use crate::{Error, Result, Tensor, prints};
 
@@ -23,6 +24,7 @@ pub(crate) fn run<G: Gpu, const N: usize>(
     grid: [u32; 3],
     is_checked: bool,
 ) -> Result<()> {
+    graph::forbid(if is_checked { Forbidden::Checked } else { Forbidden::Printing })?;
     let kernel = args.kernel();
     let checked = if is_checked { Some(kernel.checked_on_gpu(gpu, key, schedule)?) } else { None };
     let loaded = match &checked {

@@ -18,6 +18,11 @@ pub(crate) struct CudaMemory<'a> {
     borrow: PhantomData<&'a ()>,
 }
 
+// SAFETY: it stands for `&` or `&mut` of cudarc's slices and views, which cudarc lets other threads have.
+unsafe impl Send for CudaMemory<'_> {}
+// SAFETY: as above; `track`, the one that makes a `&mut` again, is called where a launch is consumed, by the one thread that has it.
+unsafe impl Sync for CudaMemory<'_> {}
+
 impl<'a> CudaMemory<'a> {
     /// The slice's own stream: where its owner allocates, copies and frees it.
     pub(crate) fn stream(&self) -> &'a Arc<CudaStream> {

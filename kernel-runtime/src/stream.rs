@@ -6,6 +6,7 @@ use std::sync::Arc;
 use cudarc::driver::{CudaStream, sys};
 
 use crate::driver::{check, check_cudarc};
+use crate::graph::{self, Forbidden};
 use crate::{Device, Error, Event, Result};
 
 /// A queue of work on a device. Work on one stream runs in order; streams run beside each other.
@@ -58,6 +59,7 @@ impl Stream {
     /// # Errors
     /// A failure of that work: [`Error::Asynchronous`].
     pub fn synchronize(&self) -> Result<()> {
+        graph::forbid(Forbidden::Waiting)?;
         self.cuda.as_deref().map_or(Ok(()), synchronize)
     }
 
@@ -74,6 +76,7 @@ impl Stream {
     /// # Errors
     /// What the driver says.
     pub fn wait_for(&self, other: &Stream) -> Result<()> {
+        graph::forbid(Forbidden::Waiting)?;
         match (&self.cuda, &other.cuda) {
             (Some(this), Some(other)) => order(this, other),
             _ => Ok(()),

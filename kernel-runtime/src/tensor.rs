@@ -8,6 +8,7 @@ use std::sync::Arc;
 use cudarc::driver::CudaSlice;
 use kernel_lang::dtype::Dtype;
 
+use crate::graph::{self, Forbidden};
 use crate::memory::{CudaBuffer, Init, Memory};
 use crate::shape::{IntoShape, Shape};
 use crate::stream::{self, Stream};
@@ -162,6 +163,7 @@ impl<T: Element> Tensor<T> {
     /// # Errors
     /// [`Error::WrongDevice`] for a stream of another device, or what the driver says.
     pub fn set_stream(&mut self, stream: &Stream) -> Result<()> {
+        graph::forbid(Forbidden::Waiting)?;
         if stream.device() != self.device() {
             return Err(Error::WrongDevice { what: "this stream", device: stream.device(), expected: self.device() });
         }

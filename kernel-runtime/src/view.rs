@@ -6,7 +6,7 @@ use std::ops::RangeBounds;
 
 use crate::memory::Memory;
 use crate::shape::{IntoShape, Shape};
-use crate::{Device, Element, Error, Result, Tensor};
+use crate::{Device, Element, Error, Result, Tensor, graph};
 
 /// A borrowed contiguous part of a tensor, made by [`Tensor::slice`] or [`Tensor::view`]. Kernels take it where they
 /// read.
@@ -224,6 +224,9 @@ impl<'a, T: Element> TensorViewMut<'a, T> {
     /// [`Error::LengthMismatch`], or what the driver says.
     pub fn copy_from(&mut self, source: &TensorView<'_, T>) -> Result<()> {
         same_length(source.len(), self.len())?;
+        if graph::is_capturing() {
+            return graph::capture_copy(source, self);
+        }
         let (from, to) = (source.offset * size_of::<T>(), self.offset * size_of::<T>());
         // SAFETY: both have that many elements, these borrowed mutably and those not.
         unsafe { source.memory.copy_to(from, self.len() * size_of::<T>(), self.memory, to) }
@@ -234,6 +237,9 @@ impl<'a, T: Element> TensorViewMut<'a, T> {
     /// # Errors
     /// What the driver says.
     pub fn fill(&mut self, value: T) -> Result<()> {
+        if graph::is_capturing() {
+            return graph::capture_fill(self, value);
+        }
         match self.memory {
             Memory::Host(_) => {
                 // SAFETY: the elements are inside, aligned, initialised and borrowed mutably.

@@ -19,6 +19,7 @@ mod elementwise;
 mod facts;
 mod float8;
 mod forms;
+mod graphs;
 mod grids;
 mod heuristics;
 mod inline_ptx;
@@ -30,6 +31,7 @@ mod loops;
 mod masks;
 mod odd_extents;
 mod order;
+mod overlap;
 mod pieces;
 mod printing;
 mod random;
@@ -89,6 +91,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         facts,
         float8,
         forms,
+        graphs,
         grids,
         heuristics,
         inline_ptx,
@@ -99,6 +102,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         masks,
         odd_extents,
         order,
+        overlap,
         pieces,
         printing,
         random,

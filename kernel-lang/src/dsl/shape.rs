@@ -54,6 +54,24 @@ pub fn trans<T>(x: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
+/// A tile of one axis as a column: `[M]` becomes `[M, 1]`, as `x[(.., None)]`.
+///
+/// ```ignore
+/// let at = offsets.col() * 64 + arange(0, 64).row();
+/// ```
+pub fn col<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
+/// A tile of one axis as a row: `[N]` becomes `[1, N]`, as `x[(None, ..)]`.
+///
+/// ```ignore
+/// let both = mask.col() & (arange(0, 64).row() < n);
+/// ```
+pub fn row<T>(x: Value<T>) -> Value<T> {
+    only_in_a_kernel()
+}
+
 /// The tile without its axis `axis`, whose extent is 1. The opposite of [`expand_dims`].
 ///
 /// ```ignore

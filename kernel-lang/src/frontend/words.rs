@@ -22,6 +22,10 @@ pub(crate) enum Word {
     View,
     Atomic(AtomicOp),
     Barrier,
+    /// Waits for the launch before.
+    GdcWait,
+    /// Lets the launch behind begin.
+    GdcLaunchDependents,
     /// What the PTX is made for, a constant.
     Target,
     /// What holds, as the caller says.
@@ -37,6 +41,8 @@ pub(crate) enum Word {
     /// The upper half of a product of unsigned integers.
     Umulhi,
     ExpandDims,
+    /// A tile of one axis along the other of two: the new axis is the one of that number.
+    NewAxis(u32),
     BroadcastTo,
     Reshape,
     Permute,
@@ -75,6 +81,11 @@ impl Word {
     /// Does it compute from its operands alone?
     pub(crate) fn is_pure(self) -> bool {
         !matches!(self, Word::Load | Word::Store | Word::Atomic(_) | Word::Barrier)
+    }
+
+    /// Does it stand behind a value only? Alone, its name is free for functions.
+    pub(crate) fn is_only_method(self) -> bool {
+        matches!(self, Word::To | Word::NewAxis(_))
     }
 }
 
@@ -123,6 +134,8 @@ pub(crate) const WORDS: &[Row] = &[
     row("atomic_load", Word::Atomic(AtomicOp::Load), "atomic_load(pointer, mask = .., sem = .., scope = ..)", 1, false),
     row("atomic_store", Word::Atomic(AtomicOp::Store), "atomic_store(pointer, value, mask = .., sem = .., scope = ..)", 2, false),
     row("debug_barrier", Word::Barrier, "debug_barrier()", 0, false),
+    row("gdc_wait", Word::GdcWait, "gdc_wait()", 0, false),
+    row("gdc_launch_dependents", Word::GdcLaunchDependents, "gdc_launch_dependents()", 0, false),
     row("target", Word::Target, "target()", 0, false),
     row("assume", Word::Assume, "assume(n > 0)", 1, false),
     row("multiple_of", Word::Library("assumptions"), "multiple_of(x, 16)", 2, true),
@@ -163,6 +176,8 @@ pub(crate) const WORDS: &[Row] = &[
     row("umulhi", Word::Umulhi, "umulhi(a, b)", 2, true),
     row("bitcast", Word::Bitcast, "bitcast::<u32>(x)", 1, true),
     row("to", Word::To, "x.to::<f32>()", 1, true),
+    row("col", Word::NewAxis(1), "x.col()", 1, true),
+    row("row", Word::NewAxis(0), "x.row()", 1, true),
     row("expand_dims", Word::ExpandDims, "expand_dims(x, axis)", 2, true),
     row("broadcast_to", Word::BroadcastTo, "broadcast_to(x, [M, N])", 2, true),
     row("reshape", Word::Reshape, "reshape(x, [M, N])", 2, true),
@@ -292,6 +307,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("grid_dim", "num_programs(0)"),
     ("barrier", "debug_barrier()"),
     ("syncthreads", "debug_barrier()"),
+    ("griddepcontrol_wait", "gdc_wait()"),
+    ("griddepcontrol_launch_dependents", "gdc_launch_dependents()"),
     ("atomic_sub", "atomic_add(pointer, -value)"),
     ("atomic_swap", "atomic_xchg(pointer, value)"),
     ("atomic_exchange", "atomic_xchg(pointer, value)"),
@@ -322,8 +339,6 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("div_rn", "a / b"),
     ("sqrt_rn", "sqrt(x)"),
     ("fdiv", "a / b"),
-    ("col", "x[(.., None)]"),
-    ("row", "x[(None, ..)]"),
     ("broadcast", "broadcast_to(x, [M, N])"),
     ("ravel", "reshape(x, [N])"),
     ("flatten", "reshape(x, [N])"),

@@ -264,6 +264,13 @@ impl Function {
         }
     }
 
+    /// Does it say when it waits for the launch before it, or lets the one behind begin? Only then may launches of it overlap with others.
+    pub fn overlaps(&self) -> bool {
+        let mut overlaps = false;
+        self.for_each_inst(self.body, &mut |inst| overlaps |= matches!(self.inst(inst).op, Op::GdcWait {} | Op::GdcLaunchDependents {}));
+        overlaps
+    }
+
     /// Every op of the kernel, an op before the ops of its regions.
     pub fn all_insts(&self) -> Vec<Inst> {
         let mut insts = Vec::new();

@@ -481,6 +481,10 @@ define_ops! {
     Fetched = "fetched" { ring: Value, slot: Value },
     /// Waits until all threads of the program are here: what they stored before, all of them see behind it.
     Barrier = "barrier" {},
+    /// Waits until the launch before this one is over, and what it stored is seen. Only a launch that overlaps with it does not know so already.
+    GdcWait = "gdc_wait" {},
+    /// Lets the launch behind this one begin, if it is to overlap, once every program has said so or is over.
+    GdcLaunchDependents = "gdc_launch_dependents" {},
     /// Notes the first lane, if any, where `outside` holds, as an access of `base` at `offset` of that `kind`: see `passes::report_accesses`.
     Report = "report" { base: Value, offset: Value, outside: Value, kind: AccessKind },
     /// The length of a pointer's tensor in elements, as `i64`.
@@ -540,6 +544,8 @@ impl Op {
             Op::Store { .. }
                 | Op::Atomic { .. }
                 | Op::Barrier { .. }
+                | Op::GdcWait { .. }
+                | Op::GdcLaunchDependents { .. }
                 | Op::Ring { .. }
                 | Op::Fetch { .. }
                 | Op::FetchGroup { .. }

@@ -214,7 +214,7 @@ pub fn result_types(func: &Function, op: &Op, given: &[Type]) -> Result<Vec<Type
             }
             Ok(if atomic.has_result() { vec![expected] } else { Vec::new() })
         }
-        Op::Barrier {} | Op::FetchGroup {} | Op::FetchWait { .. } => Ok(Vec::new()),
+        Op::Barrier {} | Op::GdcWait {} | Op::GdcLaunchDependents {} | Op::FetchGroup {} | Op::FetchWait { .. } => Ok(Vec::new()),
         Op::Ring { slots } => {
             let wanted = wanted()?;
             if *slots == 0 || !wanted.is_tile() {

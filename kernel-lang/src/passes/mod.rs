@@ -21,6 +21,7 @@ pub mod split_full_tiles;
 pub mod split_loops;
 pub mod unroll_loops;
 pub mod use_assumptions;
+pub mod wait_for_previous;
 pub mod widen_loops;
 pub mod widen_sums;
 
@@ -76,8 +77,9 @@ pub const PIPELINE: &[Pass] = pipeline![
     cse,
     licm,
     dce,
-    sink_indices, // last: cse and licm would undo it
+    sink_indices, // behind cse and licm, which would undo it
     dce,
+    wait_for_previous, // last: behind it nothing moves an access
 ];
 
 /// Runs rows of the table, verifying after each in debug builds. `after` sees the kernel after each pass and whether it changed.

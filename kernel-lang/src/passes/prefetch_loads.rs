@@ -183,7 +183,7 @@ fn early_loads(func: &Function, around: &Loop) -> Vec<Inst> {
     func.for_each_inst(around.body, &mut |inst| match func.inst(inst).op {
         Op::Store { base, .. } => writes.push(base),
         // Others may write what is read behind it.
-        Op::Atomic { .. } | Op::Barrier {} | Op::InlinePtx { volatile: true, .. } => waits = true,
+        Op::Atomic { .. } | Op::Barrier {} | Op::GdcWait {} | Op::InlinePtx { volatile: true, .. } => waits = true,
         _ => {}
     });
     let body = &func.region(around.body).insts;

@@ -24,6 +24,9 @@ struct Naive<'a, 'b> {
     program: [u32; 3],
     values: HashMap<Value, Vec<Scalar>>,
     outside: Option<Outside>,
+    /// Did it wait for the launch before, and did it touch memory in front of that?
+    waited: bool,
+    touched_early: bool,
     /// How many wide accesses there were.
     wide: usize,
     /// What has arrived in the slots of rings.
@@ -41,17 +44,29 @@ pub(crate) fn run(func: &Function, args: Vec<Arg<'_>>, grid: [u32; 3], program: 
     run_counting(func, args, grid, program).0
 }
 
+/// Does a program touch memory before it waits for the launch before, or end without having waited?
+pub(crate) fn is_early(func: &Function, args: Vec<Arg<'_>>, grid: [u32; 3], program: [u32; 3]) -> bool {
+    let naive = finished(func, args, grid, program);
+    naive.touched_early || !naive.waited
+}
+
 /// As [`run`]; also says how many accesses were wide. Panics where an access is not as aligned as it claims.
 pub(crate) fn run_counting(func: &Function, args: Vec<Arg<'_>>, grid: [u32; 3], program: [u32; 3]) -> (Option<Outside>, usize) {
-    let (slots, open, groups) = (HashMap::new(), Vec::new(), VecDeque::new());
-    let mut naive = Naive { func, args, grid, program, values: HashMap::new(), outside: None, wide: 0, slots, open, groups };
+    let naive = finished(func, args, grid, program);
+    (naive.outside, naive.wide)
+}
+
+fn finished<'a, 'b>(func: &'a Function, args: Vec<Arg<'b>>, grid: [u32; 3], program: [u32; 3]) -> Naive<'a, 'b> {
+    let (values, slots, open, groups) = (HashMap::new(), HashMap::new(), Vec::new(), VecDeque::new());
+    let (outside, waited, touched_early) = (None, false, false);
+    let mut naive = Naive { func, args, grid, program, values, outside, waited, touched_early, wide: 0, slots, open, groups };
     for (index, param) in func.params.iter().enumerate() {
         if let Arg::Scalar(bits) = naive.args[index] {
             naive.values.insert(param.value, vec![Scalar::from_bits(func.ty(param.value).dtype(), bits)]);
         }
     }
     naive.region(func.body);
-    (naive.outside, naive.wide)
+    naive
 }
 
 fn index(value: Scalar) -> i64 {
@@ -215,7 +230,11 @@ impl Naive<'_, '_> {
                 }
                 if op.has_result() { vec![olds] } else { Vec::new() }
             }
-            Op::Barrier {} => Vec::new(),
+            Op::GdcWait {} => {
+                self.waited = true;
+                Vec::new()
+            }
+            Op::Barrier {} | Op::GdcLaunchDependents {} => Vec::new(),
             Op::Gather { src, index: at, axis } => {
                 let (elements, at) = (self.get(*src), self.get(*at));
                 let (_, from, inner) = around(&func.ty(*src).extents(), *axis);
@@ -386,6 +405,7 @@ impl Naive<'_, '_> {
 
     fn inside(&mut self, op: &'static str, base: Value, offset: Scalar, lane: usize) -> bool {
         let inside = (0..self.length(base)).contains(&index(offset));
+        self.touched_early |= inside && !self.waited;
         if !inside {
             self.outside.get_or_insert((op, index(offset), lane));
         }

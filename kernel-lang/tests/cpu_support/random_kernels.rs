@@ -162,7 +162,7 @@ impl Maker<'_> {
     fn step(&mut self, depth: usize) {
         let ty = self.any_type();
         let is_even = ty.is_tile() && ty.extents().iter().all(|extent| extent.is_power_of_two());
-        match self.choices.pick(26) {
+        match self.choices.pick(28) {
             0..=2 => {
                 let op = self.choices.of(BinaryOp::ALL);
                 if op.domain().contains(ty.dtype()) {
@@ -273,6 +273,10 @@ impl Maker<'_> {
             25 if is_even && !ty.dtype().is_float() => {
                 let x = self.of_type(&ty);
                 self.push(Op::Sort { x, descending: self.choices.pick(2) == 1 }, &[]);
+            }
+            26 => {
+                let word = self.choices.of(&[Op::GdcWait {}, Op::GdcLaunchDependents {}]);
+                self.builder().try_op(word, &[]).unwrap();
             }
             _ => {
                 let axis = self.choices.pick(3) as u32;

@@ -11,6 +11,7 @@ use cudarc::driver::CudaContext;
 pub(crate) use cuda::Cuda;
 
 use crate::driver::{self, check_cudarc};
+use crate::graph::{self, Forbidden};
 use crate::sim::Sim;
 use crate::{Error, Result, Stream};
 
@@ -153,6 +154,7 @@ impl Device {
     /// # Errors
     /// A failure of that work: [`Error::Asynchronous`].
     pub fn synchronize(&self) -> Result<()> {
+        graph::forbid(Forbidden::Waiting)?;
         self.cuda_info().map_or(Ok(()), Cuda::synchronize)
     }
 

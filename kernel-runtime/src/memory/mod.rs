@@ -7,6 +7,7 @@ pub(crate) use cuda::CudaBuffer;
 use host::HostBuffer;
 
 use crate::device::Backend;
+use crate::graph::{self, Forbidden};
 use crate::sim::SimBuffer;
 use crate::stream::Stream;
 use crate::{Device, Result};
@@ -29,6 +30,7 @@ pub(crate) enum Memory {
 
 impl Memory {
     pub(crate) fn new(stream: &Stream, bytes: usize, init: Init) -> Result<Memory> {
+        graph::forbid(Forbidden::Allocating)?;
         match stream.device().backend() {
             Backend::Cpu => HostBuffer::zeros(bytes).map(Memory::Host),
             Backend::Cuda(cuda) => CudaBuffer::new(cuda, stream.clone(), bytes, init).map(Memory::Cuda),
@@ -67,6 +69,7 @@ impl Memory {
     /// # Safety
     /// The bytes are inside this memory, and nobody else uses them.
     pub(crate) unsafe fn write(&self, offset: usize, source: &[u8]) -> Result<()> {
+        graph::forbid(Forbidden::FromHost)?;
         match self {
             Memory::Host(buffer) => {
                 // SAFETY: as the caller promises.
@@ -84,6 +87,7 @@ impl Memory {
     /// # Safety
     /// The bytes are inside this memory, and nobody writes them.
     pub(crate) unsafe fn read(&self, offset: usize, target: &mut [u8]) -> Result<()> {
+        graph::forbid(Forbidden::ToHost)?;
         match self {
             Memory::Host(buffer) => {
                 // SAFETY: as the caller promises.

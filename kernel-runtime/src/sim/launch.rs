@@ -10,6 +10,7 @@ use super::machine::Sim;
 use super::{clock, report};
 use crate::args::Args;
 use crate::gpu::{Gpu, Image};
+use crate::graph::Code;
 use crate::kernel::{Kernel, Tables};
 use crate::{Device, Error, Result, Stream, grid};
 
@@ -26,6 +27,13 @@ pub(crate) struct Loaded {
     function: Function,
     schedule: Schedule,
     shared_bytes: u32,
+}
+
+impl Loaded {
+    /// The same function of the same PTX, once loaded?
+    pub(crate) fn is_same(&self, other: &Loaded) -> bool {
+        self.function.is_same(&other.function)
+    }
 }
 
 impl Gpu for SimGpu {
@@ -79,23 +87,35 @@ impl Gpu for SimGpu {
     }
 
     unsafe fn copy(self, from: u64, to: u64, bytes: usize) -> Result<()> {
-        Ok(self.sim.machine.copy(from, to, bytes)?)
+        self.sim.copy(from, to, bytes)
     }
 
     unsafe fn zero(self, address: u64, bytes: usize) -> Result<()> {
-        Ok(self.sim.machine.fill(address, &[0], bytes)?)
+        self.sim.fill(address, &[0], bytes)
+    }
+
+    fn code(loaded: Loaded) -> Code {
+        Code::Sim(loaded)
     }
 
     unsafe fn start<const WORDS: usize>(self, args: &Args<'_, WORDS>, loaded: Loaded, grid: [u32; 3], params: &[&u64]) -> Result<()> {
+        let words: Vec<u64> = params.iter().map(|word| **word).collect();
+        self.run(args.kernel().name(), &loaded, grid, &words)
+    }
+}
+
+impl SimGpu {
+    /// Runs a function with these words, each of its parameters no wider than one.
+    pub(crate) fn run(self, kernel: &'static str, loaded: &Loaded, grid: [u32; 3], words: &[u64]) -> Result<()> {
         let Loaded { function, schedule, shared_bytes } = loaded;
-        let (kernel, threads) = (args.kernel().name(), schedule.threads());
+        let (threads, shared_bytes) = (schedule.threads(), *shared_bytes);
         let grid = grid::of_ctas(grid, schedule.num_ctas, kernel)?;
-        let words: Vec<[u8; 8]> = params.iter().map(|word| word.to_le_bytes()).collect();
+        let words: Vec<[u8; 8]> = words.iter().map(|word| word.to_le_bytes()).collect();
         // A parameter has the low bytes of its word.
         let params: Vec<&[u8]> = words.iter().zip(function.params()).map(|(word, bytes)| &word[..word.len().min(bytes as usize)]).collect();
         let options = Options { seed: self.sim.seed.load(Ordering::Relaxed), ..Options::default() };
         let launch = Launch { grid, block: [threads, 1, 1], cluster: None, shared_bytes, params: &params, options };
-        let counters = self.sim.machine.launch(&function, &launch).map_err(|error| match error {
+        let counters = self.sim.machine.launch(function, &launch).map_err(|error| match error {
             LaunchError::Fault(fault) => Error::Fault(fault),
             error => {
                 let description = match error {

@@ -125,6 +125,16 @@ impl Sim {
         self.multiprocessors
     }
 
+    /// Copies bytes inside this GPU's memory.
+    pub(crate) fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
+        Ok(self.machine.copy(from, to, bytes)?)
+    }
+
+    /// Fills `count` elements that have these bytes.
+    pub(crate) fn fill(&self, address: u64, element: &[u8], count: usize) -> Result<()> {
+        Ok(self.machine.fill(address, element, count)?)
+    }
+
     /// Free and total bytes.
     pub(crate) fn memory(&self) -> (usize, usize) {
         let (free, total) = self.machine.free_and_total();

@@ -49,12 +49,12 @@ impl SimBuffer {
     /// Copies inside the same GPU, where what nobody wrote stays unwritten.
     pub(crate) fn copy_to(&self, offset: usize, bytes: usize, target: &SimBuffer, target_offset: usize) -> Result<()> {
         let (from, to) = (self.address + offset as u64, target.address + target_offset as u64);
-        Ok(self.sim.machine.copy(from, to, bytes)?)
+        self.sim.copy(from, to, bytes)
     }
 
     /// Fills `count` elements of `width` bytes at `offset` with the low bytes of `bits`.
     pub(crate) fn fill(&self, offset: usize, count: usize, width: usize, bits: u64) -> Result<()> {
-        Ok(self.sim.machine.fill(self.address + offset as u64, &bits.to_le_bytes()[..width], count)?)
+        self.sim.fill(self.address + offset as u64, &bits.to_le_bytes()[..width], count)
     }
 }
 

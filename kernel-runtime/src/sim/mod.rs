@@ -20,7 +20,7 @@ mod memory;
 mod report;
 
 #[cfg(not(feature = "sim"))]
-pub(crate) use absent::{DEFAULT_TARGET, Sim, SimBuffer, SimGpu, TARGETS, device, now};
+pub(crate) use absent::{DEFAULT_TARGET, Loaded, Sim, SimBuffer, SimGpu, TARGETS, device, now};
 #[cfg(feature = "sim")]
 pub(crate) use clock::now;
 #[cfg(feature = "sim")]

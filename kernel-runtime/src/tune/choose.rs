@@ -9,6 +9,7 @@ use super::rules::Kept;
 use super::{AutotunedLaunch, Outcome, Report, Trial, TuneConfig, Winner, alone, recall};
 use crate::bench::{FLUSH_BYTES, Timer};
 use crate::gpu::{Gpu, Mode};
+use crate::graph::{self, Forbidden};
 use crate::grid::IntoGrid;
 use crate::{Error, Result};
 
@@ -42,6 +43,7 @@ where
             Ok((report, chosen)) => return Ok(Some(self.tuner.remember(key, report, chosen))),
             Err(unknown) => unknown,
         };
+        graph::forbid(Forbidden::Tuning)?;
         let start = Instant::now();
         let Some(memory) = Memory::save(&self.args, gpu, self.tuner.zeroed, self.tuner.restored)? else { return Ok(None) };
         // As in benchmarks: what emptying leaves in the cache is part of what a configuration meets.

@@ -10,6 +10,7 @@ use crate::fact::Key;
 use crate::gpu::{self, Gpu, Mode};
 use crate::grid::IntoGrid;
 use crate::launch::{NoGrid, Place, run_on_cpu};
+use crate::module::CudaGpu;
 use crate::{Device, Error, Result, Stream};
 
 /// A call of an autotuned kernel, not run yet. Like a [`Launch`](crate::Launch), but [`AutotunedLaunch::grid`] takes a
@@ -26,6 +27,7 @@ pub struct AutotunedLaunch<'a, const WORDS: usize, const KEY: usize, C: TuneConf
     grid: G,
     stream: Option<&'a Stream>,
     mode: Mode,
+    overlaps: bool,
 }
 
 impl<'a, const WORDS: usize, const KEY: usize, C: TuneConfig> AutotunedLaunch<'a, WORDS, KEY, C> {
@@ -33,14 +35,14 @@ impl<'a, const WORDS: usize, const KEY: usize, C: TuneConfig> AutotunedLaunch<'a
     #[doc(hidden)]
     #[inline]
     pub fn new(args: Args<'a, WORDS>, key: [u64; KEY], tuner: &'static Tuner<C>, rules: &'static Rules<C, WORDS>) -> Self {
-        AutotunedLaunch { args, key, tuner, rules, grid: NoGrid, stream: None, mode: Mode::default() }
+        AutotunedLaunch { args, key, tuner, rules, grid: NoGrid, stream: None, mode: Mode::default(), overlaps: false }
     }
 
     /// How many programs run with a configuration, as in `.grid(|config| cdiv(n, config.BLOCK_SIZE))`.
     #[inline]
     pub fn grid<G: IntoGrid, F: Fn(C) -> G>(self, grid: F) -> AutotunedLaunch<'a, WORDS, KEY, C, F> {
-        let AutotunedLaunch { args, key, tuner, rules, grid: NoGrid, stream, mode } = self;
-        AutotunedLaunch { args, key, tuner, rules, grid, stream, mode }
+        let AutotunedLaunch { args, key, tuner, rules, grid: NoGrid, stream, mode, overlaps } = self;
+        AutotunedLaunch { args, key, tuner, rules, grid, stream, mode, overlaps }
     }
 }
 
@@ -49,6 +51,13 @@ impl<'a, const WORDS: usize, const KEY: usize, C: TuneConfig, G> AutotunedLaunch
     #[inline]
     pub fn on(mut self, stream: &'a Stream) -> Self {
         self.stream = Some(stream);
+        self
+    }
+
+    /// Lets it begin before the launch in front of it is over, see [`Launch::overlap_previous`](crate::Launch::overlap_previous).
+    #[inline]
+    pub fn overlap_previous(mut self) -> Self {
+        self.overlaps = true;
         self
     }
 
@@ -87,7 +96,7 @@ where
                 if grid.contains(&0) { Ok(()) } else { run_on_cpu(&self.args, self.key_of(config).general(), grid, self.mode.checked) }
             }
             Place::Sim(sim) => self.launch_on(sim),
-            Place::Cuda(cuda) => self.launch_on(cuda),
+            Place::Cuda(cuda) => self.launch_on(CudaGpu { overlaps: self.overlaps, ..cuda }),
         }
     }
 

@@ -4,6 +4,7 @@
 mod axpy;
 #[cfg(feature = "jit")]
 mod facts;
+mod graphs;
 mod interop;
 mod kernels;
 mod launches;
@@ -86,7 +87,9 @@ fn main() {
     use no_compiler as facts;
     #[cfg(not(feature = "cache"))]
     use no_store as store;
-    let tests = [launches::TESTS, streams::TESTS, interop::TESTS, tuning::TESTS, overhead::TESTS, store::TESTS, facts::TESTS].concat();
+    let tests =
+        [launches::TESTS, streams::TESTS, interop::TESTS, tuning::TESTS, graphs::TESTS, overhead::TESTS, store::TESTS, facts::TESTS]
+            .concat();
     let trials = tests.into_iter().map(|(name, test)| {
         let run = move || {
             device.into_iter().for_each(test);
@@ -94,7 +97,15 @@ fn main() {
         };
         Trial::test(name, run).with_ignored_flag(device.is_none()).with_kind(reason.clone())
     });
+    let two = graphs::OF_TWO.iter().map(|&(name, test)| {
+        let kind = if Device::cuda_count() < 2 { "skipped: fewer than two GPUs" } else { "cuda" };
+        let run = move || {
+            device.into_iter().for_each(test);
+            Ok(())
+        };
+        Trial::test(name, run).with_ignored_flag(Device::cuda_count() < 2).with_kind(kind)
+    });
     // One after the other: several of them take times.
     let arguments = Arguments { test_threads: Some(1), ..Arguments::from_args() };
-    libtest_mimic::run(&arguments, trials.collect()).exit();
+    libtest_mimic::run(&arguments, trials.chain(two).collect()).exit();
 }

@@ -220,6 +220,11 @@ impl Kernel {
         &self.program.name
     }
 
+    /// Is it the same kernel of the same module, loaded once?
+    pub fn is_same(&self, other: &Kernel) -> bool {
+        Arc::ptr_eq(&self.program, &other.program)
+    }
+
     /// The size of each parameter, in bytes.
     pub fn params(&self) -> impl ExactSizeIterator<Item = u32> + '_ {
         self.program.params.iter().map(|param| param.bytes)

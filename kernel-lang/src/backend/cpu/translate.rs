@@ -179,7 +179,8 @@ impl Translator<'_> {
                 self.instrs.push(Instr::Atomic(Box::new(Atomic { access, op: *op, sem: *sem, operands })));
             }
             // One thread runs all lanes.
-            Op::Barrier {} => {}
+            // A launch on the CPU begins when the one before is over.
+            Op::Barrier {} | Op::GdcWait {} | Op::GdcLaunchDependents {} => {}
             Op::If { cond, then_region, else_region } => self.branch(*cond, [*then_region, *else_region], &data.results),
             Op::For { lower, upper, step, init, body, .. } => self.count([*lower, *upper, *step], init, *body, &data.results),
             Op::While { init, test, body } => self.repeat(init, *test, *body, &data.results),

@@ -222,12 +222,12 @@ impl Emitter<'_> {
         byte
     }
 
-    /// Memory behind a `Ptr` is not written during the launch, so its loads may use the read-only path.
+    /// Memory behind a `Ptr` is not written during the launch, so its loads may use the read-only path: unless the launch begins while another still writes.
     pub(super) fn load_instruction(&mut self, cache: Cache, evict: Evict, volatile: bool, is_constant: bool) -> String {
         if volatile {
             return "ld.volatile.global".to_string();
         }
-        let read_only = if is_constant && cache != Cache::Volatile { ".nc" } else { "" };
+        let read_only = if is_constant && cache != Cache::Volatile && !self.begins_early { ".nc" } else { "" };
         match cache {
             Cache::Default => format!("ld.global{read_only}{}", self.priority(evict)),
             cache => format!("ld.global.{}{read_only}", cache.text()),

@@ -106,6 +106,8 @@ struct Emitter<'a> {
     ptx_version: (u32, u32),
     /// Does the module need the bits of 2/pi?
     uses_two_over_pi: bool,
+    /// May it begin while the launch before it still writes?
+    begins_early: bool,
     shared: shared::Shared,
     /// Where the CTAs of a program tell each other scalars.
     exchange: Option<exchange::Exchange>,
@@ -149,6 +151,7 @@ pub fn emit(func: Verified<'_>, target: &Target, schedule: Schedule) -> Module {
         sites: Vec::new(),
         ptx_version: target.ptx_version(),
         uses_two_over_pi: false,
+        begins_early: target.has_dependent_launches() && func.overlaps(),
         shared: shared::Shared::default(),
         exchange: None,
         rings: ring::Rings::default(),
@@ -499,6 +502,10 @@ impl Emitter<'_> {
             Op::Assert { cond, message, .. } => self.assertion(*cond, message, data.loc),
             Op::Atomic { .. } => self.atomic(&data.op, data.results.first().copied()),
             Op::Barrier {} => self.program_barrier(),
+            Op::GdcWait {} if self.target.has_dependent_launches() => asm!(self, "griddepcontrol.wait"),
+            Op::GdcLaunchDependents {} if self.target.has_dependent_launches() => asm!(self, "griddepcontrol.launch_dependents"),
+            // No launch overlaps with another there.
+            Op::GdcWait {} | Op::GdcLaunchDependents {} => {}
             Op::Ring { slots } => self.ring(*slots, data.results[0]),
             Op::Fetch { .. } => self.fetch(&data.op),
             Op::FetchGroup {} => asm!(self, "cp.async.commit_group"),

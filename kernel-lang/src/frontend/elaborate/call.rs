@@ -21,7 +21,7 @@ impl Elaborator<'_> {
         if call.is_method && matches!(name, "load" | "store") {
             return self.view_access(call, place);
         }
-        let row = words::find(name).filter(|row| (row.method || !call.is_method) && (call.is_method || row.word != Word::To));
+        let row = words::find(name).filter(|row| (row.method || !call.is_method) && (call.is_method || !row.word.is_only_method()));
         if let Some(index) = self.find(name).filter(|_| !call.is_method)
             && let Meaning::Function(closure) = self.variables[index].meaning.clone()
         {
@@ -73,6 +73,14 @@ impl Elaborator<'_> {
                 self.append(Op::Barrier {}, place);
                 Meaning::UNIT
             }
+            Word::GdcWait => {
+                self.append(Op::GdcWait {}, place);
+                Meaning::UNIT
+            }
+            Word::GdcLaunchDependents => {
+                self.append(Op::GdcLaunchDependents {}, place);
+                Meaning::UNIT
+            }
             Word::Target => Meaning::constant(ConstExpr::Param(TARGET.into()), Kind::Int, None),
             Word::Assume => self.assume(&call.args[0], place),
             Word::Gather => self.gather(call, place),
@@ -102,6 +110,7 @@ impl Elaborator<'_> {
             Word::Umulhi => self.umulhi(&call.args, place),
             Word::Binary(op) if call.args.len() == 1 => self.extreme(op, call, place),
             Word::Binary(op) => self.binary(op, &call.args[0], &call.args[1], place),
+            Word::NewAxis(axis) => self.new_axis(row, axis, &call.args[0], place),
             Word::ExpandDims => self.expand_dims(&call.args[0], &call.args[1], place),
             Word::BroadcastTo => self.broadcast_to(&call.args[0], &call.args[1], place),
             Word::Reshape => self.reshape(&call.args[0], &call.args[1], place),

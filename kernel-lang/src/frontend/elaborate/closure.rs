@@ -193,7 +193,8 @@ impl Elaborator<'_> {
                 Op::Assert { assumed: true, .. } => ("`assume` cannot stand in a closure", "assume it before: `assume(n > 0)`"),
                 Op::Assert { .. } => ("`device_assert!` cannot stand in a closure", "check the tile before: `device_assert!(x >= 0)`"),
                 Op::Print { .. } => ("`device_print!` cannot stand in a closure", "print the tile before: `device_print!(\"x is {}\", x)`"),
-                Op::Barrier {} => ("a closure does not wait", "wait before or after the reduction"),
+                Op::Barrier {} | Op::GdcWait {} => ("a closure does not wait", "wait before or after the reduction"),
+                Op::GdcLaunchDependents {} => ("a closure only computes", "call `gdc_launch_dependents` before or after the reduction"),
                 Op::If { .. } => ("`if` cannot stand in a closure", "choose with `select(cond, a, b)`"),
                 Op::For { .. } | Op::While { .. } => ("a loop cannot stand in a closure", "write the computation out"),
                 _ => match tile {

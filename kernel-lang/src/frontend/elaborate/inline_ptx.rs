@@ -244,10 +244,20 @@ impl Elaborator<'_> {
                     "the closure of `inline_ptx!` computes element by element, as the text does",
                     "combine the elements before or after it",
                 ),
-                Op::Load { .. } | Op::Store { .. } | Op::Atomic { .. } | Op::Barrier {} | Op::Print { .. } if !volatile => (
-                    "the closure of an `inline_ptx!` without `volatile` only computes",
-                    "read and write before or after it, or say `volatile = true` of the text",
-                ),
+                Op::Load { .. }
+                | Op::Store { .. }
+                | Op::Atomic { .. }
+                | Op::Barrier {}
+                | Op::GdcWait {}
+                | Op::GdcLaunchDependents {}
+                | Op::Print { .. }
+                    if !volatile =>
+                {
+                    (
+                        "the closure of an `inline_ptx!` without `volatile` only computes",
+                        "read and write before or after it, or say `volatile = true` of the text",
+                    )
+                }
                 _ => continue,
             };
             return self.errors.push_help(at, message, help);

@@ -41,6 +41,19 @@ impl Elaborator<'_> {
         base.map_or(Meaning::Value(value), |base| Meaning::Pointer { base, offset: Some(value) })
     }
 
+    /// `x.col()`, `x.row()`
+    pub(super) fn new_axis(&mut self, row: &Row, axis: u32, x: &Expr, place: Place) -> Meaning {
+        let meaning = self.expr(x);
+        let Some(value) = self.value(&meaning, x.place) else { return Meaning::Poison };
+        if self.func.ty(value).shape().len() != 1 {
+            let (found, name) = (self.describe(&meaning), row.name);
+            let message = format!("`{name}` is of a tile with one axis, not {found}");
+            self.errors.push_help(place, message, "`x[(.., .., None)]` and `expand_dims(x, axis)` add an axis anywhere");
+            return Meaning::Poison;
+        }
+        self.emit(Op::ExpandDims { x: value, axis }, &[], place).into()
+    }
+
     /// An axis given as a number, from the end if negative: one of `count`. `what` names whose axes they are.
     pub(super) fn axis(&mut self, expr: &Expr, count: usize, what: &str) -> Option<u32> {
         let rank = count as i128;

@@ -7,7 +7,7 @@ fn pieces<T: Number, const N: usize, const K: usize>(x: Ptr<T>, y: PtrMut<T>, a:
     let (first, second) = both.split();
     store(y + arange(0, 2 * N), interleave(first, second));
     store(y + arange(0, 2 * N), cat(v, w));
-    let rows = cat(v[(None, ..)], w[(None, ..)], axis = -1);
+    let rows = cat(v.row(), w.col().trans(), axis = -1);
     store(y + arange(0, 2 * N), rows.squeeze(0).flip());
     store(y + at, flip(both, axis = 1).reshape([2, N]).sum(axis = 0));
     let (p, q) = split(reshape(v, [N / K, K]));

@@ -1,0 +1,183 @@
+//! The capture of a thread: what launches, copies and fills write down instead of running, and what is refused meanwhile.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use kernel_lang::backend::cpu::Program;
+
+use super::node::{Code, Fill, KernelNode, Node};
+use crate::args::{Args, Region};
+use crate::gpu::Gpu;
+use crate::{Device, Element, Error, Result, TensorView, TensorViewMut};
+
+thread_local! {
+    /// Looked at by every launch, and so a plain flag.
+    static IS_CAPTURING: Cell<bool> = const { Cell::new(false) };
+    static CAPTURE: RefCell<Option<Capture>> = const { RefCell::new(None) };
+}
+
+/// What was captured so far.
+pub(super) struct Capture {
+    device: Device,
+    pub(super) nodes: Vec<Node>,
+    pub(super) uses: Vec<Use>,
+}
+
+/// Memory that a step uses, and how an error names it.
+pub(super) struct Use {
+    pub(super) region: Region,
+    pub(super) kernel: Option<&'static str>,
+    pub(super) argument: &'static str,
+}
+
+/// What a replay could not repeat.
+#[derive(Clone, Copy)]
+pub(crate) enum Forbidden {
+    Allocating,
+    FromHost,
+    ToHost,
+    Waiting,
+    Checked,
+    Printing,
+    Tuning,
+    Graph,
+}
+
+/// Does this thread capture?
+#[inline]
+pub(crate) fn is_capturing() -> bool {
+    IS_CAPTURING.get()
+}
+
+/// An error if this thread captures.
+#[inline]
+pub(crate) fn forbid(what: Forbidden) -> Result<()> {
+    if is_capturing() { Err(what.error()) } else { Ok(()) }
+}
+
+impl Forbidden {
+    #[cold]
+    fn error(self) -> Error {
+        let (doing, help) = match self {
+            Forbidden::Allocating => ("allocate memory", "make tensors before the capture, and write to them in it"),
+            Forbidden::FromHost => ("copy from the host", "copy before the launch of the graph, into a tensor that it reads"),
+            Forbidden::ToHost => ("copy to the host", "read tensors after the launch of the graph"),
+            Forbidden::Waiting => ("record or wait for events and streams", "do so before or after the launch of the graph"),
+            Forbidden::Checked => ("run a `.checked()` launch", "look for mistakes outside of the capture"),
+            Forbidden::Printing => {
+                ("run a kernel with a `device_print!`", "print outside of the capture, or capture the kernel without it")
+            }
+            Forbidden::Tuning => ("tune a kernel", "launch it once with such arguments before the capture"),
+            Forbidden::Graph => ("capture or launch another graph", "do so before or after the capture"),
+        };
+        Error::InCapture { doing, help }
+    }
+}
+
+impl Capture {
+    /// What `work` captures on this device.
+    pub(super) fn of(device: Device, work: impl FnOnce() -> Result<()>) -> Result<Capture> {
+        /// Ends the capture, also if `work` panics.
+        struct End;
+        impl Drop for End {
+            fn drop(&mut self) {
+                IS_CAPTURING.set(false);
+                CAPTURE.take();
+            }
+        }
+        forbid(Forbidden::Graph)?;
+        CAPTURE.set(Some(Capture { device, nodes: Vec::new(), uses: Vec::new() }));
+        IS_CAPTURING.set(true);
+        let end = End;
+        work()?;
+        let captured = CAPTURE.take();
+        drop(end);
+        Ok(captured.unwrap_or(Capture { device, nodes: Vec::new(), uses: Vec::new() }))
+    }
+
+    fn add(&mut self, device: Device, node: Node, uses: impl Iterator<Item = Use>, what: &'static str) -> Result<()> {
+        same_device(device, self.device, what)?;
+        self.nodes.push(node);
+        // What has no bytes may lie anywhere.
+        for new in uses.filter(|new| new.region.bytes > 0) {
+            if !self.uses.iter().any(|known| known.region == new.region) {
+                self.uses.push(new);
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn same_device(device: Device, expected: Device, what: &'static str) -> Result<()> {
+    if device == expected { Ok(()) } else { Err(Error::WrongDevice { what, device, expected }) }
+}
+
+fn add(device: Device, node: Node, uses: impl Iterator<Item = Use>, what: &'static str) -> Result<()> {
+    CAPTURE.with_borrow_mut(|capture| match capture {
+        Some(capture) => capture.add(device, node, uses, what),
+        None => Ok(()),
+    })
+}
+
+/// Captures a launch on the CPU.
+#[cold]
+pub(crate) fn capture_on_cpu<const WORDS: usize>(
+    args: &Args<'_, WORDS>,
+    program: Arc<Program>,
+    grid: [u32; 3],
+    checked: bool,
+) -> Result<()> {
+    if checked {
+        forbid(Forbidden::Checked)?;
+    }
+    if args.kernel().prints() {
+        forbid(Forbidden::Printing)?;
+    }
+    capture_launch(Device::cpu(), args, Code::Cpu(program), grid, false)
+}
+
+/// Captures a launch on a GPU, simulated or not.
+#[cold]
+pub(crate) fn capture_on_gpu<G: Gpu, const WORDS: usize>(gpu: G, args: &Args<'_, WORDS>, loaded: G::Loaded, grid: [u32; 3]) -> Result<()> {
+    let is_early = gpu.begins_early(&loaded);
+    capture_launch(gpu.device(), args, G::code(loaded), grid, is_early)
+}
+
+fn capture_launch<const WORDS: usize>(device: Device, args: &Args<'_, WORDS>, code: Code, grid: [u32; 3], is_early: bool) -> Result<()> {
+    let kernel = args.kernel();
+    let uses = args.named_regions().map(|(argument, region)| Use { region, kernel: Some(kernel.name()), argument });
+    let node = KernelNode { kernel, code, words: args.words().to_vec().into(), grid, is_early };
+    add(device, Node::Kernel(node), uses, "a captured launch")
+}
+
+/// Captures a copy on one device.
+#[cold]
+pub(crate) fn capture_copy<T: Element>(source: &TensorView<'_, T>, target: &TensorViewMut<'_, T>) -> Result<()> {
+    if source.device() != target.device() {
+        // Between devices it may take the road over the host.
+        return Err(Error::WrongDevice { what: "the source of a captured copy", device: source.device(), expected: target.device() });
+    }
+    if source.is_empty() {
+        return Ok(());
+    }
+    let bytes = size_of::<T>() * source.len();
+    let region = |address: u64, writes: bool| Region { address, bytes, dtype: T::DTYPE, writes };
+    let uses = [
+        Use { region: region(source.address(), false), kernel: None, argument: "the source of a copy" },
+        Use { region: region(target.address(), true), kernel: None, argument: "the target of a copy" },
+    ];
+    let node = Node::Copy { from: source.address(), to: target.address(), bytes };
+    add(target.device(), node, uses.into_iter(), "a captured copy")
+}
+
+/// Captures a fill.
+#[cold]
+pub(crate) fn capture_fill<T: Element>(target: &TensorViewMut<'_, T>, value: T) -> Result<()> {
+    if target.is_empty() {
+        return Ok(());
+    }
+    let fill = Fill { address: target.address(), count: target.len(), width: size_of::<T>(), bits: value.bits() };
+    let region = Region { address: fill.address, bytes: fill.count * fill.width, dtype: T::DTYPE, writes: true };
+    let uses = [Use { region, kernel: None, argument: "the target of a fill" }];
+    add(target.device(), Node::Fill(fill), uses.into_iter(), "a captured fill")
+}

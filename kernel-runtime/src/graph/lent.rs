@@ -1,0 +1,227 @@
+//! What a launch of a graph borrows, and whether that is all that the graph uses.
+
+use cudarc::driver::{CudaSlice, CudaView, CudaViewMut};
+use kernel_lang::dtype::Dtype;
+
+use super::capture::Use;
+use crate::args::{Pointer, PtrArg, PtrMutArg};
+use crate::{Device, Element, Error, Result, Tensor, TensorView, TensorViewMut};
+
+/// What a launch of a [`Graph`](crate::Graph) is given: the tensors that it works on, borrowed for `'t`, `&x` of those that it reads and `&mut y` of those that it writes.
+///
+/// Tensors, views and slices of cudarc's are such, and tuples, arrays, slices and vectors of such. A type of your own lends its parts, those that
+/// hold tensors among them:
+///
+/// ```
+/// # use kernel_runtime::{Device, Graph, Lent, Result, Tensor, Tensors};
+/// struct Layer {
+///     weights: Vec<Tensor<f32>>,
+///     output: Tensor<f32>,
+/// }
+///
+/// impl<'t> Tensors<'t> for &'t mut Layer {
+///     fn lend(self, lent: &mut Lent<'t>) {
+///         (&*self.weights, &mut self.output).lend(lent);
+///     }
+/// }
+/// # fn main() -> Result<()> {
+/// # let device = Device::cpu();
+/// # let mut layer = Layer { weights: vec![device.tensor(&[1.0, 2.0])?], output: device.zeros(2)? };
+/// let mut graph = Graph::capture(device.stream(), || layer.output.view_mut().copy_from(&layer.weights[0].view()))?;
+/// graph.launch(&mut layer)?;
+/// # assert_eq!(layer.output.to_vec()?, [1.0, 2.0]);
+/// # Ok(())
+/// # }
+/// ```
+pub trait Tensors<'t> {
+    /// Hands each of them over, for the time of the launch.
+    fn lend(self, lent: &mut Lent<'t>);
+}
+
+/// Tensors that are lent to a launch of a [`Graph`](crate::Graph): see [`Tensors`].
+pub struct Lent<'t> {
+    items: Vec<Item<'t>>,
+}
+
+/// Memory that is borrowed for `'t`, mutably if it is lent to be written.
+pub(super) struct Item<'t> {
+    pub(super) pointer: Pointer<'t>,
+    dtype: Dtype,
+    writes: bool,
+}
+
+/// What was lent once, and how the graph uses it.
+#[derive(Clone, Copy)]
+pub(super) struct Known {
+    address: u64,
+    len: u64,
+    dtype: Dtype,
+    writes: bool,
+    /// Does the graph use it, and if so, does it write it?
+    pub(super) written: Option<bool>,
+}
+
+/// The same memory, lent in the same way?
+impl PartialEq for Known {
+    fn eq(&self, other: &Known) -> bool {
+        (self.address, self.len, self.dtype, self.writes) == (other.address, other.len, other.dtype, other.writes)
+    }
+}
+
+impl<'t> Lent<'t> {
+    pub(super) fn with(items: Vec<Item<'t>>) -> Lent<'t> {
+        Lent { items }
+    }
+
+    pub(super) fn items(&self) -> &[Item<'t>] {
+        &self.items
+    }
+
+    pub(super) fn into_items(self) -> Vec<Item<'t>> {
+        self.items
+    }
+
+    fn add<T: Element>(&mut self, pointer: Pointer<'t>, writes: bool) {
+        self.items.push(Item { pointer, dtype: T::DTYPE, writes });
+    }
+}
+
+impl Item<'_> {
+    pub(super) fn known(&self) -> Known {
+        let Item { pointer: Pointer { address, len, .. }, dtype, writes } = *self;
+        Known { address, len, dtype, writes, written: None }
+    }
+}
+
+impl PartialEq<Known> for &Known {
+    fn eq(&self, other: &Known) -> bool {
+        **self == *other
+    }
+}
+
+/// The same room for other borrows. Collecting in place keeps the allocation, which holds nothing by then.
+pub(super) fn emptied<'b>(mut items: Vec<Item<'_>>) -> Vec<Item<'b>> {
+    items.clear();
+    items.into_iter().map(|_| -> Item<'b> { unreachable!("it has been emptied") }).collect()
+}
+
+/// What is lent, with how it is used, if it is all that these uses need.
+pub(super) fn cover(uses: &[Use], items: &[Item<'_>], device: Device) -> Result<Vec<Known>> {
+    let mut known: Vec<Known> = items.iter().map(Item::known).collect();
+    for Use { region, kernel, argument } in uses {
+        let mut covered = None;
+        let mut only_shared = false;
+        for (place, item) in items.iter().enumerate() {
+            let start = item.pointer.address;
+            let end = start + item.pointer.len * item.dtype.bytes() as u64;
+            let holds = start <= region.address && region.address + region.bytes as u64 <= end;
+            // The type counts: bytes of a number are no `bool`.
+            if !holds || item.dtype != region.dtype || item.pointer.owner.device()? != device {
+                continue;
+            }
+            if item.writes || !region.writes {
+                covered = Some(place);
+                break;
+            }
+            only_shared = true;
+        }
+        let Some(place) = covered else { return Err(Error::NotLent { kernel: *kernel, argument, only_shared }) };
+        known[place].written = Some(region.writes || known[place].written == Some(true));
+    }
+    Ok(known)
+}
+
+impl<'t, T: Element> Tensors<'t> for &'t Tensor<T> {
+    fn lend(self, lent: &mut Lent<'t>) {
+        lent.add::<T>(self.pointer(), false);
+    }
+}
+
+impl<'t, T: Element> Tensors<'t> for &'t mut Tensor<T> {
+    fn lend(self, lent: &mut Lent<'t>) {
+        lent.add::<T>(PtrMutArg::<T>::pointer(self), true);
+    }
+}
+
+impl<'t, T: Element> Tensors<'t> for TensorView<'t, T> {
+    fn lend(self, lent: &mut Lent<'t>) {
+        lent.add::<T>(self.pointer(), false);
+    }
+}
+
+impl<'t, T: Element> Tensors<'t> for &'t mut TensorViewMut<'_, T> {
+    fn lend(self, lent: &mut Lent<'t>) {
+        lent.add::<T>(PtrMutArg::<T>::pointer(self), true);
+    }
+}
+
+impl<'t, T: Element> Tensors<'t> for &'t CudaSlice<T> {
+    fn lend(self, lent: &mut Lent<'t>) {
+        lent.add::<T>(PtrArg::<T>::pointer(self), false);
+    }
+}
+
+impl<'t, T: Element> Tensors<'t> for &'t mut CudaSlice<T> {
+    fn lend(self, lent: &mut Lent<'t>) {
+        lent.add::<T>(PtrMutArg::<T>::pointer(self), true);
+    }
+}
+
+impl<'t, T: Element> Tensors<'t> for &'t CudaView<'_, T> {
+    fn lend(self, lent: &mut Lent<'t>) {
+        lent.add::<T>(PtrArg::<T>::pointer(self), false);
+    }
+}
+
+impl<'t, T: Element> Tensors<'t> for &'t mut CudaViewMut<'_, T> {
+    fn lend(self, lent: &mut Lent<'t>) {
+        lent.add::<T>(PtrMutArg::<T>::pointer(self), true);
+    }
+}
+
+/// The same for everything that holds several.
+macro_rules! several {
+    ($([$($generics:tt)*] $ty:ty;)*) => {$(
+        impl<'t, $($generics)*> Tensors<'t> for $ty {
+            fn lend(self, lent: &mut Lent<'t>) {
+                self.into_iter().for_each(|part| part.lend(lent));
+            }
+        }
+    )*};
+}
+
+several! {
+    [T: Element] &'t [Tensor<T>];
+    [T: Element] &'t mut [Tensor<T>];
+    [T: Element] &'t Vec<Tensor<T>>;
+    [T: Element] &'t mut Vec<Tensor<T>>;
+    [A: Tensors<'t>] Vec<A>;
+    [A: Tensors<'t>] Option<A>;
+    [A: Tensors<'t>, const N: usize] [A; N];
+}
+
+macro_rules! tuples {
+    ($($name:ident)*) => {
+        impl<'t, $($name: Tensors<'t>),*> Tensors<'t> for ($($name,)*) {
+            #[allow(non_snake_case, unused_variables, reason = "each part is named as its type; the empty tuple has none")]
+            fn lend(self, lent: &mut Lent<'t>) {
+                let ($($name,)*) = self;
+                $($name.lend(lent);)*
+            }
+        }
+    };
+}
+
+tuples!();
+tuples!(A);
+tuples!(A B);
+tuples!(A B C);
+tuples!(A B C D);
+tuples!(A B C D E);
+tuples!(A B C D E F);
+tuples!(A B C D E F G);
+tuples!(A B C D E F G H);
+tuples!(A B C D E F G H I);
+tuples!(A B C D E F G H I J);
+tuples!(A B C D E F G H I J K);
+tuples!(A B C D E F G H I J K L);

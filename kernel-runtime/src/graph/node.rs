@@ -1,0 +1,133 @@
+//! What a graph does in one step, and how the devices that work at once do it.
+
+use std::sync::Arc;
+
+use kernel_lang::backend::cpu::Program;
+
+use crate::kernel::Kernel;
+use crate::sim::SimGpu;
+use crate::{Error, Result, cpu, module};
+
+/// One step of a graph.
+pub(super) enum Node {
+    Kernel(KernelNode),
+    /// Bytes inside one device.
+    Copy {
+        from: u64,
+        to: u64,
+        bytes: usize,
+    },
+    Fill(Fill),
+}
+
+/// A launch: all that its arguments were.
+pub(super) struct KernelNode {
+    pub(super) kernel: &'static Kernel,
+    pub(super) code: Code,
+    pub(super) words: Box<[u64]>,
+    /// Of programs.
+    pub(super) grid: [u32; 3],
+    /// May it begin before the step in front of it is over?
+    pub(super) is_early: bool,
+}
+
+/// What runs of a kernel.
+pub(crate) enum Code {
+    Cpu(Arc<Program>),
+    Cuda(module::Loaded),
+    #[cfg_attr(not(feature = "sim"), expect(dead_code, reason = "there is no simulator, so nobody makes one"))]
+    Sim(crate::sim::Loaded),
+}
+
+/// `count` elements of `width` bytes, set to the low bytes of `bits`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Fill {
+    pub(super) address: u64,
+    pub(super) count: usize,
+    pub(super) width: usize,
+    pub(super) bits: u64,
+}
+
+impl Node {
+    /// Is it the same kind of step, of the same code, so that only arguments differ?
+    pub(super) fn takes_place_of(&self, other: &Node) -> bool {
+        match (self, other) {
+            (Node::Kernel(this), Node::Kernel(other)) => {
+                std::ptr::eq(this.kernel, other.kernel) && this.code == other.code && this.is_early == other.is_early
+            }
+            (Node::Copy { .. }, Node::Copy { .. }) => true,
+            (Node::Fill(this), Node::Fill(other)) => this.width == other.width,
+            _ => false,
+        }
+    }
+
+    /// Does it on a simulated GPU, whose memory checks every access itself.
+    pub(super) fn simulate(&self, gpu: SimGpu) -> Result<()> {
+        match self {
+            Node::Kernel(KernelNode { kernel, code: Code::Sim(loaded), words, grid, .. }) => gpu.run(kernel.name(), loaded, *grid, words),
+            Node::Kernel(node) => Err(node.elsewhere()),
+            Node::Copy { from, to, bytes } => gpu.sim.copy(*from, *to, *bytes),
+            Node::Fill(fill) => gpu.sim.fill(fill.address, &fill.bits.to_le_bytes()[..fill.width], fill.count),
+        }
+    }
+
+    /// Does it on the CPU.
+    ///
+    /// # Safety
+    /// What it reads and writes is alive and of the types that it was captured with, and nobody else uses what it writes.
+    pub(super) unsafe fn run_on_cpu(&self) -> Result<()> {
+        match self {
+            Node::Kernel(KernelNode { kernel, code: Code::Cpu(program), words, grid, .. }) => {
+                cpu::run(kernel.name(), program, words, *grid, false)
+            }
+            Node::Kernel(node) => Err(node.elsewhere()),
+            Node::Copy { from, to, bytes } => {
+                let (from, to) = (std::ptr::with_exposed_provenance(*from as usize), std::ptr::with_exposed_provenance_mut(*to as usize));
+                // SAFETY: as the caller promises, these bytes are there.
+                unsafe { std::ptr::copy::<u8>(from, to, *bytes) };
+                Ok(())
+            }
+            Node::Fill(Fill { address, count, width, bits }) => {
+                let element = &bits.to_le_bytes()[..*width];
+                let target: *mut u8 = std::ptr::with_exposed_provenance_mut(*address as usize);
+                // SAFETY: as the caller promises, so many elements are there.
+                let target = unsafe { std::slice::from_raw_parts_mut(target, count * width) };
+                target.chunks_exact_mut(*width).for_each(|place| place.copy_from_slice(element));
+                Ok(())
+            }
+        }
+    }
+}
+
+impl KernelNode {
+    /// A capture takes launches of its own device only.
+    fn elsewhere(&self) -> Error {
+        Error::InCapture { doing: self.kernel.name(), help: "launch the graph where it was captured" }
+    }
+}
+
+/// The same step, with the same arguments?
+impl PartialEq for Node {
+    fn eq(&self, other: &Node) -> bool {
+        match (self, other) {
+            (Node::Kernel(this), Node::Kernel(that)) => self.takes_place_of(other) && this.words == that.words && this.grid == that.grid,
+            (Node::Copy { from, to, bytes }, Node::Copy { from: other_from, to: other_to, bytes: other_bytes }) => {
+                (from, to, bytes) == (other_from, other_to, other_bytes)
+            }
+            (Node::Fill(this), Node::Fill(that)) => this == that,
+            _ => false,
+        }
+    }
+}
+
+/// The same compiled function?
+impl PartialEq for Code {
+    fn eq(&self, other: &Code) -> bool {
+        match (self, other) {
+            (Code::Cpu(this), Code::Cpu(other)) => Arc::ptr_eq(this, other),
+            (Code::Cuda(this), Code::Cuda(other)) => this.function == other.function,
+            (Code::Sim(this), Code::Sim(other)) => this.is_same(other),
+            _ => false,
+        }
+    }
+}
