@@ -27,7 +27,7 @@
 //! ```
 //!
 //! The words of a kernel are documented in [`dsl`]; who knows Triton begins with [`guide`]; devices, tensors and launches below; [`mod@bench`] times
-//! launches and [`tune`] tells what `#[autotune]` tried and chose. With the feature `sim`, a GPU can be simulated: `Device::sim(Target::SM_90A)?` runs
+//! launches, [`profile`] shows what ran when, and [`tune`] tells what `#[autotune]` tried and chose. With the feature `sim`, a GPU can be simulated: `Device::sim(Target::SM_90A)?` runs
 //! the PTX itself, and checks every access of it, see [`sim`]. What is compiled and tuned at run time is kept on disk, see [`cache`].
 
 pub use kernel_lang::dsl;
@@ -37,7 +37,7 @@ pub use kernel_runtime::private as __private;
 pub use kernel_runtime::{
     AssertionFailed, Device, Dtype, Element, Error, Event, Float, FreeBytes, Graph, Grid, GridDim, Int, IntoGrid, IntoShape, Launch, Lent,
     MAX_RANK, NoGrid, Number, OutOfBounds, PtrArg, PtrMutArg, Result, Scalar, Shape, Stream, Target, Tensor, TensorView, TensorViewMut,
-    Tensors, Update, ViewArg, ViewMutArg, bench, bf16, cache, capture_prints, cdiv, cudarc, f8e4m3, f8e5m2, f16, sim, tune,
+    Tensors, Update, ViewArg, ViewMutArg, bench, bf16, cache, capture_prints, cdiv, cudarc, f8e4m3, f8e5m2, f16, profile, sim, tune,
 };
 
 #[doc = include_str!("../docs/guide.md")]

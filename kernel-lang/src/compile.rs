@@ -156,6 +156,10 @@ fn check_schedule(options: &Options) -> Result<(), Diagnostics> {
             format!("`maxnreg` is a number up to {}, not {registers}", Schedule::MOST_REGISTERS),
             "leave it out, and the assembler takes what it needs",
         )
+    } else if let Some(registers) = maxnreg.filter(|registers| registers * options.schedule.threads() > options.target.registers()) {
+        let (threads, most) = (options.schedule.threads(), options.target.registers());
+        let message = format!("{threads} threads of {registers} registers take more than the {most} that a GPU has for them");
+        return Err(Diagnostic::new(Loc::NONE, message).help("say fewer `num_warps`, or a smaller `maxnreg`").beyond_gpu().into());
     } else {
         return Ok(());
     };

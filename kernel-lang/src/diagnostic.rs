@@ -17,18 +17,27 @@ pub struct Diagnostic {
     pub labels: Vec<(Loc, String)>,
     /// How to mend it.
     pub help: Option<String>,
+    /// Is it about more than a GPU has, so that other values or another schedule may run?
+    pub beyond_gpu: bool,
 }
 
 impl Diagnostic {
     /// A mistake at a place.
     pub fn new(loc: Loc, message: impl Into<String>) -> Diagnostic {
-        Diagnostic { message: message.into(), loc, labels: Vec::new(), help: None }
+        Diagnostic { message: message.into(), loc, labels: Vec::new(), help: None, beyond_gpu: false }
     }
 
     /// Adds how to mend it.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Diagnostic {
         self.help = Some(help.into());
+        self
+    }
+
+    /// Says that it is about more than a GPU has.
+    #[must_use]
+    pub fn beyond_gpu(mut self) -> Diagnostic {
+        self.beyond_gpu = true;
         self
     }
 

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::dtype::Dtype;
+
 /// A PTX target. Targets are ordered: of two that a device runs, the greater has more instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Target {
@@ -82,6 +84,11 @@ impl Target {
         if self.major >= 9 { 227 << 10 } else { 163 << 10 }
     }
 
+    /// The registers that the threads of a CTA share.
+    pub const fn registers(self) -> u32 {
+        64 << 10
+    }
+
     /// The most CTAs of a cluster: 1 where there are none.
     pub const fn max_cluster(self) -> u32 {
         if self.major >= 9 { crate::Schedule::MOST_CTAS } else { 1 }
@@ -90,6 +97,33 @@ impl Target {
     /// The widest access of one thread to global memory, in bytes.
     pub const fn widest_access(self) -> u32 {
         16
+    }
+}
+
+/// Multiplications with addition, in that type, that one multiprocessor of a device of that compute capability ends in a clock, matrix instructions
+/// apart. None for other types, and for architectures that nobody has entered here.
+///
+/// From the arithmetic throughputs in NVIDIA's CUDA C++ Programming Guide, and the peaks in the papers on the GA100, GA102, AD102 and GH100.
+/// Two halves share a lane, which a GPU uses only where code asks for it.
+///
+/// ```
+/// use kernel_lang::{dtype::Dtype, target::fmas_per_clock};
+/// assert_eq!(fmas_per_clock((9, 0), Dtype::F32), Some(128));
+/// assert_eq!(fmas_per_clock((9, 0), Dtype::I32), None);
+/// ```
+pub const fn fmas_per_clock(capability: (i32, i32), dtype: Dtype) -> Option<u32> {
+    let [f16, bf16, f32, f64] = match capability {
+        (8, 0) => [256, 128, 64, 32],
+        (8, 6 | 9) => [128, 128, 128, 2],
+        (9, 0) => [256, 256, 128, 64],
+        _ => return None,
+    };
+    match dtype {
+        Dtype::F16 => Some(f16),
+        Dtype::Bf16 => Some(bf16),
+        Dtype::F32 => Some(f32),
+        Dtype::F64 => Some(f64),
+        _ => None,
     }
 }
 

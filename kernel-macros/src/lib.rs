@@ -5,6 +5,8 @@
 
 mod store;
 
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::path::Path;
 
 use kernel_lang::frontend::{self, Expansion};
@@ -81,7 +83,7 @@ use store::Files;
 ///
 /// To read the PTX, build with the environment variable `GALATEA_PTX_DIR` naming a folder: each variant is written there as
 /// `<kernel>-<types and constants>-w<warps>-<target>.ptx`, other parts of a schedule behind the warps; the last constant of a variant that counts on facts
-/// has a bit for each.
+/// has a bit for each. `cargo galatea variants` does so, and lists them with what they take.
 ///
 /// # What a build keeps
 ///
@@ -112,11 +114,36 @@ pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// | `reset_to_zero = [y]` | tensors that are zeros before each run of the tuning, and before the one that counts: cheaper than a copy, and right if the launch brings zeros |
 /// | `warmup = 5`, `rep = 100` | milliseconds of a tuning, before it measures and then |
 /// | `pre_hook = \|config\| ..`, `post_hook = \|config\| ..` | called on the host before and behind each run of the tuning |
+/// | `records = "tuned/h200.json"` | a file of what was tuned before, or a list of them, from the folder of `Cargo.toml` on: `galatea tune` and `galatea cache export` write it, a team commits it, and it becomes a part of the program. A key that it has is not tuned, see below |
+/// | `verify = cpu`, `verify = reference`, `verify(cpu, rtol = 1e-2)` | a configuration that computes something else than the CPU, or than a function, cannot win, see below |
 ///
 /// Closures see the arguments as heuristics do, and capture nothing else.
 ///
 /// A launch that tunes runs the kernel many times; in later ones with the same key the choice is looked up. `.report()` in place of `.launch()` tells what
 /// was tried, and so does every tuning if the environment variable `GALATEA_PRINT_TUNING` is set. How it is measured: `galatea::tune`.
+///
+/// # Records that are committed
+///
+/// A record of a file is used for a key that is new to the process, before what lies on the disk, so that all machines do what was committed. It must be of
+/// what runs: of the same code of the kernel (a comment and a place in the source do not count), the same configurations, the same GPU, and the values of the key;
+/// the driver may be another one. What was chosen must load. Otherwise the file is as good as not there, and the key is tuned. With `GALATEA_PRINT_TUNING`
+/// it is said why. A changed file compiles the crate anew; one that is not there, or is none of records, is an error where it is named.
+///
+/// # Results that are compared
+///
+/// With `verify = cpu` the CPU runs the kernel first, on a copy of the launch's arguments, in the first configuration; each configuration then runs on the arguments as
+/// they were, and all tensors that the kernel takes to write are compared. One that differs is a record with its reason, such as ``differs from the
+/// reference: `y[7]` is 3.5 instead of 4 (1 of 1000 elements differ)``. The winner runs once more in the end. The name of a function stands for the
+/// reference instead: it takes the kernel's parameters in their order, `&[T]` for `Ptr<T>`, `&mut [T]` for `PtrMut<T>`, and scalars as they are:
+///
+/// ```ignore
+/// fn reference(x: &[f32], y: &mut [f32], n: usize) { .. }
+/// ```
+///
+/// Integers must be equal. Floats may be off by `rtol` of the value and of the mean magnitude of the tensor together, 1e-4 for `f32`, 1e-9 for `f64`, 4e-3 for
+/// `f16` and 3e-2 for `bf16` if it is not said. It costs the time of the reference and a copy of what is written, once a key.
+///
+/// # The launcher
 ///
 /// Every configuration is compiled now. The constants that they name leave the launcher's generics; the grid is a function of the
 /// configuration: `add(&x, &y, &mut out, n).grid(|config| cdiv(n, config.BLOCK_SIZE)).launch()?`. One that all share is `|_| rows`.
@@ -245,12 +272,23 @@ fn finish(expansion: Expansion) -> TokenStream {
     expansion.tokens.into()
 }
 
-/// Writes `<kernel>-<key>-w<warps>-<target>.ptx`. A folder that cannot be written costs a warning, not the build.
+/// Writes `<kernel>-<key>-w<warps>-<target>.ptx`, and adds the expansion's lines to `variants.jsonl`. A folder that cannot be written costs a warning, not
+/// the build.
 fn keep(folder: &Path, expansion: &Expansion) {
-    for variant in &expansion.variants {
-        let path = folder.join(variant.file_name(&expansion.name));
-        if let Err(error) = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, &variant.ptx)) {
+    let warn = |path: &Path, written: std::io::Result<()>| {
+        if let Err(error) = written {
             eprintln!("warning: GALATEA_PTX_DIR: cannot write {}: {error}", path.display());
         }
+    };
+    for variant in &expansion.variants {
+        let path = folder.join(variant.file_name(&expansion.name));
+        warn(&path, std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, &variant.ptx)));
+    }
+    let (path, lines) =
+        (folder.join("variants.jsonl"), expansion.summary(&std::env::var("CARGO_PKG_NAME").unwrap_or_default(), &crate_name()));
+    if !lines.is_empty() {
+        // At once, as several crates are compiled at a time.
+        let add = |mut file: std::fs::File| file.write_all(lines.as_bytes());
+        warn(&path, std::fs::create_dir_all(folder).and_then(|()| OpenOptions::new().create(true).append(true).open(&path)).and_then(add));
     }
 }

@@ -249,6 +249,7 @@ pub struct Args<'a, const WORDS: usize> {
 struct Slot<'a> {
     name: &'static str,
     writes: bool,
+    /// Of its elements.
     dtype: Dtype,
     /// Where its address stands among the words.
     word: u16,
@@ -258,10 +259,12 @@ struct Slot<'a> {
 /// The memory of a pointer argument.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Region {
-    pub(crate) address: u64,
-    pub(crate) bytes: usize,
+    /// The parameter.
+    pub(crate) name: &'static str,
     /// Of its elements.
     pub(crate) dtype: Dtype,
+    pub(crate) address: u64,
+    pub(crate) bytes: usize,
     /// Does the kernel take it to write?
     pub(crate) writes: bool,
 }
@@ -385,16 +388,17 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
 
     /// The memory of each pointer, in their order.
     pub(crate) fn regions(&self) -> impl Iterator<Item = Region> {
-        self.named_regions().map(|(_, region)| region)
-    }
-
-    /// The same, with the parameters' names.
-    pub(crate) fn named_regions(&self) -> impl Iterator<Item = (&'static str, Region)> {
         self.slots().map(|slot| {
             let word = |at: usize| self.words.get(at).copied().unwrap_or(0);
             let (address, len) = (word(slot.word.into()), word(usize::from(slot.word) + 1));
-            (slot.name, Region { address, bytes: len as usize * slot.dtype.bytes(), dtype: slot.dtype, writes: slot.writes })
+            let Slot { name, writes, dtype, .. } = *slot;
+            Region { name, dtype, address, bytes: len as usize * dtype.bytes(), writes }
         })
+    }
+
+    /// Where the address of each pointer stands among the words.
+    pub(crate) fn address_words(&self) -> impl Iterator<Item = usize> {
+        self.slots().map(|slot| slot.word.into())
     }
 
     fn slots(&self) -> impl Iterator<Item = &Slot<'a>> {
@@ -540,10 +544,9 @@ mod tests {
         assert_eq!(*args.words(), [x_address, 10, 10, y_address + 4, 2, 0xffff_ffff]);
         assert_eq!(args.home().unwrap().0, device);
         args.check_device(device, false).unwrap();
-        let regions = [
-            Region { address: x_address, bytes: 40, dtype: Dtype::F32, writes: false },
-            Region { address: y_address + 4, bytes: 8, dtype: Dtype::F32, writes: true },
-        ];
+        let (of_x, of_y) = (("x", x_address, 40, false), ("y", y_address + 4, 8, true));
+        let regions = [of_x, of_y].map(|(name, address, bytes, writes)| Region { name, dtype: Dtype::F32, address, bytes, writes });
+        assert!(args.address_words().eq([0, 3]));
         assert!(args.regions().eq(regions));
         assert_eq!(args.unaligned(), 0b10, "`y` begins behind its first element");
     }

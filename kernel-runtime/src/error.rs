@@ -330,6 +330,14 @@ pub enum Error {
     },
 
     // Tuning.
+    /// A file of shapes cannot be used; see [`tune::shapes()`](fn@crate::tune::shapes).
+    #[error("{reason}\nhelp: {help}")]
+    Shapes {
+        /// What is wrong, with the file, the row and the field.
+        reason: String,
+        /// What to do.
+        help: &'static str,
+    },
     /// No configuration of an autotuned kernel runs.
     #[error("kernel `{kernel}`: none of its {} configurations runs on `{device}`\n{}", .failures.len(), .failures.join("\n"))]
     NoConfig {
@@ -522,6 +530,7 @@ mod tests {
             Error::InCapture { doing: "allocate memory", help: "make tensors before the capture" },
             Error::NotLent { kernel: Some(kernel), argument, only_shared: true },
             Error::NotLent { kernel: None, argument: "the target of a copy", only_shared: false },
+            Error::Shapes { reason: text("shapes.json: row 2 of `add` has no field `n`"), help: "add it" },
             Error::NoConfig { kernel, device: device(), failures: vec![text("  Config { B: 3 }: no")] },
         ]
     }

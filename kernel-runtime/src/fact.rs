@@ -76,6 +76,12 @@ impl<const N: usize> Key<N> {
         &self.general
     }
 
+    /// The key of the variant that counts on nothing.
+    #[inline]
+    pub(crate) fn without_facts(&self) -> Key<N> {
+        Key { facts: 0, ..*self }
+    }
+
     /// A bit for each fact that holds.
     #[inline]
     pub(crate) fn facts(&self) -> u64 {

@@ -6,7 +6,7 @@ use crate::args::Args;
 use crate::fact::Key;
 use crate::graph::Code;
 use crate::kernel::{Kernel, Tables};
-use crate::{Device, Result, Stream, background, graph, reporting};
+use crate::{Device, Result, Stream, background, graph, profile, reporting};
 
 /// A device that runs PTX, and where on it a launch goes.
 pub(crate) trait Gpu: Copy {
@@ -102,17 +102,32 @@ pub(crate) fn run<G: Gpu, const WORDS: usize, const KEY: usize>(
     mode: Mode,
 ) -> Result<()> {
     if mode.checked || args.kernel().prints() {
-        return reporting::run(gpu, args, key.general(), schedule, grid, mode.checked);
+        // Whoever looks for mistakes, or reads lines, sees the kernel as it is written.
+        return reporting::run(gpu, args, &key.without_facts(), schedule, grid, mode);
     }
-    // Without a compiler in the program, another variant has to do for ever.
-    let loaded = if mode.in_background || cfg!(not(feature = "jit")) {
-        background::at_once(args.kernel(), gpu, key, schedule)?
-    } else {
-        args.kernel().on_gpu(gpu, key.as_ref(), schedule)?
-    };
+    if profile::is_on() && !graph::is_capturing() {
+        return reporting::run(gpu, args, key, schedule, grid, mode);
+    }
+    let loaded = variant(gpu, args.kernel(), key, schedule, mode)?;
     if graph::is_capturing() {
         return graph::capture_on_gpu(gpu, args, loaded, grid);
     }
     // SAFETY: the function takes these words.
     unsafe { gpu.start(args, loaded, grid, &args.params()) }
+}
+
+/// The function that a launch runs.
+#[inline]
+pub(crate) fn variant<G: Gpu, const KEY: usize>(
+    gpu: G,
+    kernel: &'static Kernel,
+    key: &Key<KEY>,
+    schedule: Option<Schedule>,
+    mode: Mode,
+) -> Result<G::Loaded> {
+    // Without a compiler in the program, another variant has to do for ever.
+    if mode.in_background || cfg!(not(feature = "jit")) {
+        return background::at_once(kernel, gpu, key, schedule);
+    }
+    kernel.on_gpu(gpu, key.as_ref(), schedule)
 }

@@ -181,6 +181,11 @@ impl Kernel {
         self.variants
     }
 
+    /// How its work is spread where no configuration says otherwise.
+    pub(crate) fn schedule(&self) -> Schedule {
+        self.schedule
+    }
+
     /// What CUDA GPUs have loaded of it.
     #[inline]
     pub(crate) fn cuda_tables(&self) -> &Tables<module::Loaded> {
@@ -318,7 +323,7 @@ impl Kernel {
     fn build<G: Gpu>(&self, gpu: G, key: &[u64], schedule: Option<Schedule>, checked: bool) -> Result<(G::Loaded, Vec<Site>)> {
         let func = self.parsed()?;
         let what = if checked { "a `.checked()` launch with " } else { "" };
-        let parameters = format!("{what}{}", parameters(func, key, self.facts));
+        let parameters = format!("{what}{}", quoted(&parameters(func, key, self.facts)));
         let Schedule { num_warps, .. } = schedule.unwrap_or(self.schedule);
         Err(Error::NotBuilt { kernel: self.name, device: gpu.device(), parameters, num_warps, list: listing(func, key) })
     }
@@ -395,20 +400,29 @@ impl Kernel {
         Ok(self.parsed.get_or_init(|| func))
     }
 
+    /// The types and constants of a key, as in `T = f32, BLOCK_SIZE = 1024`.
+    pub(crate) fn parameters(&self, key: &[u64]) -> String {
+        self.parsed().map_or_else(|_| String::new(), |func| parameters(func, key, self.facts))
+    }
+
     fn compile_error(&self, key: &[u64], diagnostics: String) -> Error {
-        let parameters = self.parsed().map_or_else(|_| String::new(), |func| parameters(func, key, self.facts));
+        let parameters = quoted(&self.parameters(key));
         Error::Compile { kernel: self.name, parameters, diagnostics: diagnostics.trim_end().to_owned() }
     }
 }
 
-/// `T = f32, BLOCK_SIZE = 1024`, or `these arguments` for a kernel without parameters.
+/// `T = f32, BLOCK_SIZE = 1024, n % 16 = 0`.
 fn parameters(func: &ir::Function, key: &[u64], facts: &[Fact]) -> String {
     let Bindings { types, consts, multiples, .. } = bindings(func, key, facts);
     let types = types.iter().map(|(name, dtype)| format!("{name} = {dtype}"));
     let consts = consts.iter().map(|(name, value)| format!("{name} = {value}"));
     let multiples = multiples.iter().map(|(name, of)| format!("{name} % {of} = 0"));
-    let list: Vec<_> = types.chain(consts).chain(multiples).collect();
-    if list.is_empty() { "these arguments".to_owned() } else { format!("`{}`", list.join(", ")) }
+    types.chain(consts).chain(multiples).collect::<Vec<_>>().join(", ")
+}
+
+/// Values as a message names them.
+fn quoted(parameters: &str) -> String {
+    if parameters.is_empty() { "these arguments".to_owned() } else { format!("`{parameters}`") }
 }
 
 /// How to have it built: `T = [f32], BLOCK_SIZE = [1024]`.
@@ -470,9 +484,9 @@ mod tests {
         func.consts.push(ir::ConstParam { name: "N".into(), dtype: Dtype::I64 });
         func.consts.push(ir::ConstParam { name: "FAST".into(), dtype: Dtype::Bool });
         let key = [Dtype::Bf16.code(), (-3i64).cast_unsigned(), 1];
-        assert_eq!(parameters(&func, &key, &[]), "`T = bf16, N = -3, FAST = 1`");
+        assert_eq!(parameters(&func, &key, &[]), "T = bf16, N = -3, FAST = 1");
         assert_eq!(bindings(&func, &key[..1], &[]).consts, []);
-        assert_eq!(parameters(&ir::Function::new("k"), &[], &[]), "these arguments");
+        assert_eq!(parameters(&ir::Function::new("k"), &[], &[]), "");
     }
 
     #[test]
@@ -483,8 +497,8 @@ mod tests {
             func.add_param(name, ir::Type::scalar(dtype));
         }
         let facts = [Fact::is("a", 0, 0xffff_fffe), Fact::multiple_of("b", 1, 16), Fact::is("b", 1, 7)];
-        assert_eq!(parameters(&func, &[64], &facts), "`N = 64`");
-        assert_eq!(parameters(&func, &[64, 0b011], &facts), "`N = 64, a = -2, b % 16 = 0`");
-        assert_eq!(parameters(&func, &[64, 0b100], &facts), "`N = 64, b = 7`");
+        assert_eq!(parameters(&func, &[64], &facts), "N = 64");
+        assert_eq!(parameters(&func, &[64, 0b011], &facts), "N = 64, a = -2, b % 16 = 0");
+        assert_eq!(parameters(&func, &[64, 0b100], &facts), "N = 64, b = 7");
     }
 }

@@ -6,8 +6,9 @@ use crate::fact::Key;
 use crate::gpu::Mode;
 use crate::grid::{Grid, IntoGrid};
 use crate::module::CudaGpu;
+use crate::profile::{self, Observation};
 use crate::sim::SimGpu;
-use crate::{Result, Stream, cpu, gpu, graph};
+use crate::{Device, Result, Stream, cpu, gpu, graph};
 
 /// A launch that has no grid yet.
 #[derive(Clone, Copy, Debug)]
@@ -162,12 +163,29 @@ impl<'a> Place<'a> {
 
 #[inline]
 pub(crate) fn run_on_cpu<const WORDS: usize>(args: &Args<'_, WORDS>, key: &[u64], grid: [u32; 3], checked: bool) -> Result<()> {
-    let program = args.kernel().on_cpu(key)?;
     if graph::is_capturing() {
-        return graph::capture_on_cpu(args, program, grid, checked);
+        return graph::capture_on_cpu(args, args.kernel().on_cpu(key)?, grid, checked);
     }
-    if args.kernel().prints() {
-        return cpu::run_printing(args.kernel(), &program, args.words(), grid, checked);
+    if args.kernel().prints() || profile::is_on() {
+        return run_observed_on_cpu(args, key, grid, checked);
     }
+    let program = args.kernel().on_cpu(key)?;
     cpu::run(args.kernel().name(), &program, args.words(), grid, checked)
+}
+
+/// One that prints, or that somebody profiles.
+#[cold]
+fn run_observed_on_cpu<const WORDS: usize>(args: &Args<'_, WORDS>, key: &[u64], grid: [u32; 3], checked: bool) -> Result<()> {
+    let (kernel, mut observation) = (args.kernel(), Observation::begin());
+    let outcome = kernel.on_cpu(key).and_then(|program| {
+        observation.on_cpu(|| {
+            if kernel.prints() {
+                cpu::run_printing(kernel, &program, args.words(), grid, checked)
+            } else {
+                cpu::run(kernel.name(), &program, args.words(), grid, checked)
+            }
+        })
+    });
+    observation.end(args, key, None, Device::cpu(), grid, &outcome);
+    outcome
 }

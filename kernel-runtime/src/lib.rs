@@ -10,7 +10,7 @@
 
 mod args;
 #[cfg(feature = "cache")]
-mod assembler;
+pub mod assembler;
 mod background;
 pub mod bench;
 pub mod cache;
@@ -34,6 +34,7 @@ pub mod prelude;
 mod prints;
 #[doc(hidden)]
 pub mod private;
+pub mod profile;
 mod reporting;
 mod shape;
 pub mod sim;

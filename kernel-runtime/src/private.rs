@@ -8,4 +8,4 @@ pub use crate::element::{Element, Float, Int, Number, Scalar};
 pub use crate::fact::Fact;
 pub use crate::kernel::{Kernel, Param, ParamKind, Variant};
 pub use crate::launch::Launch;
-pub use crate::tune::{AutotunedLaunch, Extents, KeyPart, Rules, TuneConfig, Tuner, asked, debug_config, extent};
+pub use crate::tune::{AutotunedLaunch, Extents, HostArgs, KeyPart, RecordsFile, Rules, TuneConfig, Tuner, asked, debug_config, extent};

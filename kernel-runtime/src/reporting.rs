@@ -1,4 +1,5 @@
-//! Launches on a GPU, simulated or not, that write what the host reads back: what a checked one found, and what `device_print!` says.
+//! Launches on a GPU, simulated or not, that somebody watches: a checked one, and one of a kernel with a `device_print!`, write what the host reads back; and
+//! a profile takes times.
 
 use kernel_lang::Schedule;
 use kernel_lang::backend::printed;
@@ -6,30 +7,48 @@ use kernel_lang::backend::ptx::REPORT_BYTES;
 
 use crate::args::Args;
 use crate::error::{AssertionFailed, OutOfBounds};
-use crate::gpu::Gpu;
+use crate::fact::Key;
+use crate::gpu::{self, Gpu, Mode};
 use crate::graph::{self, Forbidden};
 use crate::kernel::Checked;
+use crate::profile::Observation;
 use crate::{Error, Result, Tensor, prints};
 
 /// The report of a checked launch, in 8-byte words; [`REPORT_BYTES`] says what is where.
 const WORDS: usize = REPORT_BYTES.div_ceil(8);
 
-/// Runs the launch, and waits for it.
+/// Runs the launch, and waits for it if there is something to read back.
 #[cold]
-pub(crate) fn run<G: Gpu, const N: usize>(
+pub(crate) fn run<G: Gpu, const N: usize, const KEY: usize>(
     gpu: G,
     args: &Args<'_, N>,
-    key: &[u64],
+    key: &Key<KEY>,
     schedule: Option<Schedule>,
     grid: [u32; 3],
-    is_checked: bool,
+    mode: Mode,
 ) -> Result<()> {
-    graph::forbid(if is_checked { Forbidden::Checked } else { Forbidden::Printing })?;
+    graph::forbid(if mode.checked { Forbidden::Checked } else { Forbidden::Printing })?;
+    let mut observation = Observation::begin();
+    let outcome = run_observed(gpu, args, key, schedule, grid, mode, &mut observation);
+    observation.end(args, key.as_ref(), Some(schedule.unwrap_or(args.kernel().schedule())), gpu.device(), grid, &outcome);
+    outcome
+}
+
+fn run_observed<G: Gpu, const N: usize, const KEY: usize>(
+    gpu: G,
+    args: &Args<'_, N>,
+    key: &Key<KEY>,
+    schedule: Option<Schedule>,
+    grid: [u32; 3],
+    mode: Mode,
+    observation: &mut Observation,
+) -> Result<()> {
     let kernel = args.kernel();
-    let checked = if is_checked { Some(kernel.checked_on_gpu(gpu, key, schedule)?) } else { None };
+    let is_checked = mode.checked;
+    let checked = if is_checked { Some(kernel.checked_on_gpu(gpu, key.as_ref(), schedule)?) } else { None };
     let loaded = match &checked {
         Some(checked) => checked.loaded.clone(),
-        None => kernel.on_gpu(gpu, key, schedule)?,
+        None => gpu::variant(gpu, kernel, key, schedule, mode)?,
     };
     let buffer = |words: usize| -> Result<Tensor<u64>> {
         let mut buffer = gpu.device().zeros(words)?;
@@ -46,7 +65,7 @@ pub(crate) fn run<G: Gpu, const N: usize>(
     let mut params = args.params().to_vec();
     params.extend(&words);
     // SAFETY: the function takes the arguments' words and these; the buffers live until they are read below.
-    unsafe { gpu.start(args, loaded, grid, &params)? };
+    unsafe { observation.on_gpu(gpu, args, loaded, grid, &params)? };
 
     if let Some(printed) = printed {
         prints::show_buffer(kernel.parsed()?, &printed.to_vec()?);

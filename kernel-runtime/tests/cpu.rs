@@ -4,11 +4,14 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 mod axpy;
+#[path = "axpy/tuned.rs"]
+mod tuned;
 
-use axpy::{AXPY, Config, axpy, of, tuned};
+use axpy::{AXPY, axpy};
 use kernel_runtime::prelude::*;
 use kernel_runtime::private::{Args, AutotunedLaunch, Kernel, KeyPart, Launch, Rules, Schedule, Tuner};
 use kernel_runtime::tune::Outcome;
+use tuned::{Config, of, tuned};
 
 fn cpu() -> Device {
     Device::cpu()

@@ -1,13 +1,16 @@
 //! Launches on simulated GPUs: what every device does, and what only a simulation sees.
 
 mod axpy;
+#[path = "axpy/tuned.rs"]
+mod tuned;
 
-use axpy::{Config, axpy, of, tuned};
+use axpy::axpy;
 use kernel_runtime::Target;
 use kernel_runtime::prelude::*;
 use kernel_runtime::private::{Args, Kernel, KeyPart, Launch, Param, ParamKind, Rules, Schedule, Tuner, Variant};
 use kernel_runtime::sim::FaultKind;
 use kernel_runtime::tune::Outcome;
+use tuned::{Config, of, tuned};
 
 fn simulated() -> [Device; 2] {
     [Target::SM_80, Target::SM_90A].map(|target| Device::sim(target).unwrap())

@@ -49,6 +49,7 @@ mod structs;
 mod tolerance;
 mod tuning;
 mod value;
+mod verified;
 mod views;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -118,6 +119,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         streams,
         structs,
         tuning,
+        verified,
         views
     ]
 }

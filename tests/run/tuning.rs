@@ -1,7 +1,7 @@
 //! Autotuned kernels: right from the first launch on, and a report that says what was tried.
 
 use galatea::prelude::*;
-use galatea::tune::Outcome;
+use galatea::tune::{Origin, Outcome};
 
 use crate::lab::Lab;
 use crate::tests;
@@ -21,6 +21,8 @@ tests![
     a_product_has_what_its_condition_leaves,
     buckets_and_alignments_are_keys,
     the_likely_are_timed_and_see_the_arguments,
+    what_no_gpu_can_run_is_a_record,
+    the_recipe_s_four_configurations,
 ];
 
 #[autotune(
@@ -330,4 +332,72 @@ fn the_likely_are_timed_and_see_the_arguments(lab: &mut Lab) {
     }
     tag_all(&mut y.slice(), 64.5).grid(|config| cdiv(1000, config.B)).launch().unwrap();
     check_bits(&y.read(), |_| if lab.device.is_cpu() { 64 } else { 256 });
+}
+
+/// The build leaves out what no GPU can run: a tile that is too large, and more registers than there are.
+#[autotune(
+    configs = [Config { B: 64 }, Config { B: 2097152 }, Config { B: 64, num_warps: 32, maxnreg: 128 }],
+    key = [],
+)]
+#[kernel]
+fn beyond<const B: usize>(y: PtrMut<f32>, n: usize) {
+    let at = program_id(0) * B + arange(0, B);
+    store(y + at, 1.5, mask = at < n);
+}
+
+fn what_no_gpu_can_run_is_a_record(lab: &mut Lab) {
+    let mut y = lab.output::<f32>(300);
+    beyond(&mut y.slice(), 300).grid(|config| cdiv(300, config.B)).launch().unwrap();
+    check_bits(&y.read(), |_| 1.5);
+    let report = beyond(&mut y.slice(), 300).grid(|config| cdiv(300, config.B)).report().unwrap();
+    assert_eq!(report.chosen().map(|trial| trial.config.B), Some(64));
+    if !lab.device.is_cpu() {
+        let reasons = ["a tile of 2097152 elements is too large", "1024 threads of 128 registers take more than the 65536"];
+        for (trial, part) in report.trials[1..].iter().zip(reasons) {
+            assert!(matches!(&trial.outcome, Outcome::Failed(reason) if reason.contains(part)), "{report}");
+        }
+    }
+}
+
+/// The kernel of PyTorch's recipe for user-defined Triton kernels, with its four configurations.
+#[autotune(
+    configs = [
+        Config { BLOCK_SIZE: 4, num_stages: 3, num_warps: 8 },
+        Config { BLOCK_SIZE: 4, num_stages: 4, num_warps: 4 },
+        Config { BLOCK_SIZE: 2, num_stages: 3, num_warps: 8 },
+        Config { BLOCK_SIZE: 2, num_stages: 4, num_warps: 4 },
+    ],
+    key = [],
+    verify = cpu,
+)]
+#[kernel]
+fn add_kernel_autotuned<const BLOCK_SIZE: usize>(in_ptr0: Ptr<f32>, in_ptr1: Ptr<f32>, out_ptr: PtrMut<f32>, n_elements: usize) {
+    let offsets = program_id(0) * BLOCK_SIZE + arange(0, BLOCK_SIZE);
+    let mask = offsets < n_elements;
+    let x = load(in_ptr0 + offsets, mask = mask);
+    let y = load(in_ptr1 + offsets, mask = mask);
+    store(out_ptr + offsets, x + y, mask = mask);
+}
+
+fn the_recipe_s_four_configurations(lab: &mut Lab) {
+    let n = 1001;
+    let (a, b) = (lab.values::<f32>(n), lab.values::<f32>(n));
+    let (x, y) = (lab.input(&a), lab.input(&b));
+    let mut out = lab.output::<f32>(n);
+    add_kernel_autotuned(x.slice(), y.slice(), &mut out.slice(), n).grid(|config| cdiv(n, config.BLOCK_SIZE)).launch().unwrap();
+    check(&out.read(), Class::Rounded, |i| f64::from(a[i]) + f64::from(b[i]));
+    let report =
+        add_kernel_autotuned(x.slice(), y.slice(), &mut out.slice(), n).grid(|config| cdiv(n, config.BLOCK_SIZE)).report().unwrap();
+    let table = report.to_string();
+    let rows: Vec<&str> = table.lines().collect();
+    assert!(rows.len() == 5 && rows[0].starts_with("add_kernel_autotuned on "), "{table}");
+    let configs = [(4, 8, 3), (4, 4, 4), (2, 8, 3), (2, 4, 4)];
+    for ((row, (block, warps, stages)), trial) in rows[1..].iter().zip(configs).zip(&report.trials) {
+        let config = format!("Config {{ BLOCK_SIZE: {block}, num_warps: {warps}, num_stages: {stages} }}");
+        assert!(row.ends_with(&config) && row.starts_with('*') == trial.chosen, "{table}");
+        assert!(lab.device.is_cpu() || row.contains(" us  "), "{table}");
+    }
+    let origin = if lab.device.is_cpu() { Origin::Untimed } else { Origin::Timed };
+    assert_eq!((report.origin, report.took.is_zero()), (origin, lab.device.is_cpu()));
+    assert_eq!(report.runner_up().is_some(), !lab.device.is_cpu());
 }

@@ -23,12 +23,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
-use plotters::coord::Shift;
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+use kernel_runtime::bench::chart::{BarChart, BarGroup};
 use serde::{Deserialize, Serialize};
 
 use crate::process;
@@ -85,7 +83,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     std::fs::create_dir_all(&out)?;
     std::fs::write(out.join("benchmarks.md"), page(&run))?;
     std::fs::write(out.join("benchmarks.json"), serde_json::to_string_pretty(&run)? + "\n")?;
-    plot(&run, &out.join("benchmarks.svg")).context("cannot draw the plot")?;
+    std::fs::write(out.join("benchmarks.svg"), chart(&run).svg())?;
     println!("wrote benchmarks.md, benchmarks.json and benchmarks.svg in {}", args.out.display());
     Ok(())
 }
@@ -170,90 +168,23 @@ fn page(run: &Run) -> String {
     text
 }
 
-/// Groups of bars side by side in one band of the plot.
-const BAND: usize = 6;
-/// The height of a band, and what its width is made of, in pixels.
-const BAND_HEIGHT: u32 = 340;
-const MARGINS: u32 = 160;
-const GROUP_WIDTH: u32 = 190;
-
-/// Grouped bars of GB/s: one group a row, ours first, the ratio above it; a band below the other.
-fn plot(run: &Run, path: &Path) -> Result<()> {
-    let bands: Vec<&[Row]> = run.rows.chunks(BAND).collect();
-    let width = MARGINS + GROUP_WIDTH * run.rows.len().clamp(3, BAND) as u32;
-    let area = SVGBackend::new(path, (width, BAND_HEIGHT * bands.len() as u32)).into_drawing_area();
-    area.fill(&WHITE)?;
-    for (index, (part, rows)) in area.split_evenly((bands.len(), 1)).iter().zip(&bands).enumerate() {
-        let caption = if index == 0 { format!("{}, {}: higher is better", run.gpu, run.date) } else { String::new() };
-        // Groups are as wide in the last band as in the others.
-        let groups = if bands.len() > 1 { BAND } else { rows.len() };
-        band(part, rows, groups, &peers(run), &caption)?;
-    }
-    area.present()?;
-    Ok(())
-}
-
-fn band(area: &DrawingArea<SVGBackend<'_>, Shift>, rows: &[Row], groups: usize, peers: &[&str], caption: &str) -> Result<()> {
-    const INK: RGBColor = RGBColor(60, 60, 60);
-    const OURS: RGBColor = RGBColor(38, 105, 173);
-    const THEIRS: [RGBColor; 4] = [RGBColor(238, 155, 79), RGBColor(150, 150, 150), RGBColor(109, 170, 122), RGBColor(178, 132, 190)];
-
-    let speed = |row: &Row, us: f64| gb_per_s(row.bytes, us);
-    let highest = rows.iter().flat_map(|row| row.peers.values().map(|us| speed(row, *us)).chain([row.gb_per_s]));
-    // The room above the highest bar is the legend's.
-    let top = highest.fold(0.0, f64::max) * 1.35;
-    let mut chart = ChartBuilder::on(area)
-        .caption(caption, ("sans-serif", 16, &INK))
-        .margin(12)
-        .x_label_area_size(44)
-        .y_label_area_size(56)
-        .build_cartesian_2d(0.0..groups as f64, 0.0..top)?;
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
-        .disable_x_axis()
-        .light_line_style(TRANSPARENT)
-        .y_desc("GB/s")
-        .y_label_formatter(&|value| format!("{value:.0}"))
-        .label_style(("sans-serif", 12, &INK))
-        .draw()?;
-
-    let bar = 0.76 / (peers.len() + 1) as f64;
-    let left_of = |group: usize, slot: usize| group as f64 + 0.12 + bar * slot as f64;
-    let rectangle = |group: usize, slot: usize, height: f64, color: RGBColor| {
-        let left = left_of(group, slot);
-        Rectangle::new([(left, 0.0), (left + bar * 0.92, height)], color.filled())
+/// Grouped bars of GB/s: one group a row, ours first, the ratio above it.
+fn chart(run: &Run) -> BarChart {
+    let peers = peers(run);
+    let group = |row: &Row| BarGroup {
+        labels: [row.work.clone(), row.shape.clone()],
+        heights: [Some(row.gb_per_s)]
+            .into_iter()
+            .chain(peers.iter().map(|peer| row.peers.get(*peer).map(|us| gb_per_s(row.bytes, *us))))
+            .collect(),
+        note: format!("{:.2}x", row.ratio),
     };
-    let legend = |color: RGBColor| move |(x, y): (i32, i32)| Rectangle::new([(x, y - 5), (x + 12, y + 5)], color.filled());
-    let ours = rows.iter().enumerate().map(|(group, row)| rectangle(group, 0, row.gb_per_s, OURS));
-    chart.draw_series(ours)?.label("galatea").legend(legend(OURS));
-    for (slot, peer) in peers.iter().enumerate() {
-        let color = THEIRS[slot % THEIRS.len()];
-        let bars = rows.iter().enumerate().filter_map(|(group, row)| {
-            let us = row.peers.get(*peer)?;
-            Some(rectangle(group, slot + 1, speed(row, *us), color))
-        });
-        chart.draw_series(bars)?.label(*peer).legend(legend(color));
+    BarChart {
+        caption: format!("{}, {}: higher is better", run.gpu, run.date),
+        y: "GB/s".to_owned(),
+        series: ["galatea"].into_iter().chain(peers.iter().copied()).map(str::to_owned).collect(),
+        groups: run.rows.iter().map(group).collect(),
     }
-
-    let label = |pixels: i32, vertical: VPos| ("sans-serif", pixels).into_font().color(&INK).pos(Pos::new(HPos::Center, vertical));
-    chart.draw_series(rows.iter().enumerate().map(|(group, row)| {
-        let middle = left_of(group, 0) + bar * 0.46;
-        Text::new(format!("{:.2}x", row.ratio), (middle, row.gb_per_s + top * 0.01), label(13, VPos::Bottom))
-    }))?;
-    for (line, text) in [|row: &Row| row.work.clone(), |row: &Row| row.shape.clone()].into_iter().enumerate() {
-        for (group, row) in rows.iter().enumerate() {
-            let (x, y) = chart.backend_coord(&(group as f64 + 0.5, 0.0));
-            area.draw(&Text::new(text(row), (x, y + 8 + 16 * line as i32), label(13, VPos::Top)))?;
-        }
-    }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperRight)
-        .background_style(WHITE.mix(0.85))
-        .label_font(("sans-serif", 13, &INK))
-        .draw()?;
-    Ok(())
 }
 
 #[cfg(test)]
@@ -277,6 +208,13 @@ mod tests {
     fn what_it_writes_it_also_reads() {
         let written = serde_json::to_string(&read(RUN).unwrap()).unwrap();
         assert_eq!(serde_json::to_string(&read(&written).unwrap()).unwrap(), written);
+    }
+
+    #[test]
+    fn the_plot_in_the_repository_is_that_of_its_data() {
+        let docs = process::root().join("docs");
+        let run = read(&std::fs::read_to_string(docs.join("benchmarks.json")).unwrap()).unwrap();
+        assert_eq!(chart(&run).svg(), std::fs::read_to_string(docs.join("benchmarks.svg")).unwrap());
     }
 
     #[test]

@@ -149,6 +149,7 @@ fn alone(_: &mut Tests) -> Result<()> {
         "kernel-runtime --no-default-features",
         "kernel-runtime --no-default-features --features cache",
         "kernel-runtime --no-default-features --features jit",
+        "kernel-runtime --features bench-report",
         "kernel-runtime --features sim",
         "kernel-sim",
         "kernel-macros",

@@ -5,13 +5,13 @@
 //! while the workspace builds; and the kernels of one op each that the test `ops` makes. The assembler comes from a Python package, so no CUDA toolkit is needed.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, bail, ensure};
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
+use kernel_runtime::assembler::Usage;
 
 use crate::process;
 
@@ -43,17 +43,6 @@ pub(crate) struct Args {
 struct Source {
     path: PathBuf,
     target: String,
-}
-
-/// What `ptxas -v` says of one function.
-#[derive(Debug, Default, PartialEq)]
-struct Usage {
-    function: String,
-    registers: u32,
-    barriers: u32,
-    shared_bytes: u32,
-    local_bytes: u32,
-    spill_bytes: u32,
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
@@ -237,8 +226,6 @@ fn ptx_files(folder: &Path) -> Result<Vec<PathBuf>> {
 
 /// Assembles the sources in parallel; the results stand in the order of the sources.
 fn assemble_all(ptxas: &Path, sources: &[Source]) -> Result<Vec<Result<Vec<Usage>>>> {
-    let objects = process::target_dir().join("ptxas").join("cubin");
-    std::fs::create_dir_all(&objects)?;
     let style = ProgressStyle::with_template("    assembling {wide_bar} {pos}/{len}")?;
     let bar = ProgressBar::new(sources.len() as u64).with_style(style);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -252,7 +239,7 @@ fn assemble_all(ptxas: &Path, sources: &[Source]) -> Result<Vec<Result<Vec<Usage
                     let Some(source) = sources.get(index) else {
                         break;
                     };
-                    let outcome = assemble(ptxas, source, &objects.join(format!("{index}.cubin")));
+                    let outcome = Usage::of_file(ptxas, &source.path, &source.target).map_err(anyhow::Error::msg);
                     outcomes.lock().expect("no worker panics").push((index, outcome));
                     bar.inc(1);
                 }
@@ -263,65 +250,6 @@ fn assemble_all(ptxas: &Path, sources: &[Source]) -> Result<Vec<Result<Vec<Usage
     let mut outcomes = outcomes.into_inner().expect("no worker panics");
     outcomes.sort_by_key(|(index, _)| *index);
     Ok(outcomes.into_iter().map(|(_, outcome)| outcome).collect())
-}
-
-fn assemble(ptxas: &Path, source: &Source, object: &Path) -> Result<Vec<Usage>> {
-    let text = std::fs::read_to_string(&source.path)?;
-    let stated = stated_target(&text).context("there is no `.target` line")?;
-    ensure!(stated == source.target, "the file is kept for {} but says `.target {stated}`", source.target);
-    let mut command = Command::new(ptxas);
-    command.args(["--verbose", "--warning-as-error", "--gpu-name", &source.target]);
-    command.arg("--output-file").arg(object).arg(&source.path);
-    let output = command.output().with_context(|| format!("cannot start {}", ptxas.display()))?;
-    let said = [output.stdout, output.stderr].concat();
-    let said = String::from_utf8_lossy(&said);
-    let complaints: Vec<_> = said.lines().filter(|line| is_complaint(line)).collect();
-    ensure!(complaints.is_empty(), "{}", complaints.join("\n"));
-    ensure!(output.status.success(), "ptxas ended with {}: {said}", output.status);
-    let usages = parse_usage(&said);
-    ensure!(!usages.is_empty(), "ptxas found no function in it");
-    Ok(usages)
-}
-
-/// `sm_90a` of `.target sm_90a, texmode_independent`.
-fn stated_target(ptx: &str) -> Option<&str> {
-    let rest = ptx.lines().find_map(|line| line.trim_start().strip_prefix(".target"))?;
-    rest.split([',', ' ', '\t', '/']).find(|word| !word.is_empty())
-}
-
-/// With `--verbose`, ptxas also says much that is no complaint.
-fn is_complaint(line: &str) -> bool {
-    !line.trim().is_empty() && !line.starts_with("ptxas info") && !line.starts_with([' ', '\t'])
-}
-
-/// Reads `ptxas --verbose`, which speaks of each function in up to three lines.
-fn parse_usage(said: &str) -> Vec<Usage> {
-    let mut usages: Vec<Usage> = Vec::new();
-    for line in said.lines() {
-        if let Some((_, rest)) = line.split_once("Compiling entry function '") {
-            let function = rest.split('\'').next().unwrap_or_default().to_owned();
-            usages.push(Usage { function, ..Usage::default() });
-        }
-        let Some(usage) = usages.last_mut() else {
-            continue;
-        };
-        let line = line.rsplit(" : ").next().unwrap_or(line).trim();
-        for part in line.split(", ") {
-            let number = part.split_whitespace().find_map(|word| word.parse::<u32>().ok()).unwrap_or(0);
-            if part.ends_with("registers") {
-                usage.registers = number;
-            } else if part.ends_with("barriers") {
-                usage.barriers = number;
-            } else if part.ends_with("bytes smem") {
-                usage.shared_bytes = number;
-            } else if part.ends_with("bytes lmem") || part.ends_with("bytes stack frame") {
-                usage.local_bytes = usage.local_bytes.max(number);
-            } else if part.ends_with("spill stores") || part.ends_with("spill loads") {
-                usage.spill_bytes += number;
-            }
-        }
-    }
-    usages
 }
 
 fn complaint(usage: &Usage) -> Option<String> {
@@ -354,34 +282,11 @@ fn add_row(table: &mut Table, source: &Source, usage: &Usage) {
 mod tests {
     use super::*;
 
-    const SAID: &str = "\
-ptxas info    : 0 bytes gmem
-ptxas info    : Compiling entry function 'silu' for 'sm_80'
-ptxas info    : Function properties for silu
-    8 bytes stack frame, 4 bytes spill stores, 12 bytes spill loads
-ptxas info    : Used 12 registers, used 1 barriers, 4096 bytes smem, 380 bytes cmem[0]
-ptxas info    : Compile time = 1.204 ms
-";
-
     #[test]
-    fn usage_is_read_off_the_verbose_text() {
-        let usages = parse_usage(SAID);
-        let silu = Usage { function: "silu".to_owned(), registers: 12, barriers: 1, shared_bytes: 4096, local_bytes: 8, spill_bytes: 16 };
-        assert_eq!(usages, [silu]);
-        assert!(complaint(&usages[0]).is_some_and(|text| text.contains("spills 16 bytes")));
-        assert!(!SAID.lines().any(is_complaint));
-    }
-
-    #[test]
-    fn warnings_and_errors_are_complaints() {
-        assert!(is_complaint("ptxas warning : Unresolved extern"));
-        assert!(is_complaint("ptxas x.ptx, line 3; error   : Parsing error near '@'"));
-        assert!(is_complaint("ptxas fatal   : Ptx assembly aborted due to errors"));
-    }
-
-    #[test]
-    fn the_target_is_read_off_the_text() {
-        assert_eq!(stated_target(".version 8.0\n.target sm_90a, debug\n"), Some("sm_90a"));
-        assert_eq!(stated_target(".version 8.0\n"), None);
+    fn spills_and_local_memory_are_complaints() {
+        let usage = |spill_bytes, local_bytes| Usage { spill_bytes, local_bytes, ..Usage::default() };
+        assert!(complaint(&usage(16, 8)).is_some_and(|text| text.contains("spills 16 bytes")));
+        assert!(complaint(&usage(0, 8)).is_some_and(|text| text.contains("keeps 8 bytes")));
+        assert_eq!(complaint(&usage(0, 0)), None);
     }
 }

@@ -6,9 +6,10 @@
 //! An edit above a kernel moves its lines, and changes nothing else. So in keys, and in what is kept, lines count from the kernel's first one.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use crate::COMPILER;
-use crate::frontend::variants::{Instance, Variant};
+use crate::frontend::variants::{Instance, Outcomes, Variant};
 use crate::ir::Function;
 
 /// Keeps bytes from one build to the next. The compiler itself does no I/O: who expands macros brings one, or `()`, which keeps nothing.
@@ -33,13 +34,15 @@ pub(crate) struct Kept<'a> {
     store: &'a dyn Store,
     /// The generic kernel, with lines that count from its first one.
     ir: String,
+    /// Is what no GPU of a target can run left out?
+    has_choice: bool,
     /// The line in front of that one.
     above: u32,
 }
 
 impl Kept<'_> {
     /// Those of `func`.
-    pub(crate) fn of<'a>(func: &Function, store: &'a dyn Store) -> Kept<'a> {
+    pub(crate) fn of<'a>(func: &Function, has_choice: bool, store: &'a dyn Store) -> Kept<'a> {
         let mut func = func.clone();
         let insts = func.all_insts();
         let own = |func: &Function, inst| Some(func.inst(inst).loc).filter(|loc| loc.is_some() && loc.file == 0);
@@ -49,25 +52,25 @@ impl Kept<'_> {
                 func.inst_mut(inst).loc.line -= above;
             }
         }
-        Kept { store, ir: func.to_string(), above }
+        Kept { store, ir: func.to_string(), has_choice, above }
     }
 
-    /// The variants of an instance: from the store, or made.
-    pub(crate) fn or_made<E>(&self, instance: &Instance, make: impl FnOnce() -> Result<Vec<Variant>, E>) -> Result<Vec<Variant>, E> {
+    /// What an instance gives: from the store, or made.
+    pub(crate) fn or_made<E>(&self, instance: &Instance, make: impl FnOnce() -> Result<Outcomes, E>) -> Result<Outcomes, E> {
         let key = self.key(instance);
         let down = |ptx: &str| moved(ptx, |line| line.checked_add(self.above));
-        if let Some(variants) = self.store.find(&key).and_then(|value| read(&value, instance, down)) {
-            return Ok(variants);
+        if let Some(outcomes) = self.store.find(&key).and_then(|value| read(&value, instance, down)) {
+            return Ok(outcomes);
         }
-        let variants = make()?;
-        if let Some(value) = write(&variants, |ptx| moved(ptx, |line| line.checked_sub(self.above))) {
+        let outcomes = make()?;
+        if let Some(value) = write(&outcomes, |ptx| moved(ptx, |line| line.checked_sub(self.above))) {
             self.store.keep(&key, &value);
         }
-        Ok(variants)
+        Ok(outcomes)
     }
 
     fn key(&self, Instance { generics, schedule, known, facts }: &Instance) -> String {
-        format!("{COMPILER}\n{generics:?}\n{known:?} {facts}\n{schedule:?}\n{}", self.ir)
+        format!("{COMPILER}\n{generics:?}\n{known:?} {facts}\n{schedule:?} {}\n{}", self.has_choice, self.ir)
     }
 }
 
@@ -86,31 +89,40 @@ fn moved(ptx: &str, to: impl Fn(u32) -> Option<u32>) -> Option<String> {
     Some(out)
 }
 
-/// For each variant a line, `sm_80 silu 0 1234`, and so many bytes of PTX.
-fn write(variants: &[Variant], up: impl Fn(&str) -> Option<String>) -> Option<Vec<u8>> {
+/// For each variant a line, `sm_80 silu 0 2900 1234`, and so many bytes of PTX; for what was left out `- sm_80` and why.
+fn write(outcomes: &Outcomes, up: impl Fn(&str) -> Option<String>) -> Option<Vec<u8>> {
     let mut text = String::new();
-    for Variant { target, entry, shared_bytes, ptx, .. } in variants {
+    for Variant { target, entry, shared_bytes, ptx, took, .. } in &outcomes.variants {
         let ptx = up(ptx)?;
-        writeln!(text, "{target} {entry} {shared_bytes} {}", ptx.len()).ok()?;
+        writeln!(text, "{target} {entry} {shared_bytes} {} {}", took.as_micros(), ptx.len()).ok()?;
         text += &ptx;
+    }
+    for pruned in &outcomes.pruned {
+        writeln!(text, "- {} {}", pruned.target.as_deref()?, pruned.note).ok()?;
     }
     Some(text.into_bytes())
 }
 
-fn read(value: &[u8], instance: &Instance, down: impl Fn(&str) -> Option<String>) -> Option<Vec<Variant>> {
+fn read(value: &[u8], instance: &Instance, down: impl Fn(&str) -> Option<String>) -> Option<Outcomes> {
     let mut rest = std::str::from_utf8(value).ok()?;
-    let mut variants = Vec::new();
+    let mut outcomes = Outcomes::default();
     while !rest.is_empty() {
         let (line, behind) = rest.split_once('\n')?;
+        if let Some((target, note)) = line.strip_prefix("- ").and_then(|line| line.split_once(' ')) {
+            outcomes.pruned.push(instance.pruned(Some(target.to_owned()), note.to_owned()));
+            rest = behind;
+            continue;
+        }
         let mut words = line.split(' ');
         let mut word = || words.next();
         let (target, entry, shared_bytes) = (word()?.to_owned(), word()?.to_owned(), word()?.parse().ok()?);
+        let took = Duration::from_micros(word()?.parse().ok()?);
         let (ptx, behind) = behind.split_at_checked(word()?.parse().ok()?)?;
-        let (key, schedule, ptx) = (instance.key(), instance.schedule, down(ptx)?);
-        variants.push(Variant { key, schedule, target, entry, shared_bytes, ptx });
+        let (key, schedule, values, ptx) = (instance.key(), instance.schedule, instance.values(), down(ptx)?);
+        outcomes.variants.push(Variant { key, schedule, target, entry, shared_bytes, ptx, values, took });
         rest = behind;
     }
-    (!variants.is_empty()).then_some(variants)
+    (!value.is_empty()).then_some(outcomes)
 }
 
 #[cfg(test)]
@@ -187,17 +199,20 @@ mod tests {
                 let bindings = crate::Bindings::new().ty("T", Dtype::I8).constant("N", 32);
                 let compiled = crate::compile(&func, &crate::Options::new(bindings, crate::target::Target::SM_80))?;
                 let crate::Compiled { ptx, entry, shared_bytes, .. } = compiled;
-                let (key, schedule, target) = (instance.key(), instance.schedule, "sm_80".to_owned());
-                Ok::<_, crate::diagnostic::Diagnostics>(vec![Variant { key, schedule, target, entry, shared_bytes, ptx }])
+                let (key, schedule, target, values) = (instance.key(), instance.schedule, "sm_80".to_owned(), instance.values());
+                let variant = Variant { key, schedule, target, entry, shared_bytes, ptx, values, took: Duration::from_micros(7) };
+                let pruned = vec![instance.pruned(Some("sm_90a".to_owned()), "it is too large".to_owned())];
+                Ok::<_, crate::diagnostic::Diagnostics>(Outcomes { variants: vec![variant], pruned })
             };
-            Kept::of(&func, store).or_made(&instance, make).expect("it compiles")
+            let outcomes = Kept::of(&func, true, store).or_made(&instance, make).expect("it compiles");
+            (outcomes.variants, outcomes.pruned)
         };
         let store = Memory::default();
         let first = variants(&source, &store);
         for above in ["\n", "\n\n// More.\n\n\n\n\n\n\n\n\n\n"] {
             let moved = format!("{above}{source}");
             assert_eq!(variants(&moved, &store), variants(&moved, &()));
-            assert_ne!(variants(&moved, &store)[0].ptx, first[0].ptx);
+            assert_ne!(variants(&moved, &store).0[0].ptx, first.0[0].ptx);
         }
         assert_eq!((*store.found.lock().unwrap(), store.kept.lock().unwrap().len()), (4, 1));
     }

@@ -85,7 +85,7 @@ impl Launcher<'_> {
             quote!(#private::Param { name: #name, kind: #private::ParamKind::#kind })
         });
         let variants = variants.iter().map(|variant| {
-            let Variant { key, schedule, target, entry, shared_bytes, ptx } = variant;
+            let Variant { key, schedule, target, entry, shared_bytes, ptx, .. } = variant;
             let schedule = self.schedule(*schedule);
             quote!(#private::Variant {
                 key: &[#(#key),*], schedule: #schedule, target: #target,
@@ -323,7 +323,7 @@ impl Launcher<'_> {
 }
 
 /// `T` of `Ptr<T>` and `View<T, 2>`.
-fn pointee(ty: &syn::Type) -> TokenStream {
+pub(super) fn pointee(ty: &syn::Type) -> TokenStream {
     match ty {
         syn::Type::Group(group) => pointee(&group.elem),
         syn::Type::Paren(paren) => pointee(&paren.elem),

@@ -25,6 +25,7 @@ mod rust_item;
 mod signature;
 mod sources;
 mod structure;
+mod summary;
 mod syntax;
 mod tuned;
 mod variants;
@@ -42,7 +43,7 @@ use device::Devices;
 pub use device_item::{device, device_bundle};
 pub use kept::Store;
 use place::{Errors, Place};
-pub use variants::Variant;
+pub use variants::{Pruned, Variant};
 
 /// What a macro gives back.
 #[derive(Debug)]
@@ -53,6 +54,17 @@ pub struct Expansion {
     pub name: String,
     /// The PTX in it, for who wants to keep it in files.
     pub variants: Vec<Variant>,
+    /// What was left out, because no GPU of a target could run it.
+    pub pruned: Vec<Pruned>,
+    /// The source file of the kernel.
+    pub file: String,
+}
+
+impl Expansion {
+    /// One that holds no kernel.
+    fn of_tokens(tokens: TokenStream) -> Expansion {
+        Expansion { tokens, name: String::new(), variants: Vec::new(), pruned: Vec::new(), file: String::new() }
+    }
 }
 
 /// `#[kernel(..)]` on an item; the store may have its variants already.
@@ -172,7 +184,7 @@ impl Given {
 fn attribute(mut given: Given, tokens: TokenStream, store: &dyn Store) -> Expansion {
     let mut item = match function(&tokens, "a kernel", "write `#[kernel] fn name(x: Ptr<f32>, ..) { .. }`") {
         Ok(item) => item,
-        Err(tokens) => return Expansion { tokens, name: String::new(), variants: Vec::new() },
+        Err(tokens) => return Expansion::of_tokens(tokens),
     };
     let original = item.clone();
     given.take_from(&mut item);
@@ -184,8 +196,9 @@ fn attribute(mut given: Given, tokens: TokenStream, store: &dyn Store) -> Expans
     let mut errors = Errors::default();
     let expanded = expand(&given, &item, &Devices::default(), &file, store, &mut errors);
     let launcher = expanded.launcher(&item, &given);
-    let tokens = if errors.is_empty() { launcher.tokens(&expanded.func.to_string(), &expanded.variants) } else { launcher.stub(errors) };
-    Expansion { tokens, name: expanded.signature.name.text, variants: expanded.variants }
+    let tokens =
+        if errors.is_empty() { launcher.tokens(&expanded.func.to_string(), &expanded.outcomes.variants) } else { launcher.stub(errors) };
+    Expansion { tokens, name: expanded.signature.name.text, variants: expanded.outcomes.variants, pruned: expanded.outcomes.pruned, file }
 }
 
 /// A function, or what to expand to where there is none.
@@ -237,7 +250,7 @@ fn deferred(given: &Given, item: &syn::ItemFn, original: &syn::ItemFn, requests:
     // What is wrong whatever the functions are is also reported where they are not found; rustc shows a mistake once.
     let body = parse::body(item, &mut errors).0;
     structure::run(body, &mut errors);
-    Expansion { tokens: launcher.deferred(&kernel, &paths[1..], errors), name: signature.name.text.clone(), variants: Vec::new() }
+    Expansion { name: signature.name.text.clone(), ..Expansion::of_tokens(launcher.deferred(&kernel, &paths[1..], errors)) }
 }
 
 /// What the collected sources of a kernel's device functions end in: the compiled kernel, as an expression.
@@ -255,13 +268,19 @@ pub fn kernel_bundle(tokens: TokenStream, krate: &str, store: &dyn Store) -> Exp
         let expanded = expand(&given, &item, &devices, &file, store, &mut errors);
         let launcher = expanded.launcher(&item, &given);
         let tokens = if errors.is_empty() {
-            launcher.value(&expanded.func.to_string(), &expanded.variants, &paths)
+            launcher.value(&expanded.func.to_string(), &expanded.outcomes.variants, &paths)
         } else {
             launcher.errors(errors, &paths)
         };
-        Ok(Expansion { tokens, name: expanded.signature.name.text, variants: expanded.variants })
+        Ok(Expansion {
+            tokens,
+            name: expanded.signature.name.text,
+            variants: expanded.outcomes.variants,
+            pruned: expanded.outcomes.pruned,
+            file,
+        })
     };
-    read().unwrap_or_else(|error: syn::Error| Expansion { tokens: error.to_compile_error(), name: String::new(), variants: Vec::new() })
+    read().unwrap_or_else(|error: syn::Error| Expansion::of_tokens(error.to_compile_error()))
 }
 
 fn state_of_kernel(input: syn::parse::ParseStream<'_>) -> syn::Result<(Vec<String>, Vec<syn::Path>, syn::ItemFn)> {
@@ -287,7 +306,7 @@ struct Expanded {
     autotune: Option<autotune::Autotune>,
     words: Vec<(&'static str, proc_macro2::Span)>,
     facts: facts::Facts,
-    variants: Vec<Variant>,
+    outcomes: variants::Outcomes,
     prints: bool,
     notes: Vec<(Place, String)>,
 }
@@ -326,13 +345,14 @@ fn expand(given: &Given, item: &syn::ItemFn, devices: &Devices, file: &str, stor
     if let Some(autotune) = autotune.as_ref().filter(|_| errors.is_empty()) {
         autotune.check(&lowered.func, name, errors);
     }
-    let (mut facts, mut variants, mut notes) = (facts::Facts::default(), Vec::new(), Vec::new());
+    let (mut facts, mut outcomes, mut notes) = (facts::Facts::default(), variants::Outcomes::default(), Vec::new());
     if errors.is_empty() {
         let instances = variants::instances(&signature, &attributes, autotune.as_ref());
+        let has_choice = autotune.as_ref().is_some_and(|autotune| autotune.configs.len() > 1);
         notes = variants::notes(&lowered.func, &instances, &lowered.places, name);
         facts = facts::Facts::of(&signature, &attributes.facts, &lowered.func);
         let instances = facts.instances(instances, &signature);
-        variants = variants::compile(&lowered.func, &instances, &lowered.places, name, store, errors);
+        outcomes = variants::compile(&lowered.func, &instances, has_choice, &lowered.places, name, store, errors);
     }
     Expanded {
         prints: lowered.func.has_prints(),
@@ -343,6 +363,6 @@ fn expand(given: &Given, item: &syn::ItemFn, devices: &Devices, file: &str, stor
         autotune,
         words: lowered.words,
         facts,
-        variants,
+        outcomes,
     }
 }

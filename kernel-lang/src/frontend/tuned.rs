@@ -5,9 +5,11 @@ use quote::{ToTokens, quote, quote_spanned};
 
 use crate::Schedule;
 use crate::dtype::Dtype;
-use crate::frontend::autotune::{Autotune, Bucket};
-use crate::frontend::launcher::{Launcher, maxnreg};
+use crate::frontend::autotune::{Autotune, Bucket, Reference, Verify};
+use crate::frontend::launcher::{Launcher, maxnreg, pointee};
+use crate::frontend::place::Place;
 use crate::frontend::signature::ConstGeneric;
+use crate::ir::Type;
 
 /// A launcher, and what its kernel chooses among.
 pub(super) struct Tuned<'a> {
@@ -91,7 +93,25 @@ impl Tuned<'_> {
         let zeroed = (!zeroed.is_empty()).then(|| quote!(.zeroing(&[#(#zeroed),*])));
         let restored = (!restored.is_empty()).then(|| quote!(.restoring(&[#(#restored),*])));
         let (warmup, rep) = (warmup.map(|time| quote!(.warmup(#time))), rep.map(|time| quote!(.rep(#time))));
-        quote!(#private::Tuner::new(&[#(#configs),*], &[#(#parts),*]) #zeroed #restored #warmup #rep)
+        let records = self.records();
+        quote!(#private::Tuner::new(&[#(#configs),*], &[#(#parts),*]) #zeroed #restored #warmup #rep #records)
+    }
+
+    /// `.records(..)`: the texts of the files, which rustc reads, so that a changed file is compiled anew, and one that is not there is an error where it
+    /// is named.
+    fn records(&self) -> Option<TokenStream> {
+        let private = self.launcher.private();
+        let files = self.autotune.records.iter().map(|file| {
+            let span = file.span();
+            let is_absolute = std::path::Path::new(&file.value()).is_absolute();
+            let path = if is_absolute {
+                quote_spanned!(span=> #file)
+            } else {
+                quote_spanned!(span=> ::core::concat!(::core::env!("CARGO_MANIFEST_DIR"), "/", #file))
+            };
+            quote_spanned!(span=> #private::RecordsFile::new(#file, ::core::include_str!(#path)))
+        });
+        (!self.autotune.records.is_empty()).then(|| quote!(.records(&[#(#files),*])))
     }
 
     fn configs(&self) -> Vec<TokenStream> {
@@ -116,7 +136,7 @@ impl Tuned<'_> {
     /// Functions of the arguments and a configuration. They capture nothing, so that a launch carries one pointer to all of them.
     pub(super) fn rules(&self) -> TokenStream {
         let private = self.launcher.private();
-        let Autotune { prune, top_k, pre_hook, post_hook, heuristics, .. } = self.autotune;
+        let Autotune { prune, top_k, pre_hook, post_hook, heuristics, verify, .. } = self.autotune;
         let module = &self.launcher.item.sig.ident;
         let asked = |closure: &TokenStream| {
             let arguments = self.arguments(closure);
@@ -133,6 +153,7 @@ impl Tuned<'_> {
         }));
         rules.extend(pre_hook.as_ref().map(asked).map(|rule| quote!(.pre_hook(#rule))));
         rules.extend(post_hook.as_ref().map(asked).map(|rule| quote!(.post_hook(#rule))));
+        rules.extend(verify.as_ref().map(|verify| self.verify(verify)));
         if rules.is_empty() {
             return quote!(&#private::Rules::NONE);
         }
@@ -155,7 +176,7 @@ impl Tuned<'_> {
         let steps = heuristics.iter().map(|heuristic| {
             let (ident, value) = (&heuristic.ident, &heuristic.value);
             let ty = heuristic.constant.map_or_else(|| quote!(u32), |index| self.launcher.signature.consts[index].ty.to_token_stream());
-            let span = crate::frontend::place::Place::of(value).start;
+            let span = Place::of(value).start;
             let stored = if heuristic.name.text == "maxnreg" { quote!(::core::option::Option::Some(#ident)) } else { quote!(#ident) };
             let bound = quote_spanned!(span=> let #ident: #ty = #value;);
             quote!(#bound config.#ident = #stored;)
@@ -164,6 +185,34 @@ impl Tuned<'_> {
             #arguments #(#constants)* #(#parts)* #(#steps)*
             config
         }))
+    }
+
+    /// `.verify(..)`: a function of Rust is called with the kernel's arguments in the host's memory.
+    fn verify(&self, Verify { reference, rtol, .. }: &Verify) -> TokenStream {
+        let rtol = rtol.map_or_else(|| quote!(::core::option::Option::None), |rtol| quote!(::core::option::Option::Some(#rtol)));
+        let Reference::Function(path) = reference else { return quote!(.verify(#rtol)) };
+        let (mut takes, mut passed, mut gives, mut pointer) = (Vec::new(), Vec::new(), Vec::new(), 0usize);
+        for (index, (param, ty)) in self.launcher.signature.params.iter().zip(self.launcher.inputs()).enumerate() {
+            let (Some(of), Some(ty)) = (&param.ty, ty) else { continue };
+            let name = quote::format_ident!("argument_{index}");
+            let Type::Pointer { mutable, .. } = of else {
+                let word = self.launcher.signature.word_of(index);
+                passed.push(quote!(host.scalar::<#ty>(#word)));
+                continue;
+            };
+            let elem = pointee(ty);
+            if *mutable {
+                takes.push(quote!(let mut #name = host.take::<#elem>(#pointer);));
+                passed.push(quote!(&mut #name[..]));
+                gives.push(quote!(host.give(#pointer, #name);));
+            } else {
+                takes.push(quote!(let #name = host.take::<#elem>(#pointer);));
+                passed.push(quote!(&#name[..]));
+            }
+            pointer += 1;
+        }
+        let call = quote_spanned!(Place::of(path).start=> #path(#(#passed),*));
+        quote!(.verify_by(#rtol, |host| { #(#takes)* #call; #(#gives)* }))
     }
 
     /// The arguments that some code mentions, in their names: a scalar is its value, a tensor tells its length and extents.

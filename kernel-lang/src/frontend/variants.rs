@@ -1,5 +1,7 @@
 //! The variants that are compiled while the user's crate is: every listed combination of types, constants, configurations, targets.
 
+use std::time::{Duration, Instant};
+
 use crate::diagnostic::Diagnostic;
 use crate::dtype::Dtype;
 use crate::frontend::attributes::Attributes;
@@ -29,6 +31,30 @@ pub struct Variant {
     pub shared_bytes: u32,
     /// The text.
     pub ptx: String,
+    /// What its generics are, by their names.
+    pub values: Vec<(String, String)>,
+    /// How long it took to compile, if now or in an earlier build.
+    pub took: Duration,
+}
+
+/// A configuration of a tuned kernel that is left out for a target, or for all, because they cannot run it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Pruned {
+    /// What its generics are, by their names.
+    pub values: Vec<(String, String)>,
+    /// How the work would be spread.
+    pub schedule: Schedule,
+    /// The architecture; none if no target can run it.
+    pub target: Option<String>,
+    /// Why.
+    pub note: String,
+}
+
+/// What the instances of a kernel gave.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outcomes {
+    pub(crate) variants: Vec<Variant>,
+    pub(crate) pruned: Vec<Pruned>,
 }
 
 impl Variant {
@@ -129,6 +155,23 @@ impl Instance {
         bindings
     }
 
+    /// What its generics are, and what is known of arguments, in words.
+    pub(crate) fn values(&self) -> Vec<(String, String)> {
+        let value = |bound: &Bound| match bound {
+            Bound::Type(name, dtype) => (name.to_string(), dtype.to_string()),
+            Bound::Const(name, value) => (name.to_string(), value.to_string()),
+        };
+        let known = self.known.iter().map(|(name, known)| match known {
+            Known::Is(number) => (name.to_string(), number.to_string()),
+            Known::MultipleOf(of) => (format!("{name} % {of}"), "0".to_owned()),
+        });
+        self.generics.iter().map(value).chain(known).collect()
+    }
+
+    pub(crate) fn pruned(&self, target: Option<String>, note: String) -> Pruned {
+        Pruned { values: self.values(), schedule: self.schedule, target, note }
+    }
+
     /// The words by which a launch finds the variant.
     pub(crate) fn key(&self) -> Vec<u64> {
         let generics = self.generics.iter().map(|bound| match bound {
@@ -141,21 +184,32 @@ impl Instance {
 }
 
 /// Compiles the instances in parallel, or finds them in the store. A mistake that only some values make is reported once, with those values.
+///
+/// Where there is a choice, a configuration that asks for more than a GPU has is left out, unless all do: tuning records why, and uses the others.
 pub(crate) fn compile(
     func: &Function,
     instances: &[Instance],
+    has_choice: bool,
     places: &Places,
     fallback: Place,
     store: &dyn Store,
     errors: &mut Errors,
-) -> Vec<Variant> {
-    let kept = Kept::of(func, store);
-    let results = in_parallel(instances, |instance| kept.or_made(instance, || one(func, instance)));
-    let mut variants = Vec::new();
+) -> Outcomes {
+    let kept = Kept::of(func, has_choice, store);
+    let results = in_parallel(instances, |instance| kept.or_made(instance, || one(func, instance, has_choice)));
+    let prunes = has_choice && results.iter().any(|result| result.as_ref().is_ok_and(|outcomes| !outcomes.variants.is_empty()));
+    let mut outcomes = Outcomes::default();
     let mut mistakes: Vec<(Diagnostic, Vec<usize>)> = Vec::new();
     for (index, result) in results.into_iter().enumerate() {
         match result {
-            Ok(compiled) => variants.extend(compiled),
+            Ok(compiled) => {
+                outcomes.variants.extend(compiled.variants);
+                outcomes.pruned.extend(compiled.pruned);
+            }
+            Err(diagnostics) if prunes && diagnostics.iter().all(|diagnostic| diagnostic.beyond_gpu) => {
+                let note = diagnostics.into_iter().next().map_or_else(String::new, |diagnostic| diagnostic.message);
+                outcomes.pruned.push(instances[index].pruned(None, note));
+            }
             Err(diagnostics) => {
                 for diagnostic in diagnostics {
                     // One value often breaks several ops in the same way: the first place stands for all.
@@ -177,7 +231,7 @@ pub(crate) fn compile(
         }
         errors.add(place, diagnostic);
     }
-    variants
+    outcomes
 }
 
 /// What `static_print!` says: a text that only some values make, with those values.
@@ -203,20 +257,31 @@ pub(crate) fn notes(func: &Function, instances: &[Instance], places: &Places, fa
     shown.collect()
 }
 
-fn one(func: &Function, instance: &Instance) -> Result<Vec<Variant>, Vec<Diagnostic>> {
+fn one(func: &Function, instance: &Instance, has_choice: bool) -> Outcome {
     let bindings = instance.bindings();
-    let mut variants: Vec<Variant> = Vec::new();
+    let (mut variants, mut pruned): (Vec<Variant>, Vec<Pruned>) = (Vec::new(), Vec::new());
     let schedule = instance.schedule;
-    for target in Target::ALL.into_iter().filter(|target| schedule.num_ctas <= target.max_cluster()) {
-        let options = Options { schedule, ..Options::new(bindings.clone(), target) };
+    for target in Target::ALL {
+        if schedule.num_ctas > target.max_cluster() {
+            pruned.push(instance.pruned(Some(target.to_string()), format!("{target} has no clusters of {} CTAs", schedule.num_ctas)));
+            continue;
+        }
+        let (options, start) = (Options { schedule, ..Options::new(bindings.clone(), target) }, Instant::now());
         let Compiled { ptx, entry, shared_bytes, .. } = crate::compile(func, &options).map_err(|diagnostics| diagnostics.into_vec())?;
+        let took = start.elapsed();
+        if has_choice && shared_bytes > target.shared_bytes() {
+            let note = format!("it takes {shared_bytes} bytes of shared memory, and {target} has {}", target.shared_bytes());
+            pruned.push(instance.pruned(Some(target.to_string()), note));
+            continue;
+        }
         // A newer target is worth its bytes only if its instructions differ.
         if variants.iter().any(|earlier| body(&earlier.ptx) == body(&ptx)) {
             continue;
         }
-        variants.push(Variant { key: instance.key(), schedule, target: target.to_string(), entry, shared_bytes, ptx });
+        let (target, values) = (target.to_string(), instance.values());
+        variants.push(Variant { key: instance.key(), schedule, target, entry, shared_bytes, ptx, values, took });
     }
-    Ok(variants)
+    Ok(Outcomes { variants, pruned })
 }
 
 /// The PTX without what names its target.
@@ -225,7 +290,7 @@ fn body(ptx: &str) -> impl PartialEq + '_ {
     ptx.lines().filter(named).collect::<Vec<_>>()
 }
 
-type Outcome = Result<Vec<Variant>, Vec<Diagnostic>>;
+type Outcome = Result<Outcomes, Vec<Diagnostic>>;
 
 fn in_parallel(instances: &[Instance], work: impl Fn(&Instance) -> Outcome + Sync) -> Vec<Outcome> {
     // A defect of a pass must not end the user's build without a word.

@@ -160,7 +160,7 @@ fn plan(func: &Function, around: &Loop, target: &Target, schedule: Schedule) -> 
     let most = Target::ALL.into_iter().map(Target::shared_bytes).max().unwrap_or_default();
     if let Some(needed) = slot.checked_mul(stages).filter(|needed| *needed > most) {
         let message = format!("{stages} stages of this loop take {needed} bytes of shared memory, and a GPU has at most {most}");
-        return Err(Diagnostic::new(data.loc, message).help("say a smaller `num_stages`, or make the tiles smaller").into());
+        return Err(Diagnostic::new(data.loc, message).help("say a smaller `num_stages`, or make the tiles smaller").beyond_gpu().into());
     }
     // What one GPU has room for, another may not.
     let stages = stages.min(target.shared_bytes().checked_div(slot).unwrap_or(stages));

@@ -283,11 +283,8 @@ impl Specializer<'_> {
                 let (numel, kept) = (product(|extent| extent), product(|extent| extent.unsigned_abs().next_power_of_two() as i128));
                 if kept > MAX_NUMEL {
                     let padding = if kept > numel { format!(", kept as {kept},") } else { String::new() };
-                    self.error(
-                        loc,
-                        format!("a tile of {numel} elements{padding} is too large: the limit is {MAX_NUMEL}"),
-                        "let more programs share the work, or loop",
-                    );
+                    let message = format!("a tile of {numel} elements{padding} is too large: the limit is {MAX_NUMEL}");
+                    self.push(Diagnostic::new(loc, message).help("let more programs share the work, or loop").beyond_gpu());
                 }
                 Type::tile(elem, extents)
             }

@@ -50,6 +50,7 @@ pub(crate) use entry::hash;
 pub use entry::{Key, Kind};
 #[cfg(feature = "cache")]
 pub use process::{current, default_directory, set};
+pub(crate) use record::FORMAT as RECORDS_FORMAT;
 pub use record::{Attempt, Record, RecordKey};
 #[cfg(feature = "cache")]
 pub use records::{Records, RecordsError};

@@ -1,5 +1,8 @@
 //! What tuning found, as data.
 
+/// How a file of records says what it is: the value of its first field, `format`.
+pub(crate) const FORMAT: &str = "galatea tuning records 1";
+
 /// What tuning one key of a kernel tried and chose.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Record {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::process::tell;
+use super::record::FORMAT;
 use super::{Attempt, Key, Kind, Lock, Record, RecordKey, Store, current};
 
 /// Records from a file: what `galatea cache export` writes, and `#[autotune]` may embed.
@@ -70,6 +71,19 @@ impl Records {
         let fits = |record: &&Record| RecordKey { driver: of.driver.clone(), ..record.of.clone() } == *of;
         let same_driver = |record: &&Record| record.of.driver == of.driver;
         self.0.iter().filter(fits).find(same_driver).or_else(|| self.0.iter().find(fits))
+    }
+
+    /// These with newer ones: one for each kernel, GPU and key, the newer where both have one. What is replaced was found with another driver, or of
+    /// another version of the kernel.
+    #[must_use]
+    pub fn updated(self, newer: Records) -> Records {
+        fn same(record: &Record) -> (&str, &str, &[u64]) {
+            (&record.of.kernel, &record.of.device, &record.of.values)
+        }
+        let Records(mut all) = newer;
+        let kept: Vec<Record> = self.0.into_iter().filter(|old| all.iter().all(|new| same(new) != same(old))).collect();
+        all.extend(kept);
+        all.into_iter().collect()
     }
 
     /// All records of a store.
@@ -150,7 +164,6 @@ pub(crate) fn lock(of: &RecordKey) -> Option<Lock> {
 
 /// Tuning takes a second, or with very slow kernels a minute.
 const TUNING: Duration = Duration::from_secs(60);
-const FORMAT: &str = "galatea tuning records 1";
 
 fn write(record: &Record) -> Value {
     let Record { of: RecordKey { kernel, content, device, driver, values }, attempts, .. } = record;

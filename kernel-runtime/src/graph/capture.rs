@@ -27,7 +27,6 @@ pub(super) struct Capture {
 pub(super) struct Use {
     pub(super) region: Region,
     pub(super) kernel: Option<&'static str>,
-    pub(super) argument: &'static str,
 }
 
 /// What a replay could not repeat.
@@ -145,7 +144,7 @@ pub(crate) fn capture_on_gpu<G: Gpu, const WORDS: usize>(gpu: G, args: &Args<'_,
 
 fn capture_launch<const WORDS: usize>(device: Device, args: &Args<'_, WORDS>, code: Code, grid: [u32; 3], is_early: bool) -> Result<()> {
     let kernel = args.kernel();
-    let uses = args.named_regions().map(|(argument, region)| Use { region, kernel: Some(kernel.name()), argument });
+    let uses = args.regions().map(|region| Use { region, kernel: Some(kernel.name()) });
     let node = KernelNode { kernel, code, words: args.words().to_vec().into(), grid, is_early };
     add(device, Node::Kernel(node), uses, "a captured launch")
 }
@@ -161,10 +160,10 @@ pub(crate) fn capture_copy<T: Element>(source: &TensorView<'_, T>, target: &Tens
         return Ok(());
     }
     let bytes = size_of::<T>() * source.len();
-    let region = |address: u64, writes: bool| Region { address, bytes, dtype: T::DTYPE, writes };
+    let region = |name, address, writes| Region { name, address, bytes, dtype: T::DTYPE, writes };
     let uses = [
-        Use { region: region(source.address(), false), kernel: None, argument: "the source of a copy" },
-        Use { region: region(target.address(), true), kernel: None, argument: "the target of a copy" },
+        Use { region: region("the source of a copy", source.address(), false), kernel: None },
+        Use { region: region("the target of a copy", target.address(), true), kernel: None },
     ];
     let node = Node::Copy { from: source.address(), to: target.address(), bytes };
     add(target.device(), node, uses.into_iter(), "a captured copy")
@@ -177,7 +176,8 @@ pub(crate) fn capture_fill<T: Element>(target: &TensorViewMut<'_, T>, value: T) 
         return Ok(());
     }
     let fill = Fill { address: target.address(), count: target.len(), width: size_of::<T>(), bits: value.bits() };
-    let region = Region { address: fill.address, bytes: fill.count * fill.width, dtype: T::DTYPE, writes: true };
-    let uses = [Use { region, kernel: None, argument: "the target of a fill" }];
+    let (name, bytes) = ("the target of a fill", fill.count * fill.width);
+    let region = Region { name, address: fill.address, bytes, dtype: T::DTYPE, writes: true };
+    let uses = [Use { region, kernel: None }];
     add(target.device(), Node::Fill(fill), uses.into_iter(), "a captured fill")
 }

@@ -108,7 +108,7 @@ pub(super) fn emptied<'b>(mut items: Vec<Item<'_>>) -> Vec<Item<'b>> {
 /// What is lent, with how it is used, if it is all that these uses need.
 pub(super) fn cover(uses: &[Use], items: &[Item<'_>], device: Device) -> Result<Vec<Known>> {
     let mut known: Vec<Known> = items.iter().map(Item::known).collect();
-    for Use { region, kernel, argument } in uses {
+    for Use { region, kernel } in uses {
         let mut covered = None;
         let mut only_shared = false;
         for (place, item) in items.iter().enumerate() {
@@ -125,7 +125,7 @@ pub(super) fn cover(uses: &[Use], items: &[Item<'_>], device: Device) -> Result<
             }
             only_shared = true;
         }
-        let Some(place) = covered else { return Err(Error::NotLent { kernel: *kernel, argument, only_shared }) };
+        let Some(place) = covered else { return Err(Error::NotLent { kernel: *kernel, argument: region.name, only_shared }) };
         known[place].written = Some(region.writes || known[place].written == Some(true));
     }
     Ok(known)

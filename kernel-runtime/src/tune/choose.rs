@@ -3,18 +3,17 @@
 use std::time::Instant;
 
 use super::launch::is_of_config;
-use super::memory::Memory;
+use super::memory::{Memory, Undo};
+use super::progress::Progress;
 use super::race::{Budget, Race, Round, fastest, median, race};
 use super::rules::Kept;
-use super::{AutotunedLaunch, Outcome, Report, Trial, TuneConfig, Winner, alone, recall};
+use super::verify::{HostArgs, Reference, Verify};
+use super::{AutotunedLaunch, Origin, Outcome, Report, Trial, TuneConfig, Winner, alone, is_printed, recall};
 use crate::bench::{FLUSH_BYTES, Timer};
 use crate::gpu::{Gpu, Mode};
 use crate::graph::{self, Forbidden};
 use crate::grid::IntoGrid;
-use crate::{Error, Result};
-
-/// If it is set, each tuning writes its report to standard error.
-const VARIABLE: &str = "GALATEA_PRINT_TUNING";
+use crate::{Error, Result, cpu, profile};
 
 impl<'a, const WORDS: usize, const KEY: usize, C, F, G> AutotunedLaunch<'a, WORDS, KEY, C, F>
 where
@@ -37,22 +36,33 @@ where
         if let Some(winner) = self.tuner.find(key) {
             return Ok(Some(winner));
         }
+        let (start, verify) = (Instant::now(), self.rules.verifies());
+        let of = (self.tuner, verify.is_some());
         // The first word says which of the devices it is, and the next process may number them otherwise.
-        let unknown = match recall::recall(self.args.kernel(), gpu, self.tuner.configs(), &configs, |config| self.key_of(config), &key[1..])
-        {
+        let unknown = match recall::recall(self.args.kernel(), gpu, of, &configs, |config| self.key_of(config), &key[1..]) {
             Ok((report, chosen)) => return Ok(Some(self.tuner.remember(key, report, chosen))),
             Err(unknown) => unknown,
         };
         graph::forbid(Forbidden::Tuning)?;
-        let start = Instant::now();
-        let Some(memory) = Memory::save(&self.args, gpu, self.tuner.zeroed, self.tuner.restored)? else { return Ok(None) };
+        let _undisturbed = profile::undisturbed(|| format!("tune {}", self.args.kernel().name()));
+        let undo = Undo { zeroed: self.tuner.zeroed, restored: self.tuner.restored, verifies: verify.is_some() };
+        let Some(memory) = Memory::save(&self.args, gpu, &undo)? else { return Ok(None) };
+        let mut progress = Progress::new(self.args.kernel().name());
+        let reference = match verify {
+            Some(verify) => {
+                progress.tell(|| "the reference".to_owned());
+                let Some(reference) = self.reference(verify, &configs, &grids, gpu)? else { return Ok(None) };
+                Some(reference)
+            }
+            None => None,
+        };
         // As in benchmarks: what emptying leaves in the cache is part of what a configuration meets.
         let flush_bytes = FLUSH_BYTES.max(2 * gpu.cache_bytes());
         let timer = Timer::new(&gpu.stream(), flush_bytes)?;
         let outcomes = configs.iter().map(|_| Outcome::Pruned).collect();
-        let mut contest = Contest { launch: self, configs, grids, outcomes, memory, timer, gpu };
+        let mut contest = Contest { launch: self, configs, grids, outcomes, memory, reference, timer, progress, gpu };
         let chosen = contest.run(&likely, &others);
-        let restored = contest.memory.restore(gpu).and_then(|()| contest.settle());
+        let restored = contest.memory.restore_all(gpu).and_then(|()| contest.settle());
         // What went wrong first is what the user should hear of.
         let chosen = chosen?;
         restored?;
@@ -60,9 +70,11 @@ where
         let (kernel, device) = (self.args.kernel().name(), gpu.device());
         let trials = contest.configs.into_iter().zip(contest.outcomes).enumerate();
         let trials = trials.map(|(place, (config, outcome))| Trial { config, outcome, chosen: chosen == Some(place) }).collect();
-        let report = Report { kernel, device, trials };
-        if std::env::var_os(VARIABLE).is_some() {
-            eprint!("tuned in {:.0?}: {report}", start.elapsed());
+        drop(contest.progress);
+        let took = start.elapsed();
+        let report = Report { kernel, device, trials, origin: Origin::Timed, took };
+        if is_printed() {
+            eprint!("tuned in {took:.0?}: {report}");
         }
         match chosen {
             Some(chosen) => {
@@ -80,6 +92,33 @@ where
     }
 }
 
+impl<'a, const WORDS: usize, const KEY: usize, C, F, G> AutotunedLaunch<'a, WORDS, KEY, C, F>
+where
+    C: TuneConfig,
+    F: Fn(C) -> G,
+    G: IntoGrid,
+{
+    /// What is right for these arguments; none if there is no memory for their copies.
+    fn reference<P: Gpu>(&self, verify: Verify, configs: &[C], grids: &[Result<[u32; 3]>], gpu: P) -> Result<Option<Reference>> {
+        let Some(mut host) = HostArgs::read(&self.args, gpu, self.tuner.zeroed)? else { return Ok(None) };
+        match verify.by {
+            Some(reference) => reference(&mut host),
+            None => {
+                let kernel = self.args.kernel();
+                // Of the configurations that compile the first; if there is none, none wins.
+                let programs = configs.iter().zip(grids).filter_map(|(config, grid)| {
+                    let grid = *grid.as_ref().ok().filter(|grid| !grid.contains(&0))?;
+                    Some((kernel.on_cpu(self.key_of(*config).general()).ok()?, grid))
+                });
+                if let Some((program, grid)) = programs.take(1).next() {
+                    host.run(|words| cpu::run(kernel.name(), &program, words, grid, false))?;
+                }
+            }
+        }
+        Ok(Some(host.into_reference(verify.rtol)))
+    }
+}
+
 /// Configurations that are being timed.
 struct Contest<'c, 'a, const WORDS: usize, const KEY: usize, C: TuneConfig, F, P> {
     launch: &'c AutotunedLaunch<'a, WORDS, KEY, C, F>,
@@ -87,7 +126,10 @@ struct Contest<'c, 'a, const WORDS: usize, const KEY: usize, C: TuneConfig, F, P
     grids: Vec<Result<[u32; 3]>>,
     outcomes: Vec<Outcome>,
     memory: Memory,
+    /// What results are compared with, if they are.
+    reference: Option<Reference>,
     timer: Timer,
+    progress: Progress,
     gpu: P,
 }
 
@@ -122,20 +164,32 @@ where
         for (place, times) in able.iter().zip(&race.times) {
             self.outcomes[*place] = Outcome::Measured { median_us: median(times), samples: times.len() };
         }
-        Ok(race.winner.map(|candidate| able[candidate]))
+        self.confirmed(race.winner.map(|candidate| able[candidate]))
+    }
+
+    /// The winner if it computes what is right once more, else the next best that does: what threads do in another order each time may be right by luck.
+    fn confirmed(&mut self, mut winner: Option<usize>) -> Result<Option<usize>> {
+        while let (Some(place), Some(_)) = (winner, &self.reference) {
+            let Err(reason) = self.checked_run(place)? else { break };
+            self.outcomes[place] = Outcome::Failed(reason);
+            let measured = self.outcomes.iter().enumerate().filter_map(|(place, outcome)| match outcome {
+                Outcome::Measured { median_us, .. } => Some((place, *median_us)),
+                _ => None,
+            });
+            winner = measured.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(place, _)| place);
+        }
+        Ok(winner)
     }
 
     /// One run of each, which loads the code and shows who runs at all: their places, with the times. Who does not leaves a reason. What one leaves
     /// undone on the GPU no other can outlive, so that is an error.
     fn first_runs(&mut self, places: &[usize]) -> Result<Vec<(usize, f64)>> {
         let mut able = Vec::new();
-        for &place in places {
+        for (n, &place) in places.iter().enumerate() {
+            self.progress.tell(|| format!("configuration {} of {}", n + 1, places.len()));
             let outcome = match &self.grids[place] {
                 Ok(grid) if grid.contains(&0) => Err("its grid has no programs, and that of the first has".to_owned()),
-                Ok(_) => match self.timed_run(0, place).and_then(|()| self.settle()).and_then(|()| self.timer.elapsed_us(0)) {
-                    Err(error) if !is_of_config(&error) => return Err(error),
-                    outcome => outcome.map_err(|error| error.to_string()),
-                },
+                Ok(_) => self.checked_run(place)?,
                 Err(error) => Err(error.to_string()),
             };
             match outcome {
@@ -146,8 +200,26 @@ where
         Ok(able)
     }
 
+    /// A run on its own, and its time. The reason if the configuration does not run, or does not compute what is right.
+    fn checked_run(&mut self, place: usize) -> Result<Result<f64, String>> {
+        if self.reference.is_some() {
+            self.memory.restore_all(self.gpu)?;
+        }
+        let time = match self.timed_run(0, place).and_then(|()| self.settle()).and_then(|()| self.timer.elapsed_us(0)) {
+            Err(error) if !is_of_config(&error) => return Err(error),
+            Err(error) => return Ok(Err(error.to_string())),
+            Ok(time) => time,
+        };
+        let difference = self.reference.as_ref().map_or(Ok(None), |reference| reference.difference(self.gpu))?;
+        Ok(difference.map_or(Ok(time), Err))
+    }
+
     fn round(&mut self, places: &[usize]) -> Result<Round> {
         let start = Instant::now();
+        self.progress.tell(|| match places.len() {
+            1 => "one configuration left".to_owned(),
+            count => format!("{count} configurations left"),
+        });
         for (n, &place) in places.iter().enumerate() {
             self.timed_run(n, place)?;
         }

@@ -1,10 +1,11 @@
 //! A call of an autotuned kernel: the fastest configuration for its key, found at the first launch.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::key::with_key;
 use super::rules::Kept;
-use super::{Outcome, Report, Rules, Trial, TuneConfig, Tuner, Winner};
+use super::{Origin, Outcome, Report, Rules, Trial, TuneConfig, Tuner, Winner};
 use crate::args::Args;
 use crate::fact::Key;
 use crate::gpu::{self, Gpu, Mode};
@@ -173,7 +174,8 @@ where
             outcome: if kept.has(place) { Outcome::Untimed } else { Outcome::Pruned },
             chosen: first == Some(place),
         };
-        Report { kernel: self.args.kernel().name(), device, trials: (0..self.tuner.configs().len()).map(trial).collect() }
+        let trials = (0..self.tuner.configs().len()).map(trial).collect();
+        Report { kernel: self.args.kernel().name(), device, trials, origin: Origin::Untimed, took: Duration::ZERO }
     }
 
     fn first(&self, kept: Kept, device: Device) -> Result<usize> {

@@ -2,7 +2,7 @@
 //!
 //! A kernel that only writes a tensor leaves the same there however often it runs. One that adds to it does not: so what a kernel both reads and writes
 //! is copied first, and copied back before each run. `reset_to_zero` says that it holds zeros, which are cheaper to make than a copy; `restore_value` names
-//! more tensors to copy.
+//! more tensors to copy. Where results are compared, every tensor that the kernel writes is as it was before those runs, and in the end.
 
 use crate::args::{Args, Region};
 use crate::gpu::Gpu;
@@ -12,54 +12,90 @@ use crate::{Error, Result, Tensor};
 pub(super) struct Memory {
     copies: Vec<(Region, Tensor<u8>)>,
     zeroed: Vec<Region>,
+    /// What is put back only where results are compared.
+    written: Vec<(Region, Tensor<u8>)>,
+}
+
+/// What is to be undone: numbers of pointers.
+pub(super) struct Undo {
+    pub(super) zeroed: &'static [usize],
+    pub(super) restored: &'static [usize],
+    /// Are results compared?
+    pub(super) verifies: bool,
 }
 
 impl Memory {
-    /// Copies what must be given back; none if there is no memory for that. `zeroed` and `restored` are numbers of pointers.
-    pub(super) fn save<G: Gpu, const WORDS: usize>(
-        args: &Args<'_, WORDS>,
-        gpu: G,
-        zeroed: &[usize],
-        restored: &[usize],
-    ) -> Result<Option<Memory>> {
+    /// Copies what must be given back; none if there is no memory for that.
+    pub(super) fn save<G: Gpu, const WORDS: usize>(args: &Args<'_, WORDS>, gpu: G, undo: &Undo) -> Result<Option<Memory>> {
         let updated = args.kernel().updates();
         let regions: Vec<Region> = args.regions().collect();
-        let mut memory = Memory { copies: Vec::new(), zeroed: Vec::new() };
-        for (number, region) in regions.into_iter().enumerate().filter(|(_, region)| region.writes && region.bytes > 0) {
-            // A kernel whose text cannot be read may do anything.
-            let is_updated = updated.get(number).copied().unwrap_or(true);
-            if zeroed.contains(&number) {
-                memory.zeroed.push(region);
-            } else if is_updated || restored.contains(&number) {
-                let copy = gpu.device().empty::<u8>(region.bytes).and_then(|mut copy| copy.set_stream(&gpu.stream()).map(|()| copy));
-                let copy = match copy {
-                    Err(Error::OutOfMemory { .. }) => return Ok(None),
-                    copy => copy?,
-                };
-                memory.copies.push((region, copy));
-            }
-        }
+        let mut memory = Memory { copies: Vec::new(), zeroed: Vec::new(), written: Vec::new() };
         // Work that others queued on the arguments comes first.
         if let Some(stream) = gpu.stream().cuda_stream() {
             drop(args.before(stream)?);
         }
-        for (region, copy) in &memory.copies {
-            // SAFETY: the argument is borrowed mutably for the launch and holds that many bytes, as does the copy.
-            unsafe { gpu.copy(region.address, copy.view().address(), region.bytes)? };
+        for (number, region) in regions.into_iter().enumerate().filter(|(_, region)| region.writes && region.bytes > 0) {
+            // A kernel whose text cannot be read may do anything.
+            let is_updated = updated.get(number).copied().unwrap_or(true);
+            let copies = if undo.zeroed.contains(&number) {
+                memory.zeroed.push(region);
+                continue;
+            } else if is_updated || undo.restored.contains(&number) {
+                &mut memory.copies
+            } else if undo.verifies {
+                &mut memory.written
+            } else {
+                continue;
+            };
+            let Some(copy) = copy(gpu, region)? else { return Ok(None) };
+            copies.push((region, copy));
         }
         Ok(Some(memory))
     }
 
-    /// Makes all as it was.
+    /// Makes as it was what a run finds changed.
     pub(super) fn restore(&self, gpu: impl Gpu) -> Result<()> {
         for region in &self.zeroed {
             // SAFETY: the argument is borrowed mutably for the launch and holds that many bytes.
             unsafe { gpu.zero(region.address, region.bytes)? };
         }
-        for (region, copy) in &self.copies {
-            // SAFETY: as above; the copy holds that many bytes, too.
-            unsafe { gpu.copy(copy.view().address(), region.address, region.bytes)? };
-        }
-        Ok(())
+        put_back(gpu, &self.copies)
     }
+
+    /// Makes all as it was.
+    pub(super) fn restore_all(&self, gpu: impl Gpu) -> Result<()> {
+        put_back(gpu, &self.written)?;
+        self.restore(gpu)
+    }
+}
+
+/// What an argument holds, on the host; none if there is no memory for a copy.
+pub(super) fn read(gpu: impl Gpu, region: Region) -> Result<Option<Vec<u8>>> {
+    if region.bytes == 0 {
+        return Ok(Some(Vec::new()));
+    }
+    match copy(gpu, region)? {
+        Some(copy) => copy.to_vec().map(Some),
+        None => Ok(None),
+    }
+}
+
+fn put_back(gpu: impl Gpu, copies: &[(Region, Tensor<u8>)]) -> Result<()> {
+    for (region, copy) in copies {
+        // SAFETY: the argument is borrowed mutably for the launch and holds that many bytes, as does the copy.
+        unsafe { gpu.copy(copy.view().address(), region.address, region.bytes)? };
+    }
+    Ok(())
+}
+
+/// A copy on the same device, queued on the stream of the launch.
+fn copy(gpu: impl Gpu, region: Region) -> Result<Option<Tensor<u8>>> {
+    let made = gpu.device().empty::<u8>(region.bytes).and_then(|mut copy| copy.set_stream(&gpu.stream()).map(|()| copy));
+    let copy = match made {
+        Err(Error::OutOfMemory { .. }) => return Ok(None),
+        copy => copy?,
+    };
+    // SAFETY: the argument is borrowed for the launch and holds that many bytes, as does the copy.
+    unsafe { gpu.copy(region.address, copy.view().address(), region.bytes)? };
+    Ok(Some(copy))
 }

@@ -3,7 +3,8 @@
 //! A *key* is the device, what `key` says of the arguments, the types and constants that the launch names, which tensors are aligned to 16 bytes,
 //! and which configurations `prune` leaves. One that `prune` names for the launch's arguments never runs with them; one that does not compile, load or
 //! launch is a record with its reason, and launches use the others. Heuristics are computed by every launch, behind its configuration. What was chosen
-//! is kept on disk, where the next process finds it: see [`cache`](crate::cache).
+//! is kept on disk, where the next process finds it: see [`cache`](crate::cache). What a team commits is looked at before:
+//! `#[autotune(records = "tuned/h200.json")]`.
 //!
 //! While a key is tuned the kernel runs many times on the launch's own arguments. Each run finds them as the launch did: what the kernel both
 //! reads and writes is copied first, and copied back (`restore_value` names more, `reset_to_zero` what is zeros). Where there is no memory
@@ -13,7 +14,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | once each | every configuration runs: that loads its code, and shows who runs at all |
+//! | once each | every configuration runs: that loads its code, and shows who runs at all, and with `verify` who computes what is right |
 //! | for `warmup` ms, 5 if not given | rounds that are not counted, so that clocks rise |
 //! | for `rep` ms, 100 if not given | rounds: each configuration once, in another order each time, the L2 cache emptied before, timed by events of the GPU. Who is far behind the leader's median leaves: twice as slow after the first round, 8% behind after the fifth. At most 25 rounds for each 100 ms |
 //! | at the end | the two best take turns again, and the better median of these runs is chosen |
@@ -28,13 +29,20 @@
 //! that mistakes of all are found (a fault is an error of the launch, no record), and times are what its clock estimates.
 
 mod choose;
+mod committed;
+#[cfg(feature = "cache")]
+mod found;
 mod key;
 mod launch;
 mod memory;
+mod progress;
 mod race;
 mod recall;
 mod report;
 mod rules;
+#[cfg(feature = "cache")]
+mod shapes;
+mod verify;
 mod winner;
 
 use std::cell::Cell;
@@ -45,14 +53,23 @@ use kernel_lang::Schedule;
 
 use crate::grown::Grown;
 
+use committed::Committed;
+#[doc(hidden)]
+pub use committed::RecordsFile;
+#[cfg(feature = "cache")]
+pub use found::Found;
 #[doc(hidden)]
 pub use key::KeyPart;
 pub use launch::AutotunedLaunch;
 #[doc(hidden)]
 pub use report::debug_config;
-pub use report::{Outcome, Report, Trial};
+pub use report::{Origin, Outcome, Report, Trial};
 #[doc(hidden)]
 pub use rules::{Extents, Rules, asked, extent};
+#[cfg(feature = "cache")]
+pub use shapes::{FromField, Row, Shapes, shapes};
+#[doc(hidden)]
+pub use verify::HostArgs;
 use winner::Winner;
 
 /// One configuration of an autotuned kernel: values of its tuned constants, and a schedule. `#[autotune]` implements it.
@@ -75,6 +92,7 @@ pub struct Tuner<C: 'static> {
     restored: &'static [usize],
     warmup_ms: u32,
     rep_ms: u32,
+    committed: Committed,
     winners: Grown<Winner<C>>,
 }
 
@@ -82,7 +100,7 @@ impl<C: TuneConfig> Tuner<C> {
     /// A tuner over these configurations.
     #[doc(hidden)]
     pub const fn new(configs: &'static [C], key: &'static [KeyPart]) -> Tuner<C> {
-        Tuner { configs, key, zeroed: &[], restored: &[], warmup_ms: 5, rep_ms: 100, winners: Grown::new() }
+        Tuner { configs, key, zeroed: &[], restored: &[], warmup_ms: 5, rep_ms: 100, committed: Committed::new(&[]), winners: Grown::new() }
     }
 
     /// `reset_to_zero`, as numbers of pointers.
@@ -117,6 +135,14 @@ impl<C: TuneConfig> Tuner<C> {
         self
     }
 
+    /// `records`, as texts of files.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn records(mut self, files: &'static [RecordsFile]) -> Self {
+        self.committed.files = files;
+        self
+    }
+
     /// The configurations; what heuristics give is still open in them.
     pub fn configs(&self) -> &'static [C] {
         self.configs
@@ -132,6 +158,14 @@ impl<C: TuneConfig> Tuner<C> {
     fn remember(&self, key: &[u64], report: Report<C>, chosen: usize) -> &Winner<C> {
         self.winners.keep(None, key, Winner::new(report, chosen))
     }
+}
+
+/// If it is set, each tuning writes its report to standard error.
+const PRINT_VARIABLE: &str = "GALATEA_PRINT_TUNING";
+
+/// Does the user want to hear of tuning?
+fn is_printed() -> bool {
+    std::env::var_os(PRINT_VARIABLE).is_some()
 }
 
 /// Held by the one thread that tunes. None if this thread does already, and asks from inside.

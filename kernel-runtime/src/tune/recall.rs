@@ -1,8 +1,11 @@
 //! Reports of tuning as records on disk, and back: what one process tuned, the next one knows.
 
 use std::fmt::Debug;
+use std::time::{Duration, Instant};
 
-use super::{Outcome, Report, Trial, TuneConfig};
+#[cfg(feature = "cache")]
+use super::found::{is_asked_again, tell};
+use super::{Origin, Outcome, Report, Trial, TuneConfig, Tuner};
 use crate::cache::{self, Attempt, Record, RecordKey};
 use crate::gpu::Gpu;
 use crate::kernel::Kernel;
@@ -15,43 +18,58 @@ pub(super) struct Unknown {
     _turn: Option<cache::Lock>,
 }
 
-/// What another process found for these values of a tuning key, and the place of what it chose, if that can be loaded here. `completed` are the configurations
+/// What is known for these values of a tuning key, and the place of what was chosen, if that can be loaded here. `completed` are the configurations
 /// with what heuristics give; `key_of` gives the kernel's key with the constants of one.
+///
+/// What the program brings along comes before what lies on the disk: so all machines do what was committed, whatever they tuned before.
 pub(super) fn recall<C: TuneConfig, K: AsRef<[u64]>>(
     kernel: &Kernel,
     gpu: impl Gpu,
-    configs: &[C],
+    (tuner, verifies): (&Tuner<C>, bool),
     completed: &[C],
     key_of: impl Fn(C) -> K,
     values: &[u64],
 ) -> Result<(Report<C>, usize), Unknown> {
-    let of = record_key(kernel, gpu, configs, values);
-    let find = || {
-        let (report, chosen) = report(cache::find_record(&of)?, kernel.name(), gpu.device(), completed)?;
+    let start = Instant::now();
+    let of = record_key(kernel, gpu, tuner.configs(), verifies, values);
+    let usable = |record: Record, origin: Origin| {
+        let kept = record.clone();
+        let (mut report, chosen) = report(record, kernel.name(), gpu.device(), completed)?;
         let config = completed[chosen];
         // What does not load is found out anew, and is no error yet.
         kernel.on_gpu(gpu, key_of(config).as_ref(), Some(config.schedule())).ok()?;
+        (report.origin, report.took) = (origin, start.elapsed());
+        tell(|| kept, origin, report.took);
         Some((report, chosen))
     };
-    if let Some(found) = find() {
+    let stored = || usable(cache::find_record(&of)?, Origin::Stored);
+    if is_asked_again() {
+        return Err(Unknown { _turn: cache::lock_record(&of), of: Box::new(of) });
+    }
+    if let Some(found) = tuner.committed.find(&of).and_then(|record| usable(record, Origin::Committed)).or_else(stored) {
         return Ok(found);
     }
     let turn = cache::lock_record(&of);
     // Whoever had the turn before has found it.
-    find().ok_or_else(|| Unknown { of: Box::new(of), _turn: turn })
+    stored().ok_or_else(|| Unknown { of: Box::new(of), _turn: turn })
 }
 
 impl Unknown {
     /// Keeps what was found out.
     pub(super) fn keep<C: Debug>(self, report: &Report<C>, chosen: usize) {
-        cache::save_record(&record(report, chosen, *self.of));
+        let record = record(report, chosen, *self.of);
+        cache::save_record(&record);
+        tell(|| record, report.origin, report.took);
     }
 }
 
 /// What a record is of: these configurations of the kernel, on this GPU, for the values of a tuning key. What heuristics give is no part of it, as it is
-/// no part of the key.
-fn record_key<C: TuneConfig>(kernel: &Kernel, gpu: impl Gpu, configs: &[C], values: &[u64]) -> RecordKey {
-    let configs: String = configs.iter().map(|config| format!("{config:?}\n")).collect();
+/// no part of the key. Where results are compared, a record that nobody compared is another one.
+fn record_key<C: TuneConfig>(kernel: &Kernel, gpu: impl Gpu, configs: &[C], verifies: bool, values: &[u64]) -> RecordKey {
+    let mut configs: String = configs.iter().map(|config| format!("{config:?}\n")).collect();
+    if verifies {
+        configs.push_str("verified");
+    }
     let device = gpu.device();
     RecordKey {
         kernel: kernel.name().to_owned(),
@@ -81,7 +99,7 @@ fn report<C: TuneConfig>(record: Record, kernel: &'static str, device: Device, c
         Trial { config: *config, outcome, chosen: place == chosen }
     };
     let trials = attempts.into_iter().zip(configs).enumerate().map(trial).collect();
-    Some((Report { kernel, device, trials }, chosen))
+    Some((Report { kernel, device, trials, origin: Origin::Stored, took: Duration::ZERO }, chosen))
 }
 
 fn record<C: Debug>(report: &Report<C>, chosen: usize, of: RecordKey) -> Record {
@@ -95,6 +113,16 @@ fn record<C: Debug>(report: &Report<C>, chosen: usize, of: RecordKey) -> Record 
     };
     Record { of, attempts: report.trials.iter().map(attempt).collect(), chosen }
 }
+
+// Without caches nobody asks.
+
+#[cfg(not(feature = "cache"))]
+fn is_asked_again() -> bool {
+    false
+}
+
+#[cfg(not(feature = "cache"))]
+fn tell(_: impl FnOnce() -> Record, _: Origin, _: Duration) {}
 
 #[cfg(test)]
 mod tests {
@@ -128,7 +156,7 @@ mod tests {
             Outcome::Measured { median_us: 4.0, samples: 2 },
         ];
         let trials = outcomes.into_iter().zip(1..).map(|(outcome, i)| Trial { config: Config(i), outcome, chosen: i == 2 });
-        Report { kernel: "k", device: Device::cpu(), trials: trials.collect() }
+        Report { kernel: "k", device: Device::cpu(), trials: trials.collect(), origin: Origin::Timed, took: Duration::ZERO }
     }
 
     #[test]
@@ -175,12 +203,13 @@ mod tests {
         ];
         let device = Device::sim(Target::SM_80).unwrap();
         let Backend::Sim(sim) = device.backend() else { panic!("{device} is simulated") };
-        let of = |kernel, configs: &[Config]| record_key(kernel, SimGpu { device, sim }, configs, &[5]);
+        let of = |kernel, configs: &[Config]| record_key(kernel, SimGpu { device, sim }, configs, false, &[5]);
         let [first, moved, other, compiled, edited] = KERNELS.each_ref().map(|kernel| of(kernel, &[Config(1)]));
         assert_eq!(first, moved);
         assert_eq!((first.device.as_str(), &first.values[..]), ("simulated A100 (sm_80)", &[5][..]));
         assert!(first.content != other.content && first.content != compiled.content && compiled.content != edited.content);
         assert_ne!(of(&KERNELS[0], &[Config(1), Config(2)]).content, first.content);
+        assert_ne!(record_key(&KERNELS[0], SimGpu { device, sim }, &[Config(1)], true, &[5]).content, first.content, "it was compared");
     }
 
     #[cfg(all(feature = "cache", feature = "sim"))]
@@ -200,17 +229,19 @@ mod tests {
         static KERNEL: Kernel = Kernel::new("k", "", Schedule::DEFAULT, &[], &VARIANTS);
         let device = Device::sim(Target::SM_80).unwrap();
         let Backend::Sim(sim) = device.backend() else { panic!("{device} is simulated") };
-        let configs = [Config(1), Config(2)];
-        let recall = |values: &[u64]| recall(&KERNEL, SimGpu { device, sim }, &configs, &configs, |config| [config.0], values);
+        const CONFIGS: [Config; 2] = [Config(1), Config(2)];
+        let (configs, tuner) = (CONFIGS, Tuner::new(&CONFIGS, &[]));
+        let recall = |values: &[u64]| recall(&KERNEL, SimGpu { device, sim }, (&tuner, false), &configs, |config| [config.0], values);
         let found = |chosen: usize| {
             let outcome = Outcome::Measured { median_us: 3.5, samples: 9 };
             let trials = configs.iter().enumerate().map(|(i, &config)| Trial { config, outcome: outcome.clone(), chosen: i == chosen });
-            Report { kernel: "k", device, trials: trials.collect() }
+            Report { kernel: "k", device, trials: trials.collect(), origin: Origin::Timed, took: Duration::ZERO }
         };
         let directory = tempfile::tempdir().unwrap();
         cache::set(Some(Store::open(directory.path())));
         recall(&[5]).err().unwrap().keep(&found(0), 0);
-        assert_eq!(recall(&[5]).ok().unwrap().0.to_string(), found(0).to_string());
+        let recalled = recall(&[5]).ok().unwrap().0;
+        assert_eq!((recalled.to_string(), recalled.origin), (found(0).to_string(), Origin::Stored));
         assert!(recall(&[6]).is_err(), "another key");
         recall(&[7]).err().unwrap().keep(&found(1), 1);
         assert!(recall(&[7]).is_err(), "what was chosen does not load");

@@ -1,6 +1,7 @@
 //! What tuning tried and what it chose.
 
 use std::fmt;
+use std::time::Duration;
 
 use kernel_lang::Schedule;
 
@@ -16,6 +17,23 @@ pub struct Report<C> {
     pub device: Device,
     /// One for each configuration.
     pub trials: Vec<Trial<C>>,
+    /// Who timed them.
+    pub origin: Origin,
+    /// How long the launch that tuned took for it: to look for a record, and to time the configurations if there is none.
+    pub took: Duration,
+}
+
+/// Where the times of a report are from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// This process timed the configurations.
+    Timed,
+    /// A record on disk: another process did.
+    Stored,
+    /// A record that the program brings along: `#[autotune(records = "..")]`.
+    Committed,
+    /// Nobody: on the CPU, and of a configuration that has no rivals, there is nothing to time.
+    Untimed,
 }
 
 /// What became of one configuration.
@@ -39,7 +57,7 @@ pub enum Outcome {
         /// Timed runs.
         samples: usize,
     },
-    /// It does not compile, load or launch.
+    /// It does not compile, load or launch, or `verify` found that it computes something else.
     Failed(String),
     /// The kernel's `prune` says that it does not fit these arguments, or that others are likely to be faster.
     Pruned,
@@ -69,6 +87,16 @@ impl<C: TuneConfig> Report<C> {
     /// The configuration that launches use.
     pub fn chosen(&self) -> Option<&Trial<C>> {
         self.trials.iter().find(|trial| trial.chosen)
+    }
+
+    /// The fastest of the others.
+    pub fn runner_up(&self) -> Option<&Trial<C>> {
+        let median = |trial: &&Trial<C>| match trial.outcome {
+            Outcome::Measured { median_us, .. } => median_us,
+            _ => f64::INFINITY,
+        };
+        let others = self.trials.iter().filter(|trial| !trial.chosen && median(trial).is_finite());
+        others.min_by(|a, b| median(a).total_cmp(&median(b)))
     }
 }
 

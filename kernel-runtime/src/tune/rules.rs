@@ -1,5 +1,7 @@
 //! What the attributes of a kernel say of a configuration and the arguments, as functions that capture nothing: a launch carries one pointer to them.
 
+use super::verify::{HostArgs, Verify};
+
 /// The functions of one kernel. `#[kernel]` and `#[autotune]` write them.
 #[doc(hidden)]
 pub struct Rules<C, const WORDS: usize> {
@@ -11,13 +13,15 @@ pub struct Rules<C, const WORDS: usize> {
     top_k: Option<(usize, Rule<C, WORDS, f64>)>,
     pre_hook: Option<Rule<C, WORDS, ()>>,
     post_hook: Option<Rule<C, WORDS, ()>>,
+    /// Are results compared, and with what?
+    verify: Option<Verify>,
 }
 
 type Rule<C, const WORDS: usize, R> = fn(&[u64; WORDS], C) -> R;
 
 impl<C: Copy, const WORDS: usize> Rules<C, WORDS> {
     /// Nothing is said.
-    pub const NONE: Rules<C, WORDS> = Rules { complete: None, prune: None, top_k: None, pre_hook: None, post_hook: None };
+    pub const NONE: Rules<C, WORDS> = Rules { complete: None, prune: None, top_k: None, pre_hook: None, post_hook: None, verify: None };
 
     /// `heuristics(..)`: fills the places of a configuration that they give.
     #[must_use]
@@ -52,6 +56,25 @@ impl<C: Copy, const WORDS: usize> Rules<C, WORDS> {
     pub const fn post_hook(mut self, hook: fn(&[u64; WORDS], C)) -> Self {
         self.post_hook = Some(hook);
         self
+    }
+
+    /// `verify = cpu`
+    #[must_use]
+    pub const fn verify(mut self, rtol: Option<f64>) -> Self {
+        self.verify = Some(Verify { by: None, rtol });
+        self
+    }
+
+    /// `verify = reference`
+    #[must_use]
+    pub const fn verify_by(mut self, rtol: Option<f64>, reference: fn(&mut HostArgs)) -> Self {
+        self.verify = Some(Verify { by: Some(reference), rtol });
+        self
+    }
+
+    /// With what results are compared, if they are.
+    pub(super) fn verifies(&self) -> Option<Verify> {
+        self.verify
     }
 
     /// The configuration with what heuristics give for these arguments.

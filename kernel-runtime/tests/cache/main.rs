@@ -8,6 +8,8 @@ mod launches;
 mod limits;
 mod processes;
 mod random;
+#[path = "../axpy/tuned.rs"]
+mod tuned;
 mod tuning;
 
 use libtest_mimic::{Arguments, Trial};

@@ -5,29 +5,39 @@ use std::path::Path;
 
 use kernel_runtime::cache::{Kind, Records, Store};
 use kernel_runtime::prelude::*;
-use kernel_runtime::private::{KeyPart, Rules, Tuner};
+use kernel_runtime::private::{KeyPart, RecordsFile, Rules, Tuner};
+use kernel_runtime::tune::{Found, Origin};
 
 use crate::Test;
-use crate::axpy::{Config, of, tuned};
 use crate::children::{child, outputs, say, succeed};
 use crate::faults::file;
+use crate::tuned::{Config, of, tuned};
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_second_process_tunes_nothing", a_second_process_tunes_nothing),
     ("a_record_that_does_not_fit_is_tuned_again", a_record_that_does_not_fit_is_tuned_again),
     ("of_sixteen_processes_one_tunes", of_sixteen_processes_one_tunes),
+    ("committed_records_come_before_the_disk", committed_records_come_before_the_disk),
+    ("committed_records_that_do_not_fit_are_none", committed_records_that_do_not_fit_are_none),
+    ("what_was_found_is_told_and_found_again", what_was_found_is_told_and_found_again),
 ];
 
 /// Three warps are none.
 const CONFIGS: &[Config] = &[of(1024, 4), of(64, 3), of(32, 2)];
 
+/// Names a file of records that stands for one that was embedded.
+const COMMITTED: &str = "GALATEA_CACHE_TEST_RECORDS";
+
 /// Launches once and says how often the kernel ran, and what was tried.
 pub(crate) fn tune(n: usize) {
-    static TUNER: Tuner<Config> = Tuner::new(CONFIGS, &[KeyPart::exact(5)]);
+    let committed = std::env::var_os(COMMITTED).map(|file| &*fs::read_to_string(file).unwrap().leak());
+    let files: Vec<RecordsFile> = committed.into_iter().map(|text| RecordsFile::new("tuned.json", text)).collect();
+    const KEY: &[KeyPart] = &[KeyPart::exact(5)];
+    let tuner: &'static Tuner<Config> = Box::leak(Box::new(Tuner::new(CONFIGS, KEY).records(files.leak())));
     let device = Device::sim(Target::SM_90A).unwrap();
     let (x, mut y) = (device.full(n, 3.0f32).unwrap(), device.full(n, 0.5f32).unwrap());
     let launch = |y: &mut Tensor<f32>, is_report: bool| {
-        let launch = tuned(&x, y, &TUNER, &Rules::NONE).grid(|config| cdiv(n, config.block_size));
+        let launch = tuned(&x, y, tuner, &Rules::NONE).grid(|config| cdiv(n, config.block_size));
         if is_report { launch.report().unwrap().to_string() } else { launch.launch().map(|()| String::new()).unwrap() }
     };
     launch(&mut y, false);
@@ -105,4 +115,105 @@ fn of_sixteen_processes_one_tunes() {
         assert!(out.starts_with("3 runs\n") || out.starts_with("1 runs\n"), "{out}");
     }
     assert_eq!(tuned, 1);
+}
+
+/// Runs with records that are embedded; gives both outputs.
+fn run_with(records: &str, directory: &Path, variables: &[(&str, &Path)]) -> (String, String) {
+    let file = directory.join("tuned.json");
+    fs::write(&file, records).unwrap();
+    let mut command = child("tune", directory, 1000);
+    command.env("GALATEA_CACHE", directory).env(COMMITTED, &file).envs(variables.iter().copied());
+    succeed(command)
+}
+
+fn exported(store: &Store) -> String {
+    Records::of_store(store).unwrap().to_string()
+}
+
+/// What the child of [`run_with`] says of its configurations, with the chosen one.
+const FIRST: &str = "Config { block_size: 1024, num_warps: 4 }";
+const LAST: &str = "Config { block_size: 32, num_warps: 2 }";
+
+fn committed_records_come_before_the_disk() {
+    let directory = tempfile::tempdir().unwrap();
+    run(directory.path(), 1000);
+    let records = exported(&Store::open(directory.path()));
+    let chosen = |config: &str| format!("\"chosen\": \"{config}\"");
+    assert!(records.contains(&chosen(LAST)), "{records}");
+    // Another driver, and another choice than the disk's: it is what was committed.
+    let driver = Records::parse(&records).unwrap().iter().next().unwrap().of.driver.clone();
+    let other = records.replace(&driver, "12.8 (1.2.3)").replace(&chosen(LAST), &chosen(FIRST));
+    let (out, err) = run_with(&other, directory.path(), &[]);
+    assert!(
+        out.starts_with("1 runs\n") && out.lines().any(|line| line.starts_with('*') && line.contains(FIRST)) && err.is_empty(),
+        "{out}{err}"
+    );
+    // A key that the file does not have is on the disk.
+    let elsewhere = records.replacen("      1000\n", "      999\n", 1).replace("1000,", "999,");
+    assert_ne!(elsewhere, records);
+    let (out, _) = run_with(&elsewhere, directory.path(), &[]);
+    assert!(out.starts_with("1 runs\n") && out.lines().any(|line| line.starts_with('*') && line.contains(LAST)), "{out}");
+}
+
+fn committed_records_that_do_not_fit_are_none() {
+    let directory = tempfile::tempdir().unwrap();
+    run(directory.path(), 1000);
+    let records = exported(&Store::open(directory.path()));
+    let content = Records::parse(&records).unwrap().iter().next().unwrap().of.content.clone();
+    let device = "simulated H200 (sm_90a)";
+    let cases = [
+        (records.replace(&content, "edited"), "note: `axpy` is not what it was"),
+        (records.replace(device, "NVIDIA A100"), ""),
+        (records.replace("\"kernel\": \"axpy\"", "\"kernel\": \"other\""), ""),
+        (records.replace("\"tried\"", "\"trials\""), "warning: tuned.json: these are no records of tuning: record 0 has no field `tried`"),
+        (records[..records.len() / 2].to_owned(), "warning: tuned.json: these are no records of tuning: EOF"),
+        // It is chosen, and has failed.
+        (
+            records.replace(
+                "\"chosen\": \"Config { block_size: 32, num_warps: 2 }\"",
+                "\"chosen\": \"Config { block_size: 64, num_warps: 3 }\"",
+            ),
+            "",
+        ),
+    ];
+    for (text, told) in cases {
+        assert_ne!(text, records);
+        let empty = tempfile::tempdir().unwrap();
+        let (out, err) = run_with(&text, empty.path(), &[]);
+        assert!(out.starts_with("3 runs\n") && err.is_empty(), "{out}{err}");
+        let empty = tempfile::tempdir().unwrap();
+        let (out, err) = run_with(&text, empty.path(), &[("GALATEA_PRINT_TUNING", Path::new("1"))]);
+        assert!(out.starts_with("3 runs\n") && err.contains("tuned in ") && err.contains(told), "{err}");
+        assert_eq!(err.matches("note: ").count() + err.matches("warning: ").count(), usize::from(!told.is_empty()), "{err}");
+    }
+}
+
+fn what_was_found_is_told_and_found_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let [tuned, again] = ["tuned", "again"].map(|name| directory.path().join(name));
+    let run = |records: Option<&str>, asked: &[(&str, &Path)]| {
+        let _ = fs::remove_dir_all(&tuned);
+        fs::create_dir(&tuned).unwrap();
+        let variables = [&[("GALATEA_TUNED", tuned.as_path())], asked].concat();
+        let out = match records {
+            Some(records) => run_with(records, directory.path(), &variables).0,
+            None => {
+                let mut command = child("tune", directory.path(), 1000);
+                command.env("GALATEA_CACHE", directory.path()).envs(variables);
+                succeed(command).0
+            }
+        };
+        let found = Found::read_all(&tuned).unwrap();
+        assert_eq!(found.len(), 1, "{out}");
+        (out, found.into_iter().next().unwrap())
+    };
+    let (out, first) = run(None, &[]);
+    assert!(out.starts_with("3 runs\n") && first.origin == Origin::Timed && !first.took.is_zero(), "{out}{first}");
+    let (out, second) = run(None, &[]);
+    assert!(out.starts_with("1 runs\n") && second.origin == Origin::Stored && second.record == first.record, "{out}{second}");
+    let records: Records = [first.record.clone()].into_iter().collect();
+    let (out, third) = run(Some(&records.to_string()), &[]);
+    assert!(out.starts_with("1 runs\n") && third.origin == Origin::Committed, "{out}{third}");
+    let (out, fourth) = run(Some(&records.to_string()), &[("GALATEA_TUNE_AGAIN", &again)]);
+    assert!(out.starts_with("3 runs\n") && fourth.origin == Origin::Timed && fourth.record == first.record, "{out}{fourth}");
 }

@@ -9,9 +9,12 @@ mod interop;
 mod kernels;
 mod launches;
 mod overhead;
+mod profiles;
 #[cfg(feature = "cache")]
 mod store;
 mod streams;
+#[path = "../axpy/tuned.rs"]
+mod tuned;
 mod tuning;
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -87,9 +90,18 @@ fn main() {
     use no_compiler as facts;
     #[cfg(not(feature = "cache"))]
     use no_store as store;
-    let tests =
-        [launches::TESTS, streams::TESTS, interop::TESTS, tuning::TESTS, graphs::TESTS, overhead::TESTS, store::TESTS, facts::TESTS]
-            .concat();
+    let tests = [
+        launches::TESTS,
+        streams::TESTS,
+        interop::TESTS,
+        tuning::TESTS,
+        graphs::TESTS,
+        overhead::TESTS,
+        profiles::TESTS,
+        store::TESTS,
+        facts::TESTS,
+    ]
+    .concat();
     let trials = tests.into_iter().map(|(name, test)| {
         let run = move || {
             device.into_iter().for_each(test);

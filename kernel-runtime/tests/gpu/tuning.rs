@@ -8,8 +8,8 @@ use kernel_runtime::private::{Args, AutotunedLaunch, Kernel, KeyPart, Rules, Sch
 use kernel_runtime::tune::{Outcome, Report};
 
 use crate::Test;
-use crate::axpy::{Config, of, tuned};
 use crate::kernels::{ADD, BLOCK};
+use crate::tuned::{Config, of, tuned};
 
 pub(crate) const TESTS: &[Test] = &[
     ("the_fastest_configuration_is_chosen", the_fastest_configuration_is_chosen),

@@ -5,6 +5,7 @@
 
 mod configs;
 mod key;
+mod verify;
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
@@ -21,6 +22,7 @@ use crate::ir::{Function, Type};
 
 pub(crate) use configs::Config;
 pub(crate) use key::{Bucket, KeyPart};
+pub(crate) use verify::{Reference, Verify};
 
 /// What `#[autotune(..)]` says, checked against the signature.
 #[derive(Default)]
@@ -48,6 +50,10 @@ pub(crate) struct Autotune {
     /// Milliseconds that tuning may take, before it measures and then.
     pub(crate) warmup: Option<u32>,
     pub(crate) rep: Option<u32>,
+    /// Files of records, from the folder of the crate's manifest on.
+    pub(crate) records: Vec<syn::LitStr>,
+    /// With what the results of each configuration are compared before it may be chosen.
+    pub(crate) verify: Option<Verify>,
 }
 
 /// The runtime has a bit for each configuration that may be pruned.
@@ -55,8 +61,20 @@ const MOST_PRUNED: usize = 128;
 
 const FORM: &str = "write `#[autotune(configs = [Config { BLOCK_SIZE: 1024, num_warps: 4 }, ..], key = [n])]`";
 
-const OPTIONS: [&str; 10] =
-    ["configs", "key", "prune", "heuristics", "reset_to_zero", "restore_value", "warmup", "rep", "pre_hook", "post_hook"];
+const OPTIONS: [&str; 12] = [
+    "configs",
+    "key",
+    "prune",
+    "heuristics",
+    "reset_to_zero",
+    "restore_value",
+    "warmup",
+    "rep",
+    "pre_hook",
+    "post_hook",
+    "records",
+    "verify",
+];
 
 /// Names that Triton has for the same.
 const FOREIGN: [(&str, &str); 9] = [
@@ -71,7 +89,7 @@ const FOREIGN: [(&str, &str); 9] = [
     ("do_not_specialize_on_alignment", "the alignment of tensors selects no variant of a kernel, so there is nothing to turn off"),
     ("use_cuda_graph", "runs are timed by events of the GPU, which the time of a launch is no part of"),
     ("do_bench", "`warmup = 5, rep = 100` say how many milliseconds tuning may take"),
-    ("cache_results", "what was chosen is kept for as long as the process lives"),
+    ("cache_results", "what was chosen is kept on disk; `records = \"tuned.json\"` embeds what you commit"),
 ];
 
 /// Reads the attribute's arguments.
@@ -91,6 +109,11 @@ pub(crate) fn parse(tokens: TokenStream, place: Place, signature: &Signature, at
                     let content;
                     syn::parenthesized!(content in input);
                     heuristics::parse(&content, signature, &mut autotune.heuristics, errors)?;
+                }
+                "verify" if input.peek(syn::token::Paren) => {
+                    let content;
+                    syn::parenthesized!(content in input);
+                    autotune.verify = verify::parse(place, &content, signature, errors)?;
                 }
                 _ => {
                     input.parse::<syn::Token![=]>()?;
@@ -145,6 +168,9 @@ impl Autotune {
             let message = "tuning runs the kernel many times, and cannot restore memory of which only the kernel knows the address";
             errors.push_help(place, message, "if another run changes nothing there, say so: `#[autotune(.., restore_value = [])]`");
         }
+        if let Some(verify) = &self.verify {
+            verify.check(func, errors);
+        }
     }
 
     /// The constant parameters that a launch does not name, by their index.
@@ -171,6 +197,8 @@ fn option(name: &str, place: Place, value: syn::Expr, signature: &Signature, aut
         "rep" => autotune.rep = milliseconds(name, &value, 1, errors),
         "pre_hook" => autotune.pre_hook = hook(name, value, errors),
         "post_hook" => autotune.post_hook = hook(name, value, errors),
+        "records" => autotune.records = records(&value, errors),
+        "verify" => autotune.verify = verify::with(value, signature, errors),
         _ => {
             let help = match FOREIGN.iter().find(|(foreign, _)| *foreign == name) {
                 Some((_, help)) => (*help).to_string(),
@@ -241,6 +269,27 @@ fn written(value: &syn::Expr, signature: &Signature, errors: &mut Errors) -> Vec
             }
             Some(Type::Pointer { .. }) => errors.push_help(place, format!("the kernel does not write `{name}`"), HELP),
             Some(_) => errors.push_help(place, format!("`{name}` is no tensor"), HELP),
+        }
+    }
+    found
+}
+
+/// Names of files: their texts are for rustc to find, and for the runtime to read.
+fn records(value: &syn::Expr, errors: &mut Errors) -> Vec<syn::LitStr> {
+    let mut found: Vec<syn::LitStr> = Vec::new();
+    for value in several(value) {
+        match value {
+            syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(file), .. }) if !file.value().is_empty() => {
+                if found.iter().any(|known| known.value() == file.value()) {
+                    errors.push_help(Place::of(value), "this file is listed twice", "remove one of them");
+                } else {
+                    found.push(file.clone());
+                }
+            }
+            _ => {
+                const HELP: &str = "write `records = \"tuned/h200.json\"`, a path from the folder of `Cargo.toml` on";
+                errors.push_help(Place::of(value), "`records` is the name of a file, or a list of them", HELP);
+            }
         }
     }
     found

@@ -4,9 +4,13 @@
 //! replace either: it compiles as if other modules were to be linked, with up to twice the registers, and a kernel of rows took 1.8 times as
 //! long.
 
+mod usage;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
+
+pub use usage::Usage;
 
 /// Names an executable `ptxas`.
 const VARIABLE: &str = "GALATEA_PTXAS";

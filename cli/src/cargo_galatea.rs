@@ -1,0 +1,183 @@
+//! The command `cargo galatea`: what is to be known of the kernels of a crate while it is built.
+
+mod variants;
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use clap::{Args, Parser, Subcommand};
+use serde_json::Value;
+
+/// Cargo runs this as `cargo-galatea galatea ..`.
+#[derive(Parser)]
+#[command(name = "cargo", bin_name = "cargo")]
+enum Cargo {
+    /// What is to be known of the kernels of a crate
+    Galatea(Galatea),
+}
+
+#[derive(Args)]
+#[command(version, arg_required_else_help = true)]
+struct Galatea {
+    #[command(subcommand)]
+    command: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Lists the variants of kernels that a build embeds, with what each takes
+    Variants(Variants),
+}
+
+/// Which crates, as for `cargo check`.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  cargo galatea variants --sort registers
+  cargo galatea variants --example silu --json
+
+The crates are compiled anew, in a target directory of their own. Variants that no GPU of their target can run are left out of the program; they stand below the
+list, each with the reason.")]
+struct Variants {
+    /// Only this package; several if given more than once
+    #[arg(short, long, value_name = "SPEC")]
+    package: Vec<String>,
+    /// All packages of the workspace
+    #[arg(long)]
+    workspace: bool,
+    /// The library
+    #[arg(long)]
+    lib: bool,
+    /// Only this example
+    #[arg(long, value_name = "NAME")]
+    example: Vec<String>,
+    /// Only this binary
+    #[arg(long, value_name = "NAME")]
+    bin: Vec<String>,
+    /// Everything: tests, examples and benchmarks too
+    #[arg(long)]
+    all_targets: bool,
+    /// As a release is built
+    #[arg(short, long)]
+    release: bool,
+    /// Features to turn on
+    #[arg(short = 'F', long, value_name = "FEATURES")]
+    features: Vec<String>,
+    /// Without the default features
+    #[arg(long)]
+    no_default_features: bool,
+    /// The manifest
+    #[arg(long, value_name = "PATH")]
+    manifest_path: Option<PathBuf>,
+    #[command(flatten)]
+    report: variants::Report,
+}
+
+fn main() -> ExitCode {
+    let Cargo::Galatea(Galatea { command: Task::Variants(variants) }) = Cargo::parse();
+    let outcome = variants.run().and_then(|text| match std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(format!("cannot print: {error}")),
+        _ => Ok(()),
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            // As cargo fails.
+            ExitCode::from(101)
+        }
+    }
+}
+
+impl Variants {
+    fn run(&self) -> Result<String, String> {
+        let metadata = self.metadata()?;
+        let target = metadata["target_directory"].as_str().ok_or("`cargo metadata` names no target directory")?;
+        let target = PathBuf::from(target).join("galatea-variants");
+        let written = target.join("ptx");
+        let cannot = |error: std::io::Error| format!("cannot make {}: {error}", written.display());
+        if written.exists() {
+            std::fs::remove_dir_all(&written).map_err(cannot)?;
+        }
+        std::fs::create_dir_all(&written).map_err(cannot)?;
+
+        // Cargo does not know that the macros write: what is compiled anew writes, so what is asked for is dropped, and what it depends on kept.
+        let mut clean = self.cargo("clean");
+        clean.arg("--quiet").arg("--target-dir").arg(&target);
+        let packages = self.packages(&metadata);
+        packages.iter().for_each(|package| {
+            clean.args(["--package", package]);
+        });
+        succeed(&mut clean)?;
+
+        let mut check = self.cargo("check");
+        check.arg("--target-dir").arg(&target).env("GALATEA_PTX_DIR", &written);
+        self.package.iter().for_each(|package| {
+            check.args(["--package", package]);
+        });
+        for (flag, names) in [("--example", &self.example), ("--bin", &self.bin), ("--features", &self.features)] {
+            names.iter().for_each(|name| {
+                check.args([flag, name]);
+            });
+        }
+        let flags = [
+            ("--workspace", self.workspace),
+            ("--lib", self.lib),
+            ("--all-targets", self.all_targets),
+            ("--release", self.release),
+            ("--no-default-features", self.no_default_features),
+        ];
+        check.args(flags.iter().filter(|(_, is_on)| *is_on).map(|(flag, _)| flag));
+        succeed(&mut check)?;
+        if !written.join("variants.jsonl").exists() {
+            return Ok("no kernel is compiled there for values that are known\n".to_owned());
+        }
+        // What they depend on may have been compiled for the first time, and so have written, too.
+        let is_wanted = |package: &str, krate: &str| packages.iter().any(|wanted| wanted == package) && self.names(krate);
+        variants::report(&[written], &is_wanted, &self.report)
+    }
+
+    /// Is the crate one of those that are asked for by name, if any are?
+    fn names(&self, krate: &str) -> bool {
+        let mut named = self.example.iter().chain(&self.bin).peekable();
+        named.peek().is_none() || self.lib || self.all_targets || named.any(|name| name.replace('-', "_") == krate)
+    }
+
+    fn metadata(&self) -> Result<Value, String> {
+        let output = self.cargo("metadata").args(["--no-deps", "--format-version", "1"]).output();
+        let output = output.map_err(|error| format!("cannot run cargo: {error}"))?;
+        if !output.status.success() {
+            return Err(String::from_utf8_lossy(&output.stderr).trim().trim_start_matches("error: ").to_owned());
+        }
+        serde_json::from_slice(&output.stdout).map_err(|error| format!("`cargo metadata` cannot be read: {error}"))
+    }
+
+    /// The names of the packages that are asked for: as for cargo, those of this folder if none is named.
+    fn packages(&self, metadata: &Value) -> Vec<String> {
+        if !self.package.is_empty() {
+            return self.package.iter().map(|spec| spec.split('@').next().unwrap_or(spec).to_owned()).collect();
+        }
+        let list = |name: &str| metadata[name].as_array().into_iter().flatten();
+        let members: Vec<&Value> = list(if self.workspace { "workspace_members" } else { "workspace_default_members" }).collect();
+        let members = list("packages").filter(|package| members.contains(&&package["id"]));
+        members.filter_map(|package| package["name"].as_str().map(str::to_owned)).collect()
+    }
+
+    fn cargo(&self, command: &str) -> Command {
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        cargo.arg(command);
+        if let Some(path) = &self.manifest_path {
+            cargo.arg("--manifest-path").arg(path);
+        }
+        cargo
+    }
+}
+
+/// Runs it; what it says, the user reads.
+fn succeed(command: &mut Command) -> Result<(), String> {
+    let status = command.status().map_err(|error| format!("cannot run cargo: {error}"))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("`cargo {}` ended with {status}", command.get_args().next().unwrap_or_default().display()))
+    }
+}

@@ -1,0 +1,187 @@
+//! `galatea tune`: has a program tune its kernels for the sizes of a file, and keeps what it found where the program embeds it.
+
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use clap::Args;
+use kernel_runtime::cache::{Attempt, Records};
+use kernel_runtime::tune::{Found, Origin, Shapes};
+
+/// What to tune for, and where to keep it.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  galatea tune shapes.json -- cargo run --release --example tune
+  galatea tune shapes.json --records tuned/h200.json -- ./target/release/tune
+
+The file lists sizes for each kernel: `{ \"add_kernel\": [{ \"n\": 1048576, \"T\": \"f32\" }] }`. The program asks for them by
+`galatea::tune::shapes(\"add_kernel\")`, and launches its kernel for each. What it finds is kept on disk, as always, and in FILE, which
+`#[autotune(records = \"FILE\")]` embeds.")]
+pub(crate) struct Tune {
+    /// The file of sizes
+    #[arg(value_name = "SHAPES")]
+    shapes: PathBuf,
+    /// Writes what was chosen to this file of records, in the place of what it has for the same kernels, GPUs and keys
+    #[arg(long, value_name = "FILE")]
+    records: Option<PathBuf>,
+    /// Tunes what is known already once more
+    #[arg(long)]
+    again: bool,
+    /// The program, with its arguments
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    program: Vec<String>,
+}
+
+impl Tune {
+    pub(crate) fn run(&self) -> Result<ExitCode, String> {
+        let kernels = Shapes::kernels(&self.shapes).map_err(|error| error.to_string())?;
+        let shapes = self.shapes.canonicalize().map_err(|error| format!("{}: {error}", self.shapes.display()))?;
+        let known = self.records.as_deref().map(read_or_begin).transpose()?;
+        let (program, arguments) = self.program.split_first().ok_or("a program is wanted")?;
+        let told = tempfile::tempdir().map_err(|error| format!("cannot make a directory: {error}"))?;
+
+        let mut command = Command::new(program);
+        command.args(arguments).env("GALATEA_SHAPES", &shapes).env("GALATEA_TUNED", told.path()).env_remove("GALATEA_TUNE_AGAIN");
+        if self.again {
+            command.env("GALATEA_TUNE_AGAIN", "1");
+        }
+        let status = command.status().map_err(|error| format!("cannot run `{program}`: {error}"))?;
+        if !status.success() {
+            eprintln!("error: `{}` ended with {status}, so no records are written", self.program.join(" "));
+            return Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)));
+        }
+
+        let found = Found::read_all(told.path()).map_err(|error| format!("cannot read what was tuned: {error}"))?;
+        if found.is_empty() {
+            return Err(format!(
+                "`{program}` tuned nothing\nhelp: it launches kernels with `#[autotune]`, of several configurations, on a GPU, for each of \
+                 `galatea::tune::shapes(\"{}\")`",
+                kernels.first().map_or("kernel", String::as_str)
+            ));
+        }
+        print(&table(&found))?;
+        for kernel in kernels.iter().filter(|kernel| found.iter().all(|found| found.record.of.kernel != **kernel)) {
+            eprintln!(
+                "warning: `{kernel}` of {} was not tuned\nhelp: `{program}` knows no kernel of that name, or does not launch it",
+                self.shapes.display()
+            );
+        }
+        if let (Some(file), Some(known)) = (&self.records, known) {
+            let before = known.len();
+            // What the file has, and the program embeds, is there already.
+            let new: Records = found.iter().filter(|found| found.origin != Origin::Committed).map(|found| found.record.clone()).collect();
+            let added = new.len();
+            let all = known.updated(new);
+            write(file, &all)?;
+            let replaced = before + added - all.len();
+            print(&format!(
+                "{} holds {}: {} new, {replaced} in the place of older ones\n",
+                file.display(),
+                counted(all.len(), "record"),
+                added - replaced
+            ))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The records of a file; if it is not there it is made, so that a program which embeds it can be compiled.
+fn read_or_begin(file: &Path) -> Result<Records, String> {
+    match std::fs::read_to_string(file) {
+        Ok(text) => Records::parse(&text).map_err(|error| format!("{}: {error}", file.display())),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let none = Records::default();
+            write(file, &none).map(|()| none)
+        }
+        Err(error) => Err(format!("cannot read `{}`: {error}", file.display())),
+    }
+}
+
+/// Beside it first: nobody sees half of a file. One that is as it should be is left alone, so that nothing is compiled for it.
+fn write(file: &Path, records: &Records) -> Result<(), String> {
+    let text = records.to_string();
+    if std::fs::read_to_string(file).is_ok_and(|there| there == text) {
+        return Ok(());
+    }
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let write = || {
+        std::fs::create_dir_all(folder)?;
+        let mut written = tempfile::Builder::new().prefix(".galatea").tempfile_in(folder)?;
+        written.write_all(text.as_bytes())?;
+        #[cfg(unix)]
+        {
+            // As a file that somebody else may read, which one of a cache is not.
+            use std::os::unix::fs::PermissionsExt;
+            written.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))?;
+        }
+        written.persist(file).map_err(|failure| failure.error).map(|_| ())
+    };
+    write().map_err(|error| format!("cannot write `{}`: {error}", file.display()))
+}
+
+fn print(text: &str) -> Result<(), String> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        // Whoever reads has read enough.
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(format!("cannot print: {error}")),
+        _ => Ok(()),
+    }
+}
+
+/// What was chosen, a table for each kernel and GPU, and a sum.
+fn table(found: &[Found]) -> String {
+    let mut text = String::new();
+    let mut headings: Vec<(&str, &str, &str)> = Vec::new();
+    for Found { record, .. } in found {
+        let heading = (record.of.kernel.as_str(), record.of.device.as_str(), record.of.driver.as_str());
+        if !headings.contains(&heading) {
+            headings.push(heading);
+        }
+    }
+    for heading in headings {
+        let (kernel, device, driver) = heading;
+        text += &format!("{kernel} on {device}, driver {driver}\n");
+        let of = found
+            .iter()
+            .filter(|Found { record: kept, .. }| (kept.of.kernel.as_str(), kept.of.device.as_str(), kept.of.driver.as_str()) == heading);
+        let rows: Vec<[String; 5]> = of.map(row).collect();
+        let titles = ["FOR", "CHOSEN", "TAKES", "NEXT BEST", "TUNED"].map(str::to_owned);
+        let all: Vec<&[String; 5]> = std::iter::once(&titles).chain(&rows).collect();
+        let widths: [usize; 5] = std::array::from_fn(|column| all.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
+        for row in all {
+            let cells: Vec<String> = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+            text += &format!("  {}\n", cells.join("  ").trim_end());
+        }
+    }
+    let timed: Vec<Duration> = found.iter().filter(|found| found.origin == Origin::Timed).map(|found| found.took).collect();
+    let seconds = timed.iter().sum::<Duration>().as_secs_f64();
+    text +=
+        &format!("{}: {} tuned in {seconds:.1} s, {} known already\n", counted(found.len(), "key"), timed.len(), found.len() - timed.len());
+    text
+}
+
+fn row(Found { record, origin, took, shape }: &Found) -> [String; 5] {
+    let median = |attempt: &Attempt| attempt.timed.map(|(median_us, _)| median_us);
+    let chosen = record.chosen();
+    let best = median(chosen).unwrap_or(f64::NAN);
+    let others = record.attempts.iter().enumerate().filter(|(place, _)| *place != record.chosen);
+    let next = others.filter_map(|(_, attempt)| Some((median(attempt)?, attempt))).min_by(|a, b| a.0.total_cmp(&b.0));
+    let next = next.map_or_else(String::new, |(median, attempt)| format!("{:+.1} %  {}", (median / best - 1.0) * 100.0, config(attempt)));
+    let key = || record.of.values.iter().map(u64::to_string).collect::<Vec<_>>().join(" ");
+    let tuned = match origin {
+        Origin::Timed => format!("now, in {:.2} s", took.as_secs_f64()),
+        Origin::Committed => "known from the program's records".to_owned(),
+        _ => "known from the disk".to_owned(),
+    };
+    [shape.clone().unwrap_or_else(|| format!("key {}", key())), config(chosen).to_owned(), format!("{best:.1} us"), next, tuned]
+}
+
+/// `BLOCK_SIZE: 1024, num_warps: 4`
+fn config(attempt: &Attempt) -> &str {
+    let config = attempt.config.as_str();
+    config.strip_prefix("Config { ").and_then(|fields| fields.strip_suffix(" }")).unwrap_or(config)
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}

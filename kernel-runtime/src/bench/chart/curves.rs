@@ -1,0 +1,224 @@
+//! Curves over sizes, each with a band around it.
+
+use std::ops::Range;
+
+use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
+use plotters::prelude::*;
+
+use super::{INK, color};
+
+/// A value for each size, in one curve for each competitor, with a band that says how far runs scatter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CurveChart {
+    /// Above all.
+    pub caption: String,
+    /// What the sizes are.
+    pub x: String,
+    /// What the values are, with the unit.
+    pub y: String,
+    /// Is twice as large as far away at every size? For sizes above 0.
+    pub log_x: bool,
+    /// In the order of the legend.
+    pub curves: Vec<Curve>,
+}
+
+/// One competitor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curve {
+    /// In the legend.
+    pub name: String,
+    /// In the order of their sizes.
+    pub places: Vec<Place>,
+}
+
+/// A value with its band.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Place {
+    /// The size.
+    pub x: f64,
+    /// The lower edge of the band.
+    pub low: f64,
+    /// The value.
+    pub y: f64,
+    /// The upper edge.
+    pub high: f64,
+}
+
+/// In pixels.
+const SIZE: (u32, u32) = (860, 480);
+/// Labels that fit side by side.
+const MOST_LABELS: usize = 16;
+
+impl CurveChart {
+    /// The chart as a file of SVG. Places that are no numbers are gaps.
+    pub fn svg(&self) -> String {
+        super::svg(SIZE, |area| {
+            let all = || self.curves.iter().flat_map(|curve| &curve.places).filter(|place| self.is_drawn(place));
+            let mut sizes: Vec<f64> = all().map(|place| place.x).collect();
+            sizes.sort_by(f64::total_cmp);
+            sizes.dedup();
+            let (first, last) = (sizes.first().map_or(0.0, |x| self.across(*x)), sizes.last().map_or(1.0, |x| self.across(*x)));
+            // A single size stands in the middle.
+            let (first, last) = if first < last { (first, last) } else { (first - 0.5, last + 0.5) };
+            // The room above the highest value is the legend's.
+            let top = all().map(|place| place.high).fold(0.0, f64::max) * 1.2;
+            let top = if top > 0.0 { top } else { 1.0 };
+            let digits = if top < 10.0 { 2 } else { 0 };
+            let labels: Vec<f64> = thinned(&sizes).map(|x| self.across(x)).collect();
+            let mut chart = ChartBuilder::on(area)
+                .caption(&self.caption, ("sans-serif", 18, &INK))
+                .margin(14)
+                .x_label_area_size(48)
+                .y_label_area_size(64)
+                .build_cartesian_2d(Across { range: first..last, labels }, 0.0..top)?;
+            chart
+                .configure_mesh()
+                .light_line_style(TRANSPARENT)
+                .bold_line_style(INK.mix(0.12))
+                .axis_style(INK)
+                .x_desc(&self.x)
+                .y_desc(&self.y)
+                .x_label_formatter(&|x| size(self.along(*x)))
+                .y_label_formatter(&|value| format!("{value:.digits$}"))
+                .label_style(("sans-serif", 13, &INK))
+                .axis_desc_style(("sans-serif", 15, &INK))
+                .draw()?;
+
+            let drawn = |curve: &Curve| curve.places.iter().filter(|place| self.is_drawn(place)).copied().collect::<Vec<_>>();
+            let at = |place: &Place, y: f64| (self.across(place.x), y);
+            // All bands lie below all lines.
+            for (index, curve) in self.curves.iter().enumerate() {
+                let places = drawn(curve);
+                let (low, high) = (places.iter().map(|place| at(place, place.low)), places.iter().rev().map(|place| at(place, place.high)));
+                chart.draw_series([Polygon::new(low.chain(high).collect::<Vec<_>>(), color(index).mix(0.2).filled())])?;
+            }
+            for (index, curve) in self.curves.iter().enumerate() {
+                let color = color(index);
+                let line: Vec<(f64, f64)> = drawn(curve).iter().map(|place| at(place, place.y)).collect();
+                chart.draw_series(line.iter().map(|at| Circle::new(*at, 3, color.filled())))?;
+                chart
+                    .draw_series([PathElement::new(line, color.stroke_width(2))])?
+                    .label(&curve.name)
+                    .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], color.stroke_width(3)));
+            }
+            chart
+                .configure_series_labels()
+                .position(SeriesLabelPosition::UpperLeft)
+                .background_style(WHITE.mix(0.85))
+                .label_font(("sans-serif", 14, &INK))
+                .draw()?;
+            Ok(())
+        })
+    }
+
+    fn is_drawn(&self, place: &Place) -> bool {
+        [place.x, place.low, place.y, place.high].iter().all(|value| value.is_finite()) && (!self.log_x || place.x > 0.0)
+    }
+
+    /// How far to the right a size stands.
+    fn across(&self, x: f64) -> f64 {
+        if self.log_x { x.log2() } else { x }
+    }
+
+    /// The size that stands there.
+    fn along(&self, across: f64) -> f64 {
+        if self.log_x { across.exp2() } else { across }
+    }
+}
+
+/// The axis of sizes, with labels where sizes were measured.
+struct Across {
+    range: Range<f64>,
+    labels: Vec<f64>,
+}
+
+impl Ranged for Across {
+    type FormatOption = DefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, (first, last): (i32, i32)) -> i32 {
+        let part = (value - self.range.start) / (self.range.end - self.range.start);
+        first + (part * f64::from(last - first)).round() as i32
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
+        // Light lines between the labels would say nothing.
+        if hint.weight().allow_light_points() { Vec::new() } else { self.labels.clone() }
+    }
+
+    fn range(&self) -> Range<f64> {
+        self.range.clone()
+    }
+}
+
+/// As many of them as fit, evenly, from the last one down: it is the one that is read.
+fn thinned(sizes: &[f64]) -> impl Iterator<Item = f64> {
+    sizes.iter().rev().step_by(sizes.len().div_ceil(MOST_LABELS).max(1)).copied()
+}
+
+/// `2^20` for powers of two from 1024 on, else the number, in thousands, millions or billions where it is long.
+pub(in crate::bench) fn size(x: f64) -> String {
+    let whole = x.round();
+    if (x - whole).abs() > 1e-6 * x.abs() {
+        return format!("{x:.2}");
+    }
+    let power = whole.log2();
+    if whole >= 1024.0 && power.fract() == 0.0 {
+        return format!("2^{power:.0}");
+    }
+    match whole {
+        1e9.. => format!("{}G", whole / 1e9),
+        1e6.. => format!("{}M", whole / 1e6),
+        1e4.. => format!("{}k", whole / 1e3),
+        _ => format!("{whole}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chart(places: Vec<Place>) -> CurveChart {
+        let curve = Curve { name: "ours".to_owned(), places };
+        CurveChart { caption: "add & copy".to_owned(), x: "elements".to_owned(), y: "GB/s".to_owned(), log_x: true, curves: vec![curve] }
+    }
+
+    fn place(x: f64, y: f64) -> Place {
+        Place { x, low: y - 1.0, y, high: y + 1.0 }
+    }
+
+    #[test]
+    fn doubling_is_a_step_of_the_same_width_and_values_have_their_height() {
+        let svg = chart(vec![place(4096.0, 10.0), place(8192.0, 20.0), place(16384.0, 30.0)]).svg();
+        let circles: Vec<(f64, f64)> =
+            svg.lines().filter(|line| line.starts_with("<circle")).map(|line| (number(line, "cx"), number(line, "cy"))).collect();
+        let [a, b, c] = circles[..] else { panic!("{svg}") };
+        assert!((b.0 - a.0 - (c.0 - b.0)).abs() <= 1.0 && b.0 - a.0 > 100.0, "{circles:?}");
+        assert!((a.1 - b.1 - (b.1 - c.1)).abs() <= 1.0 && a.1 > b.1, "{circles:?}");
+        assert!(svg.contains("<polygon") && svg.contains("<polyline"), "{svg}");
+        for text in ["2^12", "2^13", "2^14", "elements", "GB/s", "ours", "add &amp; copy"] {
+            assert!(svg.contains(text), "`{text}` in {svg}");
+        }
+    }
+
+    #[test]
+    fn the_same_data_give_the_same_bytes_and_gaps_are_no_failure() {
+        let places = vec![place(4096.0, 10.0), place(f64::NAN, 3.0), place(0.0, 3.0), place(8192.0, f64::INFINITY)];
+        let (with_gaps, alone) = (chart(places).svg(), chart(vec![place(4096.0, 10.0)]).svg());
+        assert_eq!((with_gaps.as_str(), with_gaps.matches("<circle").count()), (alone.as_str(), 1));
+        assert!(chart(Vec::new()).svg().starts_with("<svg"));
+    }
+
+    #[test]
+    fn sizes_are_short() {
+        let sizes = [1.0, 781.0, 1024.0, 12672.0, 1_000_000.0, 1_500_000.0, (1u64 << 26) as f64, 0.5];
+        assert_eq!(sizes.map(size).join(" "), "1 781 2^10 12.672k 1M 1.5M 2^26 0.50");
+        let many: Vec<f64> = (1..=40).map(f64::from).collect();
+        let labels: Vec<f64> = thinned(&many).collect();
+        assert!(labels.len() <= MOST_LABELS && labels[0] == 40.0 && labels[1] == 37.0, "{labels:?}");
+    }
+
+    fn number(line: &str, name: &str) -> f64 {
+        line.split_once(&format!(" {name}=\"")).and_then(|(_, rest)| rest.split('"').next()).and_then(|text| text.parse().ok()).unwrap()
+    }
+}

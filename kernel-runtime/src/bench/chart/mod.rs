@@ -1,0 +1,61 @@
+//! Charts as SVG: curves over sizes, and groups of bars. The same data gives the same bytes.
+//!
+//! The ground is white whatever page it stands on, so that a chart can be read on a dark one too.
+//!
+//! ```
+//! # use kernel_runtime::bench::chart::{Curve, CurveChart, Place};
+//! let place = |x: f64, y: f64| Place { x, low: 0.95 * y, y, high: 1.05 * y };
+//! let svg = CurveChart {
+//!     caption: "vector add".into(),
+//!     x: "elements".into(),
+//!     y: "GB/s".into(),
+//!     log_x: true,
+//!     curves: vec![Curve { name: "galatea".into(), places: vec![place(4096.0, 20.0), place(16384.0, 71.0)] }],
+//! }
+//! .svg();
+//! assert!(svg.starts_with("<svg") && svg.contains("2^12"));
+//! ```
+
+mod bars;
+mod curves;
+
+pub use bars::{BarChart, BarGroup};
+pub(super) use curves::size as curve_size;
+pub use curves::{Curve, CurveChart, Place};
+
+use plotters::backend::{DrawingBackend, SVGBackend};
+use plotters::coord::Shift;
+use plotters::drawing::{DrawingArea, DrawingAreaErrorKind, IntoDrawingArea};
+use plotters::style::{RGBColor, WHITE};
+
+/// Texts and axes.
+const INK: RGBColor = RGBColor(60, 60, 60);
+
+/// Of the first, which is ours, and of the others; in print they differ in darkness, too.
+const COLORS: [RGBColor; 7] = [
+    RGBColor(38, 105, 173),
+    RGBColor(238, 155, 79),
+    RGBColor(150, 150, 150),
+    RGBColor(109, 170, 122),
+    RGBColor(178, 132, 190),
+    RGBColor(160, 60, 60),
+    RGBColor(70, 160, 175),
+];
+
+fn color(series: usize) -> RGBColor {
+    COLORS[series % COLORS.len()]
+}
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Drawn = Result<(), DrawingAreaErrorKind<<SVGBackend<'static> as DrawingBackend>::ErrorType>>;
+
+/// What `draw` puts on a white ground of that size in pixels.
+fn svg((width, height): (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawn) -> String {
+    let mut text = String::new();
+    {
+        let area = SVGBackend::with_string(&mut text, (width, height)).into_drawing_area();
+        let drawn = area.fill(&WHITE).and_then(|()| draw(&area)).and_then(|()| area.present());
+        drawn.expect("writing to a string does not fail");
+    }
+    text
+}

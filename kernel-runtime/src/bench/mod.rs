@@ -1,0 +1,80 @@
+//! Timing work on a device, by the method of Triton's `do_bench`.
+//!
+//! One run to get started; five to estimate how long one takes; warm-up for 25 ms; then as many timed runs as fit in 100 ms. Before
+//! every run a buffer of 256 MiB is zeroed, so that nothing the work reads is still in the L2 cache, and each run is timed on
+//! the GPU by a pair of events. Peers that are compared take turns, each time in another order, so that a drifting clock favours none.
+//!
+//! ```
+//! # use kernel_runtime::{Device, Result, bench::do_bench};
+//! # fn main() -> Result<()> {
+//! let device = Device::default()?;
+//! let mut x = device.zeros::<f32>(1 << 16)?;
+//! let stats = do_bench(&device, || x.fill(1.0))?;
+//! println!("{:.1} us, {:.0} GB/s", stats.median_us, stats.gb_per_s(4 << 16));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`do_bench_paired`] says whether one of two is faster or whether that is noise, [`Roof`] how fast the device could be at best, and, with the feature
+//! `bench-report`, `perf_report` times several over many sizes and writes Markdown, JSON and a plot.
+
+#[cfg(feature = "bench-report")]
+pub mod chart;
+mod compare;
+#[cfg(feature = "bench-report")]
+mod report;
+mod roof;
+mod stats;
+mod timer;
+
+pub use compare::{Comparison, Verdict, do_bench_paired};
+#[cfg(feature = "bench-report")]
+pub use report::{Ahead, Contender, PerfReport, Point, Report, ReportError, Series, Step, Unit, perf_report};
+pub use roof::{Achieved, Bound, Roof, Work};
+pub use stats::Stats;
+pub(crate) use timer::{FLUSH_BYTES, Timer};
+
+use crate::{Device, Result};
+
+/// Times `work`, which queues its work on the default stream of `device`, or does it on the CPU.
+///
+/// # Errors
+/// What `work` returns, or a failure of what it queued.
+pub fn do_bench(device: &Device, mut work: impl FnMut() -> Result<()>) -> Result<Stats> {
+    let stats = do_bench_interleaved(device, &mut [&mut work])?;
+    Ok(stats[0])
+}
+
+/// Times any number of pieces of work that take turns; the statistics are in their order.
+///
+/// # Errors
+/// As [`do_bench`].
+pub fn do_bench_interleaved(device: &Device, works: &mut [&mut dyn FnMut() -> Result<()>]) -> Result<Vec<Stats>> {
+    Ok(timer::in_turns(device, works)?.into_iter().map(Stats::of).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn peers_take_turns_and_the_slow_one_is_slower() {
+        let order = std::cell::RefCell::new(Vec::new());
+        let sleep = |name, us| {
+            order.borrow_mut().push(name);
+            std::thread::sleep(std::time::Duration::from_micros(us));
+            Ok(())
+        };
+        let compared = do_bench_paired(&Device::cpu(), || sleep('a', 500), || sleep('b', 3000)).unwrap();
+        let (fast, slow) = (compared.first, compared.second);
+        assert!(fast.median_us >= 500.0 && fast.median_us < slow.median_us, "{fast:?} {slow:?}");
+        assert_eq!((fast.samples, compared.verdict()), (slow.samples, Verdict::FirstIsFaster));
+        assert!(order.borrow().chunks(2).all(|turn| turn == ['a', 'b'] || turn == ['b', 'a']));
+    }
+
+    #[test]
+    fn an_error_of_the_work_ends_the_timing() {
+        let result = do_bench(&Device::cpu(), || Err(crate::Error::EventNotRecorded));
+        assert!(matches!(result, Err(crate::Error::EventNotRecorded)));
+    }
+}

@@ -1,0 +1,104 @@
+//! The timing itself: events around each run, an empty cache before it, and turns.
+
+use std::time::Instant;
+
+use crate::{Device, Event, Result, Stream, Tensor, profile};
+
+/// What is written to empty the cache, as Triton's `do_bench` does: several times what any GPU has.
+pub(crate) const FLUSH_BYTES: usize = 256 << 20;
+
+/// Times in microseconds of each work's runs, turn by turn: warm-up for 25 ms for each, then as many turns as fit in 100 ms for each.
+pub(super) fn in_turns(device: &Device, works: &mut [&mut dyn FnMut() -> Result<()>]) -> Result<Vec<Vec<f64>>> {
+    const WARM_UP_MS: f64 = 25.0;
+    const TIMED_MS: f64 = 100.0;
+    const ESTIMATE_RUNS: usize = 5;
+    /// Where a run takes no time at all, more samples tell nothing more.
+    const MOST_RUNS: f64 = 10_000.0;
+
+    let _undisturbed = profile::undisturbed(|| "benchmark".to_owned());
+    let mut timer = Timer::new(device.stream(), FLUSH_BYTES)?;
+    for work in works.iter_mut() {
+        work()?;
+    }
+    timer.stream.synchronize()?;
+
+    // The estimate is of a whole turn, flushing included, as that is what takes the time.
+    let start = Instant::now();
+    timer.rounds(works, ESTIMATE_RUNS)?;
+    let turn_ms = start.elapsed().as_secs_f64() * 1e3 / ESTIMATE_RUNS as f64;
+    let runs = |ms: f64| (works.len() as f64 * ms / turn_ms).clamp(1.0, MOST_RUNS) as usize;
+    let (warm_up, timed) = (runs(WARM_UP_MS), runs(TIMED_MS));
+    timer.rounds(works, warm_up)?;
+    timer.rounds(works, timed)
+}
+
+/// Times work on one stream by events, with the L2 cache emptied before each run.
+pub(crate) struct Timer {
+    stream: Stream,
+    /// On a GPU, what is zeroed to empty the cache; none if there is no memory for it.
+    flush: Option<Tensor<u8>>,
+    /// Start and end of each run, used again in the next round.
+    events: Vec<(Event, Event)>,
+}
+
+impl Timer {
+    pub(crate) fn new(stream: &Stream, flush_bytes: usize) -> Result<Timer> {
+        let device = stream.device();
+        let mut flush = if device.is_cuda() { device.empty::<u8>(flush_bytes).ok() } else { None };
+        if let Some(buffer) = &mut flush {
+            buffer.set_stream(stream)?;
+        }
+        Ok(Timer { stream: stream.clone(), flush, events: Vec::new() })
+    }
+
+    /// Queues one run between the `n`-th pair of events.
+    pub(crate) fn run(&mut self, n: usize, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        while self.events.len() <= n {
+            let device = self.stream.device();
+            self.events.push((Event::new(device)?, Event::new(device)?));
+        }
+        if let Some(buffer) = &mut self.flush {
+            buffer.fill(0)?;
+        }
+        self.events[n].0.record(&self.stream)?;
+        work()?;
+        self.events[n].1.record(&self.stream)
+    }
+
+    /// Microseconds between the `n`-th pair of events, once the stream is done with them.
+    pub(crate) fn elapsed_us(&self, n: usize) -> Result<f64> {
+        let (start, end) = &self.events[n];
+        Ok(f64::from(start.elapsed_ms(end)?) * 1e3)
+    }
+
+    /// Lets all works take turns that often; times for each. Every turn begins with another, so that nobody always runs behind the same one.
+    fn rounds(&mut self, works: &mut [&mut dyn FnMut() -> Result<()>], rounds: usize) -> Result<Vec<Vec<f64>>> {
+        let count = works.len();
+        for round in 0..rounds {
+            for place in 0..count {
+                let i = (round + place) % count;
+                self.run(round * count + i, works[i])?;
+            }
+        }
+        self.stream.synchronize()?;
+        (0..count).map(|i| (0..rounds).map(|round| self.elapsed_us(round * count + i)).collect()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_turn_begins_with_another() {
+        let order = std::cell::RefCell::new(String::new());
+        let name = |name| {
+            order.borrow_mut().push(name);
+            Ok(())
+        };
+        let (mut a, mut b, mut c) = (|| name('a'), || name('b'), || name('c'));
+        let mut timer = Timer::new(Device::cpu().stream(), FLUSH_BYTES).unwrap();
+        let times = timer.rounds(&mut [&mut a, &mut b, &mut c], 4).unwrap();
+        assert_eq!((order.into_inner().as_str(), times.len(), times[2].len()), ("abcbcacababc", 3, 4));
+    }
+}

@@ -1,0 +1,115 @@
+//! One launch while somebody profiles.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use kernel_lang::Schedule;
+
+use super::clock::{self, Marks};
+use super::sink::{self, Ran, Record, Sink};
+use super::whole_process;
+use crate::args::Args;
+use crate::gpu::Gpu;
+use crate::{Device, Error, Result, sim};
+
+/// A launch that is watched, if anybody asks.
+pub(crate) struct Observation {
+    sinks: Vec<Arc<Sink>>,
+    start: Instant,
+    stream: Option<usize>,
+    ran: Option<Ran>,
+    marks: Option<Marks>,
+}
+
+impl Observation {
+    /// A launch begins.
+    pub(crate) fn begin() -> Observation {
+        let sinks = if sink::is_on() {
+            whole_process::ask();
+            sink::asking()
+        } else {
+            Vec::new()
+        };
+        Observation { sinks, start: Instant::now(), stream: None, ran: None, marks: None }
+    }
+
+    /// Does the launch on the CPU.
+    pub(crate) fn on_cpu(&mut self, run: impl FnOnce() -> Result<()>) -> Result<()> {
+        let start = Instant::now();
+        let outcome = run();
+        self.ran = Some(Ran::Host(start, Instant::now()));
+        outcome
+    }
+
+    /// As [`Gpu::start`].
+    ///
+    /// # Safety
+    /// As that.
+    pub(crate) unsafe fn on_gpu<G: Gpu, const WORDS: usize>(
+        &mut self,
+        gpu: G,
+        args: &Args<'_, WORDS>,
+        loaded: G::Loaded,
+        grid: [u32; 3],
+        params: &[&u64],
+    ) -> Result<()> {
+        // SAFETY: as the caller promises.
+        let launch = || unsafe { gpu.start(args, loaded, grid, params) };
+        if self.sinks.is_empty() {
+            return launch();
+        }
+        let stream = gpu.stream();
+        let Some(raw) = stream.cuda_stream() else {
+            let start = sim::now();
+            launch()?;
+            self.ran = Some(Ran::Simulated(start, sim::now()));
+            return Ok(());
+        };
+        self.stream = Some(raw.cu_stream() as usize);
+        // What is captured into a graph does not run now.
+        if clock::is_capturing(raw) {
+            return launch();
+        }
+        // What the launch waits for on other streams is no part of its time, so the stream waits before the first event; that it does so twice costs nothing.
+        self.marks = clock::timed(&stream, || args.before(raw).map(drop), launch)?;
+        Ok(())
+    }
+
+    /// The launch has been queued, or done, or refused.
+    pub(crate) fn end<const WORDS: usize>(
+        self,
+        args: &Args<'_, WORDS>,
+        key: &[u64],
+        schedule: Option<Schedule>,
+        device: Device,
+        grid: [u32; 3],
+        outcome: &Result<()>,
+    ) {
+        if self.sinks.is_empty() {
+            return;
+        }
+        let record = Arc::new(Record {
+            end: Instant::now(),
+            kernel: args.kernel().name(),
+            parameters: args.kernel().parameters(key),
+            grid,
+            schedule,
+            tensor_bytes: args.regions().map(|region| region.bytes as u64).sum(),
+            device,
+            stream: self.stream,
+            thread: sink::thread(),
+            start: self.start,
+            error: outcome.as_ref().err().map(Error::to_string),
+            ran: OnceLock::new(),
+        });
+        if let Some(ran) = self.ran {
+            let _ = record.ran.set(ran);
+        }
+        for sink in &self.sinks {
+            sink.keep_launch(record.clone());
+        }
+        if let Some(marks) = self.marks {
+            clock::keep(device, marks, record);
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Who is profiling, and what was recorded for them.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use kernel_lang::Schedule;
+
+use crate::Device;
+
+/// Nobody profiles.
+const OFF: u8 = 0;
+/// Somebody does.
+const ON: u8 = 1;
+/// The environment has not been asked yet.
+const UNASKED: u8 = 2;
+
+static STATE: AtomicU8 = AtomicU8::new(UNASKED);
+static SINKS: Mutex<Vec<Arc<Sink>>> = Mutex::new(Vec::new());
+
+/// May somebody be profiling? All that a launch asks.
+#[inline]
+pub(crate) fn is_on() -> bool {
+    STATE.load(Ordering::Relaxed) != OFF
+}
+
+/// What was recorded for one profile.
+#[derive(Debug)]
+pub(super) struct Sink {
+    pub(super) start: Instant,
+    limit: usize,
+    log: Mutex<Log>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    pub(super) launches: Vec<Arc<Record>>,
+    pub(super) spans: Vec<OpenSpan>,
+    pub(super) left_out: usize,
+}
+
+/// A launch, its times as they were read.
+#[derive(Debug)]
+pub(super) struct Record {
+    pub(super) kernel: &'static str,
+    pub(super) parameters: String,
+    pub(super) grid: [u32; 3],
+    pub(super) schedule: Option<Schedule>,
+    pub(super) tensor_bytes: u64,
+    pub(super) device: Device,
+    /// The driver's handle of the stream; none for devices whose work is done when a call returns.
+    pub(super) stream: Option<usize>,
+    pub(super) thread: Arc<Thread>,
+    pub(super) start: Instant,
+    pub(super) end: Instant,
+    pub(super) error: Option<String>,
+    /// Known at once, or when the GPU is done.
+    pub(super) ran: OnceLock<Ran>,
+}
+
+/// When a kernel ran.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Ran {
+    Host(Instant, Instant),
+    /// By the thread's clock of a simulated GPU.
+    Simulated(Duration, Duration),
+    /// By the host's clock, as nearly as a GPU's can be translated.
+    Gpu(Instant, Instant),
+}
+
+#[derive(Debug)]
+pub(super) struct OpenSpan {
+    pub(super) name: Cow<'static, str>,
+    pub(super) thread: Arc<Thread>,
+    pub(super) start: Instant,
+    pub(super) end: Instant,
+}
+
+/// A thread of the host.
+#[derive(Debug)]
+pub(super) struct Thread {
+    pub(super) number: u64,
+    pub(super) name: String,
+}
+
+thread_local! {
+    static THREAD: Arc<Thread> = {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = std::thread::current().name().map_or_else(|| format!("thread {number}"), str::to_owned);
+        Arc::new(Thread { number, name })
+    };
+    /// How many that must not be disturbed are under way on this thread.
+    static PAUSED: Cell<usize> = const { Cell::new(0) };
+}
+
+pub(super) fn thread() -> Arc<Thread> {
+    THREAD.with(Arc::clone)
+}
+
+/// The environment was asked: whether launches look here is up to the profiles there are.
+pub(super) fn set_asked() {
+    let sinks = sinks();
+    set_state(&sinks);
+}
+
+pub(super) fn add(limit: usize) -> Arc<Sink> {
+    let sink = Arc::new(Sink { start: Instant::now(), limit, log: Mutex::default() });
+    let mut sinks = sinks();
+    sinks.push(sink.clone());
+    set_state(&sinks);
+    sink
+}
+
+pub(super) fn remove(sink: &Arc<Sink>) {
+    let mut sinks = sinks();
+    sinks.retain(|other| !Arc::ptr_eq(other, sink));
+    set_state(&sinks);
+}
+
+/// Is nobody profiling?
+pub(super) fn is_empty() -> bool {
+    sinks().is_empty()
+}
+
+fn set_state(sinks: &[Arc<Sink>]) {
+    STATE.store(if sinks.is_empty() { OFF } else { ON }, Ordering::Relaxed);
+}
+
+fn sinks() -> MutexGuard<'static, Vec<Arc<Sink>>> {
+    SINKS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Those that a launch of this thread is to be recorded for; those that are full count it.
+pub(super) fn asking() -> Vec<Arc<Sink>> {
+    if PAUSED.get() > 0 {
+        return Vec::new();
+    }
+    let mut asking = sinks().clone();
+    asking.retain(|sink| sink.has_room());
+    asking
+}
+
+pub(super) fn keep_span(name: Cow<'static, str>, start: Instant) {
+    let end = Instant::now();
+    let sinks = sinks().clone();
+    for sink in sinks.iter().filter(|sink| sink.start <= start) {
+        let mut log = sink.log();
+        if log.has_room(sink.limit) {
+            log.spans.push(OpenSpan { name: name.clone(), thread: thread(), start, end });
+        }
+    }
+}
+
+/// Launches of this thread are not recorded until [`Paused`] is dropped.
+pub(super) fn pause() {
+    PAUSED.set(PAUSED.get() + 1);
+}
+
+/// Ends one [`pause`].
+pub(super) struct Paused;
+
+impl Drop for Paused {
+    fn drop(&mut self) {
+        PAUSED.set(PAUSED.get().saturating_sub(1));
+    }
+}
+
+impl Sink {
+    pub(super) fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Is there room for one more? If not, it is counted.
+    fn has_room(&self) -> bool {
+        self.log().has_room(self.limit)
+    }
+
+    pub(super) fn keep_launch(&self, record: Arc<Record>) {
+        let mut log = self.log();
+        // Other threads may have filled it since the launch began.
+        if log.has_room(self.limit) {
+            log.launches.push(record);
+        }
+    }
+}
+
+impl Log {
+    fn has_room(&mut self, limit: usize) -> bool {
+        let has_room = self.launches.len() + self.spans.len() < limit;
+        self.left_out += usize::from(!has_room);
+        has_room
+    }
+}

@@ -1,0 +1,214 @@
+//! What a profile recorded.
+
+use std::collections::HashMap;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use kernel_lang::Schedule;
+
+use super::sink::{Ran, Record, Sink};
+use crate::Device;
+
+/// What a [`Profile`](super::Profile) recorded. All times count from its start.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    launches: Vec<LaunchRecord>,
+    spans: Vec<SpanRecord>,
+    left_out: usize,
+}
+
+/// A launch.
+#[derive(Clone, Debug)]
+pub struct LaunchRecord {
+    /// The kernel's name.
+    pub kernel: &'static str,
+    /// Types and constants, as in `T = f32, BLOCK_SIZE = 1024`.
+    pub parameters: String,
+    /// How many programs ran.
+    pub grid: [u32; 3],
+    /// How the work was spread over threads; the kernel's own schedule if none was tuned, and none on the CPU.
+    pub schedule: Option<Schedule>,
+    /// Bytes of all tensors that it was given. What it reads and writes of them may be less.
+    pub tensor_bytes: u64,
+    /// Where it ran.
+    pub device: Device,
+    /// The number of its track among the device's: of its stream on a GPU, of its thread elsewhere.
+    pub track: usize,
+    /// The thread that launched it.
+    pub thread: String,
+    /// When it was queued: from the beginning of the call to its end.
+    pub enqueued: Range<Duration>,
+    /// When it ran; none for a launch that failed, one that was captured into a graph, and where the GPU's time cannot be read.
+    pub ran: Option<Range<Duration>>,
+    /// Why it failed.
+    pub error: Option<String>,
+    pub(super) thread_number: u64,
+    pub(super) stream: Option<usize>,
+}
+
+/// A span.
+#[derive(Clone, Debug)]
+pub struct SpanRecord {
+    /// Its name.
+    pub name: String,
+    /// The thread where it was.
+    pub thread: String,
+    /// From its beginning to its end.
+    pub time: Range<Duration>,
+    pub(super) thread_number: u64,
+}
+
+impl Trace {
+    /// Launches, in the order in which they were queued.
+    pub fn launches(&self) -> &[LaunchRecord] {
+        &self.launches
+    }
+
+    /// Spans, in the order in which they began; of two that began together the longer first.
+    pub fn spans(&self) -> &[SpanRecord] {
+        &self.spans
+    }
+
+    /// How many launches and spans found the profile full.
+    pub fn left_out(&self) -> usize {
+        self.left_out
+    }
+
+    /// Writes [`Trace::to_json`] to a file.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn write(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        std::fs::write(path, self.to_json())
+    }
+}
+
+/// What the sink holds, its launches settled.
+pub(super) fn of(sink: &Sink) -> Trace {
+    let log = sink.log();
+    let mut records: Vec<&Record> = log.launches.iter().map(|record| &**record).collect();
+    records.sort_by_key(|record| record.start);
+    let mut tracks = Tracks::default();
+    let mut launches: Vec<LaunchRecord> = records.into_iter().map(|record| tracks.launch(record, sink.start)).collect();
+    order_streams(&mut launches);
+    let since = |at: Instant| at.saturating_duration_since(sink.start);
+    let mut spans: Vec<SpanRecord> = log
+        .spans
+        .iter()
+        .map(|span| SpanRecord {
+            name: span.name.to_string(),
+            thread: span.thread.name.clone(),
+            time: since(span.start)..since(span.end),
+            thread_number: span.thread.number,
+        })
+        .collect();
+    spans.sort_by(|a, b| a.time.start.cmp(&b.time.start).then(b.time.end.cmp(&a.time.end)));
+    Trace { launches, spans, left_out: log.left_out }
+}
+
+/// The tracks of all devices.
+#[derive(Default)]
+struct Tracks {
+    /// By device, and stream or thread.
+    numbers: HashMap<(Device, u64), usize>,
+    counts: HashMap<Device, usize>,
+    /// For each thread's track of a simulated GPU: where it begins by the host's clock, and what its own showed there.
+    anchors: HashMap<(Device, usize), (Duration, Duration)>,
+}
+
+impl Tracks {
+    fn launch(&mut self, record: &Record, zero: Instant) -> LaunchRecord {
+        let since = |at: Instant| at.saturating_duration_since(zero);
+        let enqueued = since(record.start)..since(record.end);
+        let device = record.device;
+        let place = record.stream.map_or(record.thread.number, |stream| stream as u64);
+        let count = self.counts.entry(device).or_default();
+        let track = *self.numbers.entry((device, place)).or_insert_with(|| {
+            *count += 1;
+            *count - 1
+        });
+        let ran = record.ran.get().map(|ran| match *ran {
+            Ran::Host(start, end) | Ran::Gpu(start, end) => since(start)..since(end),
+            Ran::Simulated(start, end) => {
+                let (host, own) = *self.anchors.entry((device, track)).or_insert((enqueued.start, start));
+                host + start.saturating_sub(own)..host + end.saturating_sub(own)
+            }
+        });
+        LaunchRecord {
+            kernel: record.kernel,
+            parameters: record.parameters.clone(),
+            grid: record.grid,
+            schedule: record.schedule,
+            tensor_bytes: record.tensor_bytes,
+            device,
+            track,
+            thread: record.thread.name.clone(),
+            enqueued,
+            ran,
+            error: record.error.clone(),
+            thread_number: record.thread.number,
+            stream: record.stream,
+        }
+    }
+}
+
+/// A kernel of a GPU runs after its launch began and after the one before it on its stream: where the translation of clocks, which is not that
+/// exact, says otherwise, order is the surer fact.
+fn order_streams(launches: &mut [LaunchRecord]) {
+    let mut queued: Vec<&mut LaunchRecord> = launches.iter_mut().filter(|launch| launch.stream.is_some() && launch.ran.is_some()).collect();
+    // Two threads that launch to one stream may be queued in another order than they began.
+    queued.sort_by_key(|launch| launch.ran.clone().map(|ran| ran.start));
+    #[expect(clippy::mutable_key_type, reason = "which device it is, its address says, and that never changes")]
+    let mut ends: HashMap<(Device, usize), Duration> = HashMap::new();
+    for launch in queued {
+        let before = ends.entry((launch.device, launch.track)).or_default();
+        if let Some(ran) = &mut launch.ran {
+            ran.start = ran.start.max(*before).max(launch.enqueued.start);
+            ran.end = ran.end.max(ran.start);
+            *before = ran.end;
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A launch to a stream that was queued and ran then, in microseconds.
+    pub(in super::super) fn launch(stream: usize, enqueued: Range<u64>, ran: Range<u64>) -> LaunchRecord {
+        let us = |range: Range<u64>| Duration::from_micros(range.start)..Duration::from_micros(range.end);
+        LaunchRecord {
+            kernel: "add",
+            parameters: "BLOCK_SIZE = 64".to_owned(),
+            grid: [2, 1, 1],
+            schedule: Some(Schedule::DEFAULT),
+            tensor_bytes: 12,
+            device: Device::cpu(),
+            track: stream,
+            thread: "main".to_owned(),
+            enqueued: us(enqueued),
+            ran: Some(us(ran)),
+            error: None,
+            thread_number: 1,
+            stream: Some(stream),
+        }
+    }
+
+    /// Of launches as they were measured.
+    pub(in super::super) fn trace(mut launches: Vec<LaunchRecord>) -> Trace {
+        order_streams(&mut launches);
+        Trace { launches, spans: Vec::new(), left_out: 0 }
+    }
+
+    #[test]
+    fn kernels_of_a_stream_follow_each_other_and_their_launches() {
+        // The second was queued by a thread that began before the first; the third seems to start before it was launched.
+        let launches = vec![launch(0, 10..30, 50..60), launch(0, 12..20, 41..51), launch(1, 40..45, 38..44), launch(1, 90..91, 80..85)];
+        let trace = trace(launches);
+        let ran: Vec<_> = trace.launches.iter().map(|launch| launch.ran.clone().unwrap()).collect();
+        let us = |range: &Range<Duration>| range.start.as_micros()..range.end.as_micros();
+        assert_eq!(ran.iter().map(us).collect::<Vec<_>>(), [51..60, 41..51, 40..44, 90..90]);
+    }
+}

@@ -1,0 +1,166 @@
+//! Records that a program brings along: files that a team commits, and `#[autotune(records = "..")]` embeds.
+//!
+//! A record counts if it is of what runs: of the kernel's PTX without its places in the source, of the configurations, the GPU and the key. The driver
+//! need not be the same. A file that cannot be read, or is of an edited kernel, is as good as none; who asked for what was tuned is told.
+
+#[cfg(feature = "cache")]
+use std::sync::OnceLock;
+
+#[cfg(feature = "cache")]
+use crate::cache::Records;
+use crate::cache::{RECORDS_FORMAT, Record, RecordKey};
+
+/// A file of records, as it is embedded.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(feature = "cache"), expect(dead_code, reason = "without caches nobody reads records"))]
+pub struct RecordsFile {
+    name: &'static str,
+    text: &'static str,
+}
+
+impl RecordsFile {
+    /// The file of this name with this text.
+    ///
+    /// # Panics
+    /// While the program is compiled, if the text does not begin as records do.
+    #[track_caller]
+    pub const fn new(name: &'static str, text: &'static str) -> RecordsFile {
+        assert!(
+            is_of_records(text.as_bytes()),
+            "this file holds no records of tuning: `galatea tune` and `galatea cache export` write them"
+        );
+        RecordsFile { name, text }
+    }
+}
+
+/// Does the text begin with `{ "format": "galatea tuning records 1"`, however it is indented? More is not read while a program is compiled.
+const fn is_of_records(text: &[u8]) -> bool {
+    let parts: [&[u8]; 4] = [b"{", b"\"format\"", b":", b"\""];
+    let (mut at, mut part) = (0, 0);
+    while part < parts.len() {
+        while at < text.len() && text[at].is_ascii_whitespace() {
+            at += 1;
+        }
+        if !begins(text, at, parts[part]) {
+            return false;
+        }
+        at += parts[part].len();
+        part += 1;
+    }
+    begins(text, at, RECORDS_FORMAT.as_bytes()) && begins(text, at + RECORDS_FORMAT.len(), b"\"")
+}
+
+const fn begins(text: &[u8], at: usize, with: &[u8]) -> bool {
+    let mut i = 0;
+    while i < with.len() {
+        if at + i >= text.len() || text[at + i] != with[i] {
+            return false;
+        }
+        i += 1;
+    }
+    true
+}
+
+/// The files of a kernel. They are read when a key is new to the process.
+#[derive(Debug)]
+pub(super) struct Committed {
+    pub(super) files: &'static [RecordsFile],
+    #[cfg(feature = "cache")]
+    read: OnceLock<Records>,
+}
+
+impl Committed {
+    pub(super) const fn new(files: &'static [RecordsFile]) -> Committed {
+        Committed {
+            files,
+            #[cfg(feature = "cache")]
+            read: OnceLock::new(),
+        }
+    }
+
+    /// The record of this key.
+    #[cfg(feature = "cache")]
+    pub(super) fn find(&self, of: &RecordKey) -> Option<Record> {
+        if self.files.is_empty() {
+            return None;
+        }
+        let records = self.read.get_or_init(|| self.files.iter().flat_map(|file| file.read(&of.kernel)).collect());
+        let found = records.find(of);
+        if found.is_none() && super::is_printed() {
+            let edited = |record: &&Record| record.of.device == of.device && record.of.values == of.values;
+            if records.iter().any(|record| edited(&record)) {
+                crate::prints::show(format!(
+                    "note: `{}` is not what it was when its records were made: they are not used\nhelp: `galatea tune` makes new ones",
+                    of.kernel
+                ));
+            }
+        }
+        found.cloned()
+    }
+
+    /// Records are read with the feature `cache`.
+    #[cfg(not(feature = "cache"))]
+    pub(super) fn find(&self, of: &RecordKey) -> Option<Record> {
+        if !self.files.is_empty() && super::is_printed() {
+            crate::prints::show(format!(
+                "note: records of `{}` are not used: this program was built without the feature `cache`",
+                of.kernel
+            ));
+        }
+        None
+    }
+}
+
+#[cfg(feature = "cache")]
+impl RecordsFile {
+    /// The records of a kernel.
+    fn read(&self, kernel: &str) -> Vec<Record> {
+        match Records::parse(self.text) {
+            Ok(records) => records.iter().filter(|record| record.of.kernel == kernel).cloned().collect(),
+            Err(error) => {
+                if super::is_printed() {
+                    crate::prints::show(format!("warning: {}: {error}", self.name));
+                }
+                Vec::new()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_records_is_known_by_its_beginning() {
+        let good = ["{ \"format\": \"galatea tuning records 1\", \"records\": [] }", "\n{\n\t\"format\"\n:\"galatea tuning records 1\"}"];
+        good.iter().for_each(|text| assert!(is_of_records(text.as_bytes()), "{text}"));
+        let bad =
+            ["", "{", "[]", "{ \"format\": \"galatea tuning records 2\"", "{ \"format\": \"galatea tuning records 1", "{ \"records\": []"];
+        bad.iter().for_each(|text| assert!(!is_of_records(text.as_bytes()), "{text}"));
+    }
+
+    #[cfg(feature = "cache")]
+    #[test]
+    fn what_an_export_writes_can_be_embedded() {
+        let text = Records::default().to_string();
+        assert!(is_of_records(text.as_bytes()), "{text}");
+    }
+
+    #[cfg(feature = "cache")]
+    #[test]
+    fn a_broken_file_is_none_and_the_others_are_read() {
+        let of = RecordKey { kernel: "add".into(), content: "3f".into(), device: "H".into(), driver: "1".into(), values: vec![1] };
+        let text = r#"{"format": "galatea tuning records 1", "records": [{ "kernel": "add", "content": "3f", "device": "H", "driver": "2", "key": [1],
+            "chosen": "A", "tried": [{"config": "A", "median_us": 1.5, "samples": 3}] }]}"#;
+        static FILES: std::sync::OnceLock<[RecordsFile; 2]> = std::sync::OnceLock::new();
+        let files = FILES.get_or_init(|| {
+            [RecordsFile::new("broken.json", "{\"format\": \"galatea tuning records 1\", \"rec"), RecordsFile::new("good.json", text)]
+        });
+        let committed = Committed::new(files);
+        assert_eq!(committed.find(&of).unwrap().chosen().config, "A");
+        assert!(committed.find(&RecordKey { content: "edited".into(), ..of.clone() }).is_none());
+        assert!(committed.find(&RecordKey { kernel: "mul".into(), ..of }).is_none());
+    }
+}
