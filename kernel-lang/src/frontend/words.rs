@@ -500,6 +500,7 @@ mod tests {
             include_str!("../dsl/lookup.rs"),
             include_str!("../dsl/math.rs"),
             include_str!("../dsl/memory.rs"),
+            include_str!("../dsl/overlap.rs"),
             include_str!("../dsl/program.rs"),
             include_str!("../dsl/random.rs"),
             include_str!("../dsl/reduction.rs"),
