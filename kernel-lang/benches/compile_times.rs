@@ -61,7 +61,8 @@ fn expand(item: &syn::ItemFn, cores: usize) -> Option<(f64, usize)> {
     };
     let is_autotune = attribute.path().is_ident("autotune");
     let start = Instant::now();
-    let expansion = if is_autotune { autotune(arguments, item.into_token_stream()) } else { kernel(arguments, item.into_token_stream()) };
+    let expansion =
+        if is_autotune { autotune(arguments, item.into_token_stream(), &()) } else { kernel(arguments, item.into_token_stream(), &()) };
     let written = expansion.tokens.to_string();
     let ms = start.elapsed().as_secs_f64() * 1e3;
     assert!(!written.contains("compile_error"), "{} does not compile", expansion.name);

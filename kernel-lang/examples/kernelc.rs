@@ -3,6 +3,8 @@
 //! ```sh
 //! cargo run -p kernel-lang --example kernelc -- kernel.kir T=f32 BLOCK_SIZE=1024 num_warps=4 num_stages=3 target=sm_90a [--passes] [--checked]
 //! ```
+//!
+//! What is known of arguments is said in the same way: `stride=1 n%16=0`.
 
 use kernel_lang::target::Target;
 use kernel_lang::{Bindings, Options, compile_with, ir};
@@ -16,6 +18,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             Some(("num_ctas", value)) => options.schedule.num_ctas = value.parse()?,
             Some(("num_stages", value)) => options.schedule.num_stages = value.parse()?,
             Some(("target", value)) => options.target = value.parse().map_err(|_| format!("`{value}` is not a target"))?,
+            Some((name, "0")) if let Some((name, of)) = name.split_once('%') => {
+                options.bindings = options.bindings.multiple(name, of.parse()?);
+            }
             Some((name, value)) => match value.parse() {
                 Ok(dtype) => options.bindings = options.bindings.ty(name, dtype),
                 Err(_) => options.bindings = options.bindings.constant(name, value.parse()?),

@@ -1,8 +1,9 @@
 //! THE DOOR: from a generic kernel to something that runs.
 
+use crate::analysis::steps;
 use crate::backend::{self, ptx::Site};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::ir::{Function, Op, Stage, Violation, verify};
+use crate::ir::{Function, Op, Stage, Value, Violation, verify};
 use crate::location::Loc;
 use crate::passes::{self, PIPELINE, SIMPLIFY, UNCHECKED, assign_layouts, prefetch_loads, specialize::Bindings};
 use crate::schedule::Schedule;
@@ -117,6 +118,12 @@ pub fn notes(func: &Function, bindings: &Bindings) -> Vec<(Loc, String)> {
             Vec::new()
         }
     }
+}
+
+/// The pairs of a tensor and a scalar among the arguments of a generic kernel where the scalar is the distance of neighbours: where it is 1, a
+/// variant that knows so reads and writes several elements at once. See [`steps`].
+pub fn steps(func: &Function) -> Vec<(Value, Value)> {
+    steps::compute(func)
 }
 
 fn simplified(

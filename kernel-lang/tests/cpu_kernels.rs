@@ -170,7 +170,7 @@ fn offsets_and_masks_take_no_memory() {
     return
 }
 ";
-    let bindings = kernel_lang::Bindings { types: vec![("T".into(), Dtype::F32)], consts: vec![("BLOCK".into(), 1024)], target: None };
+    let bindings = kernel_lang::Bindings::new().ty("T", Dtype::F32).constant("BLOCK", 1024);
     let program = kernel_lang::compile_cpu(&kernel_lang::ir::parse(text).unwrap(), &bindings).unwrap_or_else(|errors| panic!("{errors:?}"));
     assert!(program.scratch_bytes() <= 3 * 4096 + 512, "{}", program.scratch_bytes());
 }

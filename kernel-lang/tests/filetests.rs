@@ -158,8 +158,11 @@ fn expand() {
         let attribute = item.attrs.remove(attribute.ok_or("there is no attribute")?);
         let arguments = attribute.meta.require_list().map_or_else(|_| proc_macro2::TokenStream::new(), |list| list.tokens.clone());
         let tokens = quote::quote!(#item);
-        let expansion =
-            if attribute.path().is_ident("kernel") { frontend::kernel(arguments, tokens) } else { frontend::autotune(arguments, tokens) };
+        let expansion = if attribute.path().is_ident("kernel") {
+            frontend::kernel(arguments, tokens, &())
+        } else {
+            frontend::autotune(arguments, tokens, &())
+        };
         let parsed = syn::parse2(expansion.tokens).map_err(|error| error.to_string())?;
         expect_file(&path.with_extension("expanded"), &without_ptx(&prettyplease::unparse(&parsed)))
     });

@@ -1,7 +1,9 @@
 //! The doorway: `#[kernel]`, `#[device]` and `#[autotune]`, one call each into `kernel-lang`.
 //!
-//! Nothing is decided here. Only this crate may touch files while a user's crate compiles: where `GALATEA_PTX_DIR` names a
-//! folder, the PTX of every variant is written there.
+//! Nothing is decided here. Only this crate may touch files while a user's crate compiles: variants are kept from build to build, and where
+//! `GALATEA_PTX_DIR` names a folder, the PTX of every variant is written there.
+
+mod store;
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -9,6 +11,7 @@ use std::path::Path;
 
 use kernel_lang::frontend::{self, Expansion};
 use proc_macro::TokenStream;
+use store::Files;
 
 /// Makes a function a GPU kernel: checked and lowered to PTX while the crate compiles.
 ///
@@ -34,6 +37,8 @@ use proc_macro::TokenStream;
 /// | `maxnreg = 128` | the most registers that the assembler may give a thread |
 /// | `num_stages = 3` | how many turns of a loop are under way at once, at most, where its `range` does not say: all but one only load |
 /// | `heuristics(EVEN_N = n % BLOCK_SIZE == 0)` | constants that the launch computes, see below |
+/// | `assume(n = 4096, shift % 16 == 0)` | facts of arguments that a variant may count on, see below |
+/// | `do_not_specialize = [stride]`, or `do_not_specialize` | no variants are made unasked for strides that are 1: of these arguments, or of all |
 /// | `unchecked` | no bounds checks, pointers of addresses, `inline_ptx!` that reaches memory: the launcher becomes an `unsafe fn` |
 /// | `contract` | on a GPU `a * b + c` and sums of products may be rounded once, as by `fma`: faster, and different in the last place from the CPU |
 /// | `crate = path` | where `galatea` is, if it was renamed |
@@ -56,14 +61,37 @@ use proc_macro::TokenStream;
 /// Compiled now are the values that an expression can be seen to give: all that its branches give, both of a `bool`, else those that are listed. Any
 /// other is compiled when it is first launched.
 ///
+/// # Facts of arguments
+///
+/// ```ignore
+/// #[kernel(BM = [32], BN = [128], assume(n = 4096))]
+/// fn copy<T: Element, const BM: usize, const BN: usize>(x: Ptr<T>, y: PtrMut<T>, m: usize, n: usize, x_row: isize, x_col: isize, y_row: isize, y_col: isize) { .. }
+/// ```
+///
+/// Where an integer argument is the distance between neighbours of a tile, as `x_col` in `x + rows[(.., None)] * x_row + columns[(None, ..)] * x_col`,
+/// there is, unasked, a variant for launches in which it is 1: it reads and writes up to 16 bytes at a time, and the other one element by element.
+/// `assume` adds facts: that an integer or a `bool` is a number that is written there, or that a power of two divides an integer.
+///
+/// A fact selects a variant, and nothing else. A launch asks which facts hold for its arguments, in a few nanoseconds; where one does not, it runs another
+/// variant, so that nothing that is assumed can be wrong. `.checked()` launches and those on the CPU run the kernel as it is written.
+///
+/// Compiled now are the variant that counts on nothing; the one where the last stride of each tensor, in the order of the parameters, is 1; and for each
+/// `assume(..)` one where all of its facts hold, and these strides are 1 if it does not speak of strides. Another combination is compiled when a launch first
+/// brings it; with `.compile_in_background()` on another thread, while one of these serves.
+///
 /// # Reading the PTX
 ///
 /// To read the PTX, build with the environment variable `GALATEA_PTX_DIR` naming a folder: each variant is written there as
-/// `<kernel>-<types and constants>-w<warps>-<target>.ptx`, other parts of a schedule behind the warps. `cargo galatea variants` does so, and lists them with
-/// what they take.
+/// `<kernel>-<types and constants>-w<warps>-<target>.ptx`, other parts of a schedule behind the warps; the last constant of a variant that counts on facts
+/// has a bit for each. `cargo galatea variants` does so, and lists them with what they take.
+///
+/// # What a build keeps
+///
+/// Variants are kept inside of the target directory, by their content: a build after an edit compiles those that changed, and `cargo clean` takes them along.
+/// The environment variable `GALATEA_BUILD_CACHE=off` has each build compile all.
 #[proc_macro_attribute]
 pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    finish(frontend::kernel(arguments.into(), item.into()))
+    finish(frontend::kernel(arguments.into(), item.into(), &Files::of_this_target()))
 }
 
 /// Makes a kernel choose its configuration by measuring, at the first launch of each key.
@@ -121,7 +149,7 @@ pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// configuration: `add(&x, &y, &mut out, n).grid(|config| cdiv(n, config.BLOCK_SIZE)).launch()?`. One that all share is `|_| rows`.
 #[proc_macro_attribute]
 pub fn autotune(arguments: TokenStream, item: TokenStream) -> TokenStream {
-    finish(frontend::autotune(arguments.into(), item.into()))
+    finish(frontend::autotune(arguments.into(), item.into(), &Files::of_this_target()))
 }
 
 /// Makes a function a helper of kernels, to be called from any of them, in this and in other modules and crates; or a struct one of their values.
@@ -222,7 +250,7 @@ pub fn device(arguments: TokenStream, item: TokenStream) -> TokenStream {
 #[doc(hidden)]
 #[proc_macro]
 pub fn __kernel(collected: TokenStream) -> TokenStream {
-    finish(frontend::kernel_bundle(collected.into(), &crate_name()))
+    finish(frontend::kernel_bundle(collected.into(), &crate_name(), &Files::of_this_target()))
 }
 
 /// What the sources of a device function's callees end in.

@@ -9,6 +9,7 @@ use cudarc::driver::{CudaStream, SyncOnDrop};
 use kernel_lang::dtype::Dtype;
 
 use crate::element::Scalar;
+use crate::fact::which_hold;
 use crate::kernel::Kernel;
 use crate::memory::{CudaBuffer, Memory};
 use crate::shape::Shape;
@@ -371,6 +372,12 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
     #[inline]
     pub(crate) fn params(&self) -> [&u64; WORDS] {
         self.words.each_ref()
+    }
+
+    /// A bit for each fact of the kernel, set where it holds.
+    #[inline]
+    pub(crate) fn facts(&self) -> u64 {
+        which_hold(self.kernel.facts(), &self.words)
     }
 
     /// A bit for each pointer, from the lowest: set where accesses of 16 bytes cannot begin at every row.

@@ -226,6 +226,23 @@ pub enum Error {
         /// The compiler's errors, rendered.
         diagnostics: String,
     },
+    /// No variant was built for these types and constants, and the program has no compiler: its feature `jit` is off.
+    #[error(
+        "kernel `{kernel}` was not built for {parameters} and {num_warps} warps, as `{device}` needs it, and this program cannot compile it: the \
+         feature `jit` is off\nhelp: list it, `#[kernel({list})]`, or turn the feature on: `galatea = {{ .., features = [\"jit\"] }}`"
+    )]
+    NotBuilt {
+        /// The kernel.
+        kernel: &'static str,
+        /// The device.
+        device: Device,
+        /// The values, like `T = f32, BLOCK_SIZE = 1024`.
+        parameters: String,
+        /// Warps of a CTA.
+        num_warps: u32,
+        /// The values as an argument of the attribute.
+        list: String,
+    },
     /// The GPU is older than every target that the compiler knows.
     #[error("kernel `{kernel}`: `{device}` has compute capability {}.{}, which is too old: 8.0 is the oldest that runs kernels\nhelp: use `Device::cpu()`", .capability.0, .capability.1)]
     TooOld {

@@ -3,10 +3,11 @@
 use kernel_lang::Schedule;
 
 use crate::args::Args;
+use crate::fact::Key;
 use crate::graph::Code;
 use crate::kernel::{Kernel, Tables};
 use crate::profile::{self, Observation};
-use crate::{Device, Result, Stream, graph, reporting};
+use crate::{Device, Result, Stream, background, graph, reporting};
 
 /// A device that runs PTX, and where on it a launch goes.
 pub(crate) trait Gpu: Copy {
@@ -15,6 +16,12 @@ pub(crate) trait Gpu: Copy {
 
     /// Is its time an estimate, the same in every run?
     const IS_SIMULATED: bool;
+
+    /// The same device, to load things for from any thread.
+    type Anywhere: Gpu<Loaded = Self::Loaded> + Send + 'static;
+
+    /// The same device, whatever its stream.
+    fn anywhere(self) -> Self::Anywhere;
 
     /// The device.
     fn device(self) -> Device;
@@ -76,54 +83,80 @@ pub(crate) struct Image<'a> {
     pub(crate) shared_bytes: u32,
 }
 
+/// How a launch is to run, beside where.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Mode {
+    /// Does it report the first access outside a tensor?
+    pub(crate) checked: bool,
+    /// Is what is not there yet compiled on another thread?
+    pub(crate) in_background: bool,
+}
+
 /// Starts the launch; a schedule is named by tuning only.
 #[inline]
-pub(crate) fn run<G: Gpu, const WORDS: usize>(
+pub(crate) fn run<G: Gpu, const WORDS: usize, const KEY: usize>(
     gpu: G,
     args: &Args<'_, WORDS>,
-    key: &[u64],
+    key: &Key<KEY>,
     schedule: Option<Schedule>,
     grid: [u32; 3],
-    checked: bool,
+    mode: Mode,
 ) -> Result<()> {
     if profile::is_on() {
-        return run_profiled(gpu, args, key, schedule, grid, checked);
+        return run_profiled(gpu, args, key, schedule, grid, mode);
     }
-    run_observed(gpu, args, key, schedule, grid, checked, None)
+    run_observed(gpu, args, key, schedule, grid, mode, None)
 }
 
 #[cold]
-fn run_profiled<G: Gpu, const WORDS: usize>(
+fn run_profiled<G: Gpu, const WORDS: usize, const KEY: usize>(
     gpu: G,
     args: &Args<'_, WORDS>,
-    key: &[u64],
+    key: &Key<KEY>,
     schedule: Option<Schedule>,
     grid: [u32; 3],
-    checked: bool,
+    mode: Mode,
 ) -> Result<()> {
     let mut observation = Observation::begin();
-    let outcome = run_observed(gpu, args, key, schedule, grid, checked, Some(&mut observation));
-    observation.end(args, key, Some(schedule.unwrap_or(args.kernel().schedule())), gpu.device(), grid, &outcome);
+    let outcome = run_observed(gpu, args, key, schedule, grid, mode, Some(&mut observation));
+    observation.end(args, key.as_ref(), Some(schedule.unwrap_or(args.kernel().schedule())), gpu.device(), grid, &outcome);
     outcome
 }
 
 #[inline]
-fn run_observed<G: Gpu, const WORDS: usize>(
+fn run_observed<G: Gpu, const WORDS: usize, const KEY: usize>(
     gpu: G,
     args: &Args<'_, WORDS>,
-    key: &[u64],
+    key: &Key<KEY>,
     schedule: Option<Schedule>,
     grid: [u32; 3],
-    checked: bool,
+    mode: Mode,
     observation: Option<&mut Observation>,
 ) -> Result<()> {
-    if checked || args.kernel().prints() {
-        return reporting::run(gpu, args, key, schedule, grid, checked, observation);
+    if mode.checked || args.kernel().prints() {
+        // Whoever looks for mistakes, or reads lines, sees the kernel as it is written.
+        return reporting::run(gpu, args, &key.without_facts(), schedule, grid, mode, observation);
     }
-    let loaded = args.kernel().on_gpu(gpu, key, schedule)?;
+    let loaded = variant(gpu, args.kernel(), key, schedule, mode)?;
     if graph::is_capturing() {
         return graph::capture_on_gpu(gpu, args, loaded, grid);
     }
     // SAFETY: the function takes these words.
     unsafe { profile::start(observation, gpu, args, loaded, grid, &args.params()) }
+}
+
+/// The function that a launch runs.
+#[inline]
+pub(crate) fn variant<G: Gpu, const KEY: usize>(
+    gpu: G,
+    kernel: &'static Kernel,
+    key: &Key<KEY>,
+    schedule: Option<Schedule>,
+    mode: Mode,
+) -> Result<G::Loaded> {
+    // Without a compiler in the program, another variant has to do for ever.
+    if mode.in_background || cfg!(not(feature = "jit")) {
+        return background::at_once(kernel, gpu, key, schedule);
+    }
+    kernel.on_gpu(gpu, key.as_ref(), schedule)
 }

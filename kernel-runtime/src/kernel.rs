@@ -2,13 +2,17 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+#[cfg(feature = "jit")]
+use kernel_lang::Options;
 use kernel_lang::analysis::updates;
 use kernel_lang::backend::cpu::Program;
 use kernel_lang::backend::ptx::Site;
 use kernel_lang::dtype::Dtype;
 use kernel_lang::target::Target;
-use kernel_lang::{Bindings, COMPILER, Options, Schedule, ir};
+use kernel_lang::{Bindings, COMPILER, Schedule, ir};
 
+use crate::background::Pending;
+use crate::fact::{Fact, Key};
 use crate::gpu::{Gpu, Image};
 use crate::grown::Grown;
 use crate::{Error, Result, cache, module, prints};
@@ -20,14 +24,17 @@ pub struct Kernel {
     schedule: Schedule,
     params: &'static [Param],
     variants: &'static [Variant],
+    facts: &'static [Fact],
     prints: bool,
     parsed: OnceLock<ir::Function>,
     cuda: Tables<module::Loaded>,
     #[cfg(feature = "sim")]
     sim: Tables<crate::sim::Loaded>,
     programs: Grown<Arc<Program>>,
-    /// Held while something is compiled or loaded, so that each thing is once.
+    /// Held while what is embedded is loaded, so that each thing is once.
     loading: Mutex<()>,
+    /// Held while something is compiled, on whatever thread.
+    compiling: Mutex<()>,
 }
 
 /// A parameter of a kernel, in the order of its signature.
@@ -57,7 +64,8 @@ pub enum ParamKind {
 /// PTX of a kernel for some types, constants and schedule.
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
-    /// A word for each type parameter, then one for each constant parameter.
+    /// A word for each type parameter, then one for each constant parameter; behind them, if it counts on something of the arguments, one with a bit for
+    /// each such fact.
     pub key: &'static [u64],
     /// How the work is spread over threads and time.
     pub schedule: Schedule,
@@ -82,6 +90,8 @@ pub(crate) struct Table<L> {
     places: Grown<usize>,
     /// What was compiled in process, for the kernel's own schedule or a configuration's.
     compiled: Grown<L>,
+    /// What is being compiled on other threads, or could not be.
+    pub(crate) pending: Grown<Pending<L>>,
     checked: Grown<Arc<Checked<L>>>,
     /// See [`Kernel::content`].
     content: OnceLock<String>,
@@ -109,6 +119,7 @@ impl Kernel {
             schedule,
             params,
             variants,
+            facts: &[],
             prints: false,
             parsed: OnceLock::new(),
             cuda: OnceLock::new(),
@@ -116,6 +127,7 @@ impl Kernel {
             sim: OnceLock::new(),
             programs: Grown::new(),
             loading: Mutex::new(()),
+            compiling: Mutex::new(()),
         }
     }
 
@@ -124,6 +136,23 @@ impl Kernel {
     pub const fn printing(mut self) -> Kernel {
         self.prints = true;
         self
+    }
+
+    /// The same kernel, of which some variants count on these facts.
+    ///
+    /// # Panics
+    /// If there are more facts than a word has bits.
+    #[must_use]
+    pub const fn specializing(mut self, facts: &'static [Fact]) -> Kernel {
+        assert!(facts.len() <= 64, "a word has a bit for each fact");
+        self.facts = facts;
+        self
+    }
+
+    /// What its variants may count on.
+    #[inline]
+    pub(crate) fn facts(&self) -> &'static [Fact] {
+        self.facts
     }
 
     /// Is there a `device_print!` in it?
@@ -170,24 +199,55 @@ impl Kernel {
     }
 
     /// The function that a GPU runs for this key: an embedded variant, or one compiled now.
+    #[inline]
     pub(crate) fn on_gpu<G: Gpu>(&self, gpu: G, key: &[u64], schedule: Option<Schedule>) -> Result<G::Loaded> {
         let table = self.table(gpu);
+        self.ready(gpu, table, key, schedule).unwrap_or_else(|| self.compile(gpu, table, key, schedule))
+    }
+
+    /// What is there for this key.
+    #[inline]
+    pub(crate) fn ready<G: Gpu>(
+        &self,
+        gpu: G,
+        table: &Table<G::Loaded>,
+        key: &[u64],
+        schedule: Option<Schedule>,
+    ) -> Option<Result<G::Loaded>> {
         match table.places.find(schedule, key).map(|place| &table.embedded[*place]) {
             Some((variant, cell)) => match cell.get() {
-                Some(loaded) => Ok(loaded.clone()),
-                None => self.load(gpu, variant, cell),
+                Some(loaded) => Some(Ok(loaded.clone())),
+                None => Some(self.load(gpu, variant, cell)),
             },
-            None => match table.compiled.find(schedule, key) {
-                Some(loaded) => Ok(loaded.clone()),
-                None => self.compile(gpu, table, key, schedule),
-            },
+            None => table.compiled.find(schedule, key).cloned().map(Ok),
+        }
+    }
+
+    /// Of what is there for these types and constants, what counts on most of the facts that hold, and on no other.
+    pub(crate) fn serving<G: Gpu, const N: usize>(
+        &self,
+        gpu: G,
+        table: &Table<G::Loaded>,
+        key: &Key<N>,
+        schedule: Option<Schedule>,
+    ) -> Option<Result<G::Loaded>> {
+        let fits = |variant: &Variant| {
+            let (words, facts) = variant.key.split_at_checked(N)?;
+            let facts = facts.first().copied().unwrap_or(0);
+            let is_it = words == key.general() && schedule.is_none_or(|schedule| schedule == variant.schedule);
+            (is_it && facts & !key.facts() == 0).then_some(facts.count_ones())
+        };
+        let count = |place: usize| fits(table.embedded[place].0).map(|count| (count, std::cmp::Reverse(place)));
+        match (0..table.embedded.len()).filter_map(count).max() {
+            Some((_, std::cmp::Reverse(place))) => self.ready(gpu, table, table.embedded[place].0.key, schedule),
+            None => table.compiled.find(schedule, key.general()).cloned().map(Ok),
         }
     }
 
     /// The function that reports accesses outside tensors, compiled at the first checked launch.
     pub(crate) fn checked_on_gpu<G: Gpu>(&self, gpu: G, key: &[u64], schedule: Option<Schedule>) -> Result<Arc<Checked<G::Loaded>>> {
         let table = self.table(gpu);
-        let _guard = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(checked) = table.checked.find(schedule, key) {
             return Ok(checked.clone());
         }
@@ -212,7 +272,8 @@ impl Kernel {
         })
     }
 
-    fn table<G: Gpu>(&self, gpu: G) -> &Table<G::Loaded> {
+    #[inline]
+    pub(crate) fn table<G: Gpu>(&self, gpu: G) -> &Table<G::Loaded> {
         let tables = gpu.tables(self).get_or_init(|| (0..G::count()).map(|_| OnceLock::new()).collect());
         tables[gpu.number()].get_or_init(|| {
             let target = |variant: &'static Variant| Some((variant.target.parse::<Target>().ok()?, variant));
@@ -225,7 +286,7 @@ impl Kernel {
                 places.keep(None, variant.key, place);
             }
             let embedded = usable.into_iter().map(|(_, variant)| (variant, OnceLock::new())).collect();
-            Table { embedded, places, compiled: Grown::new(), checked: Grown::new(), content: OnceLock::new() }
+            Table { embedded, places, compiled: Grown::new(), pending: Grown::new(), checked: Grown::new(), content: OnceLock::new() }
         })
     }
 
@@ -246,9 +307,10 @@ impl Kernel {
         Ok(cell.get_or_init(|| loaded).clone())
     }
 
+    /// Compiles for this key, or waits for who does.
     #[cold]
-    fn compile<G: Gpu>(&self, gpu: G, table: &Table<G::Loaded>, key: &[u64], schedule: Option<Schedule>) -> Result<G::Loaded> {
-        let _guard = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn compile<G: Gpu>(&self, gpu: G, table: &Table<G::Loaded>, key: &[u64], schedule: Option<Schedule>) -> Result<G::Loaded> {
+        let _guard = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(loaded) = table.compiled.find(schedule, key) {
             return Ok(loaded.clone());
         }
@@ -256,14 +318,25 @@ impl Kernel {
         Ok(table.compiled.keep(schedule, key, loaded).clone())
     }
 
+    /// Without a compiler nothing can be added to what was built.
+    #[cfg(not(feature = "jit"))]
+    fn build<G: Gpu>(&self, gpu: G, key: &[u64], schedule: Option<Schedule>, checked: bool) -> Result<(G::Loaded, Vec<Site>)> {
+        let func = self.parsed()?;
+        let what = if checked { "a `.checked()` launch with " } else { "" };
+        let parameters = format!("{what}{}", quoted(&parameters(func, key, self.facts)));
+        let Schedule { num_warps, .. } = schedule.unwrap_or(self.schedule);
+        Err(Error::NotBuilt { kernel: self.name, device: gpu.device(), parameters, num_warps, list: listing(func, key) })
+    }
+
     /// Compiles and loads.
+    #[cfg(feature = "jit")]
     fn build<G: Gpu>(&self, gpu: G, key: &[u64], schedule: Option<Schedule>, checked: bool) -> Result<(G::Loaded, Vec<Site>)> {
         let func = self.parsed()?;
         let schedule = schedule.unwrap_or(self.schedule);
         let target = Target::ALL.into_iter().rev().find(|target| runs_on(*target, gpu));
         let capability = gpu.compute_capability();
         let target = target.ok_or(Error::TooOld { kernel: self.name, device: gpu.device(), capability })?;
-        let options = Options { schedule, checked, ..Options::new(bindings(func, key), target) };
+        let options = Options { schedule, checked, ..Options::new(bindings(func, key, self.facts), target) };
         let compiled = cache::compile(self.name, self.ir, &options, || {
             kernel_lang::compile(func, &options).map_err(|diagnostics| self.compile_error(key, diagnostics.render(&func.files)))
         })?;
@@ -282,15 +355,20 @@ impl Kernel {
 
     #[cold]
     fn compile_for_cpu(&self, key: &[u64]) -> Result<Arc<Program>> {
-        let _guard = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(program) = self.programs.find(None, key) {
             return Ok(program.clone());
         }
         let func = self.parsed()?;
-        let program = kernel_lang::compile_cpu(func, &bindings(func, key))
+        let program = kernel_lang::compile_cpu(func, &bindings(func, key, self.facts))
             .map_err(|diagnostics| self.compile_error(key, diagnostics.render(&func.files)))?;
-        self.tell_notes(func, &bindings(func, key), None, key);
+        self.tell_notes(func, &bindings(func, key, self.facts), None, key);
         Ok(self.programs.keep(None, key, Arc::new(program)).clone())
+    }
+
+    /// What a thread says that died of compiling.
+    pub(crate) fn crashed(&self, key: &[u64]) -> Error {
+        self.compile_error(key, "error: the compiler crashed on this kernel\nhelp: this is a defect of the compiler".to_owned())
     }
 
     /// What `static_print!` says for values that no build has said it for.
@@ -324,29 +402,41 @@ impl Kernel {
 
     /// The types and constants of a key, as in `T = f32, BLOCK_SIZE = 1024`.
     pub(crate) fn parameters(&self, key: &[u64]) -> String {
-        self.parsed().map_or_else(|_| String::new(), |func| parameters(func, key))
+        self.parsed().map_or_else(|_| String::new(), |func| parameters(func, key, self.facts))
     }
 
     fn compile_error(&self, key: &[u64], diagnostics: String) -> Error {
-        let parameters = match self.parameters(key) {
-            none if none.is_empty() => "these arguments".to_owned(),
-            list => format!("`{list}`"),
-        };
+        let parameters = quoted(&self.parameters(key));
         Error::Compile { kernel: self.name, parameters, diagnostics: diagnostics.trim_end().to_owned() }
     }
 }
 
-/// `T = f32, BLOCK_SIZE = 1024`.
-fn parameters(func: &ir::Function, key: &[u64]) -> String {
-    let Bindings { types, consts, .. } = bindings(func, key);
+/// `T = f32, BLOCK_SIZE = 1024, n % 16 = 0`.
+fn parameters(func: &ir::Function, key: &[u64], facts: &[Fact]) -> String {
+    let Bindings { types, consts, multiples, .. } = bindings(func, key, facts);
     let types = types.iter().map(|(name, dtype)| format!("{name} = {dtype}"));
     let consts = consts.iter().map(|(name, value)| format!("{name} = {value}"));
-    types.chain(consts).collect::<Vec<_>>().join(", ")
+    let multiples = multiples.iter().map(|(name, of)| format!("{name} % {of} = 0"));
+    types.chain(consts).chain(multiples).collect::<Vec<_>>().join(", ")
 }
 
-/// What the words of a key fix: type parameters first, then constants.
-fn bindings(func: &ir::Function, key: &[u64]) -> Bindings {
-    let (types, consts) = key.split_at(func.types.len().min(key.len()));
+/// Values as a message names them.
+fn quoted(parameters: &str) -> String {
+    if parameters.is_empty() { "these arguments".to_owned() } else { format!("`{parameters}`") }
+}
+
+/// How to have it built: `T = [f32], BLOCK_SIZE = [1024]`.
+#[cfg(not(feature = "jit"))]
+fn listing(func: &ir::Function, key: &[u64]) -> String {
+    let Bindings { types, consts, .. } = bindings(func, key, &[]);
+    let types = types.iter().map(|(name, dtype)| format!("{name} = [{dtype}]"));
+    types.chain(consts.iter().map(|(name, value)| format!("{name} = [{value}]"))).collect::<Vec<_>>().join(", ")
+}
+
+/// What the words of a key fix: type parameters first, then constants, then facts.
+fn bindings(func: &ir::Function, key: &[u64], facts: &[Fact]) -> Bindings {
+    let (types, rest) = key.split_at(func.types.len().min(key.len()));
+    let (consts, known) = rest.split_at(func.consts.len().min(rest.len()));
     let mut bindings = Bindings::default();
     for (param, &word) in func.types.iter().zip(types) {
         // A word that is no dtype stays unbound, and the compiler says so.
@@ -357,6 +447,10 @@ fn bindings(func: &ir::Function, key: &[u64]) -> Bindings {
     for (param, &word) in func.consts.iter().zip(consts) {
         let value = if param.dtype.is_signed_int() { i128::from(word.cast_signed()) } else { i128::from(word) };
         bindings.consts.push((param.name.clone(), value));
+    }
+    let known = known.first().copied().unwrap_or(0);
+    for (_, fact) in facts.iter().enumerate().filter(|(at, _)| known >> at & 1 == 1) {
+        bindings = fact.bind(func, bindings);
     }
     bindings
 }
@@ -390,8 +484,21 @@ mod tests {
         func.consts.push(ir::ConstParam { name: "N".into(), dtype: Dtype::I64 });
         func.consts.push(ir::ConstParam { name: "FAST".into(), dtype: Dtype::Bool });
         let key = [Dtype::Bf16.code(), (-3i64).cast_unsigned(), 1];
-        assert_eq!(parameters(&func, &key), "T = bf16, N = -3, FAST = 1");
-        assert_eq!(bindings(&func, &key[..1]).consts, []);
-        assert_eq!(parameters(&ir::Function::new("k"), &[]), "");
+        assert_eq!(parameters(&func, &key, &[]), "T = bf16, N = -3, FAST = 1");
+        assert_eq!(bindings(&func, &key[..1], &[]).consts, []);
+        assert_eq!(parameters(&ir::Function::new("k"), &[], &[]), "");
+    }
+
+    #[test]
+    fn facts_bind_arguments_behind_the_constants() {
+        let mut func = ir::Function::new("k");
+        func.consts.push(ir::ConstParam { name: "N".into(), dtype: Dtype::I64 });
+        for (name, dtype) in [("a", Dtype::I32), ("b", Dtype::I64)] {
+            func.add_param(name, ir::Type::scalar(dtype));
+        }
+        let facts = [Fact::is("a", 0, 0xffff_fffe), Fact::multiple_of("b", 1, 16), Fact::is("b", 1, 7)];
+        assert_eq!(parameters(&func, &[64], &facts), "N = 64");
+        assert_eq!(parameters(&func, &[64, 0b011], &facts), "N = 64, a = -2, b % 16 = 0");
+        assert_eq!(parameters(&func, &[64, 0b100], &facts), "N = 64, b = 7");
     }
 }

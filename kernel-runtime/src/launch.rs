@@ -2,6 +2,8 @@
 
 use crate::args::Args;
 use crate::device::Backend;
+use crate::fact::Key;
+use crate::gpu::Mode;
 use crate::grid::{Grid, IntoGrid};
 use crate::module::CudaGpu;
 use crate::profile::{self, Observation};
@@ -22,7 +24,7 @@ pub struct Launch<'a, const WORDS: usize, const KEY: usize, G = NoGrid> {
     key: [u64; KEY],
     grid: G,
     stream: Option<&'a Stream>,
-    checked: bool,
+    mode: Mode,
     overlaps: bool,
 }
 
@@ -31,7 +33,7 @@ impl<'a, const WORDS: usize, const KEY: usize> Launch<'a, WORDS, KEY> {
     #[doc(hidden)]
     #[inline]
     pub fn new(args: Args<'a, WORDS>, key: [u64; KEY]) -> Launch<'a, WORDS, KEY> {
-        Launch { args, key, grid: NoGrid, stream: None, checked: false, overlaps: false }
+        Launch { args, key, grid: NoGrid, stream: None, mode: Mode::default(), overlaps: false }
     }
 
     /// How many programs run: a number, or up to three in a tuple or array.
@@ -39,8 +41,8 @@ impl<'a, const WORDS: usize, const KEY: usize> Launch<'a, WORDS, KEY> {
     /// A grid without programs is no error: there is nothing to do.
     #[inline]
     pub fn grid(self, grid: impl IntoGrid) -> Launch<'a, WORDS, KEY, Grid> {
-        let Launch { args, key, grid: NoGrid, stream, checked, overlaps } = self;
-        Launch { args, key, grid: grid.into_grid(), stream, checked, overlaps }
+        let Launch { args, key, grid: NoGrid, stream, mode, overlaps } = self;
+        Launch { args, key, grid: grid.into_grid(), stream, mode, overlaps }
     }
 }
 
@@ -76,7 +78,21 @@ impl<'a, const WORDS: usize, const KEY: usize, G> Launch<'a, WORDS, KEY, G> {
     /// [`Error::AssertionFailed`]: crate::Error::AssertionFailed
     #[inline]
     pub fn checked(mut self) -> Self {
-        self.checked = true;
+        self.mode.checked = true;
+        self
+    }
+
+    /// Does not wait where the variant for these arguments is still to be compiled: another thread compiles and loads it, while this launch and
+    /// those behind it run one that serves any arguments. When it is ready, later launches with this method, and all without, use it.
+    ///
+    /// What is compiled is a combination of facts, such as strides that are 1, that was not built with the program. Where nothing was built for the
+    /// types and constants of the launch, and nothing has been compiled either, there is nothing to run meanwhile, and it waits. So it does on the CPU,
+    /// and where it is [`checked`](Launch::checked).
+    ///
+    /// If the other thread fails, one later launch with this method returns its error; those behind it run what ran before.
+    #[inline]
+    pub fn compile_in_background(mut self) -> Self {
+        self.mode.in_background = true;
         self
     }
 }
@@ -87,13 +103,14 @@ impl<const WORDS: usize, const KEY: usize> Launch<'_, WORDS, KEY, Grid> {
     ///
     /// # Errors
     /// [`Error::DeviceMismatch`], [`Error::GridTooLarge`], [`Error::ScalarTooLarge`], [`Error::Compile`] for types and constants
-    /// that do not compile, [`Error::Jit`], [`Error::OutOfBounds`] or [`Error::AssertionFailed`] of a `.checked()` launch, or what the driver says; on a simulated GPU
+    /// that do not compile, or [`Error::NotBuilt`] in a program that compiles none, [`Error::Jit`], [`Error::OutOfBounds`] or [`Error::AssertionFailed`] of a `.checked()` launch, or what the driver says; on a simulated GPU
     /// every mistake that it sees, as an `Error::Fault`.
     ///
     /// [`Error::DeviceMismatch`]: crate::Error::DeviceMismatch
     /// [`Error::GridTooLarge`]: crate::Error::GridTooLarge
     /// [`Error::ScalarTooLarge`]: crate::Error::ScalarTooLarge
     /// [`Error::Compile`]: crate::Error::Compile
+    /// [`Error::NotBuilt`]: crate::Error::NotBuilt
     /// [`Error::Jit`]: crate::Error::Jit
     /// [`Error::OutOfBounds`]: crate::Error::OutOfBounds
     /// [`Error::AssertionFailed`]: crate::Error::AssertionFailed
@@ -105,10 +122,16 @@ impl<const WORDS: usize, const KEY: usize> Launch<'_, WORDS, KEY, Grid> {
             return Ok(());
         }
         match place {
-            Place::Cpu => run_on_cpu(&self.args, &self.key, grid, self.checked),
-            Place::Cuda(cuda) => gpu::run(CudaGpu { overlaps: self.overlaps, ..cuda }, &self.args, &self.key, None, grid, self.checked),
-            Place::Sim(sim) => gpu::run(sim, &self.args, &self.key, None, grid, self.checked),
+            Place::Cpu => run_on_cpu(&self.args, &self.key, grid, self.mode.checked),
+            Place::Cuda(cuda) => gpu::run(CudaGpu { overlaps: self.overlaps, ..cuda }, &self.args, &self.key(), None, grid, self.mode),
+            Place::Sim(sim) => gpu::run(sim, &self.args, &self.key(), None, grid, self.mode),
         }
+    }
+
+    /// By what its variant is found.
+    #[inline]
+    fn key(&self) -> Key<KEY> {
+        Key::new(self.key, self.args.facts())
     }
 }
 

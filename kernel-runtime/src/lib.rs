@@ -3,13 +3,15 @@
 //! A program opens a [`Device`], puts data into [`Tensor`]s, and calls kernels, which `#[kernel]` made into functions that return
 //! a [`Launch`]. On a GPU work is queued on a [`Stream`] and ordered by the tensors it uses; on the CPU it is done at once.
 //! Without an NVIDIA driver everything runs on the CPU; nothing panics.
-//! With the feature `sim` a GPU can be simulated, see [`sim`]. What is compiled and tuned is kept on disk, see [`cache`].
+//! With the feature `sim` a GPU can be simulated, see [`sim`]. What is compiled and tuned is kept on disk, see [`cache`]. What was not built with the
+//! program is compiled when it is first launched: the feature `jit`, on by default.
 
 #![deny(missing_docs)]
 
 mod args;
 #[cfg(feature = "cache")]
 pub mod assembler;
+mod background;
 pub mod bench;
 pub mod cache;
 mod cpu;
@@ -18,6 +20,7 @@ mod driver;
 mod element;
 mod error;
 mod event;
+mod fact;
 mod float8;
 mod gpu;
 mod graph;

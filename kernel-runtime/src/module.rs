@@ -56,6 +56,12 @@ impl Gpu for CudaGpu<'_> {
     type Loaded = Loaded;
     const IS_SIMULATED: bool = false;
 
+    type Anywhere = CudaGpu<'static>;
+
+    fn anywhere(self) -> CudaGpu<'static> {
+        CudaGpu { stream: &self.cuda.default_stream, ..self }
+    }
+
     #[inline]
     fn device(self) -> Device {
         self.device
@@ -276,7 +282,7 @@ fn terminated(log: &[u8]) -> String {
     String::from_utf8_lossy(text).trim().to_owned()
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "cache"))]
 mod tests {
     use super::*;
 

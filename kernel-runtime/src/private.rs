@@ -5,6 +5,7 @@ pub use crate::args::{Args, PtrArg, PtrMutArg, ViewArg, ViewMutArg};
 pub use kernel_lang::Schedule;
 
 pub use crate::element::{Element, Float, Int, Number, Scalar};
+pub use crate::fact::Fact;
 pub use crate::kernel::{Kernel, Param, ParamKind, Variant};
 pub use crate::launch::Launch;
 pub use crate::tune::{AutotunedLaunch, Extents, HostArgs, KeyPart, RecordsFile, Rules, TuneConfig, Tuner, asked, debug_config, extent};

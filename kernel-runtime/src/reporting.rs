@@ -6,7 +6,8 @@ use kernel_lang::backend::ptx::REPORT_BYTES;
 
 use crate::args::Args;
 use crate::error::{AssertionFailed, OutOfBounds};
-use crate::gpu::Gpu;
+use crate::fact::Key;
+use crate::gpu::{self, Gpu, Mode};
 use crate::graph::{self, Forbidden};
 use crate::kernel::Checked;
 use crate::profile::{self, Observation};
@@ -17,21 +18,22 @@ const WORDS: usize = REPORT_BYTES.div_ceil(8);
 
 /// Runs the launch, and waits for it.
 #[cold]
-pub(crate) fn run<G: Gpu, const N: usize>(
+pub(crate) fn run<G: Gpu, const N: usize, const KEY: usize>(
     gpu: G,
     args: &Args<'_, N>,
-    key: &[u64],
+    key: &Key<KEY>,
     schedule: Option<Schedule>,
     grid: [u32; 3],
-    is_checked: bool,
+    mode: Mode,
     observation: Option<&mut Observation>,
 ) -> Result<()> {
-    graph::forbid(if is_checked { Forbidden::Checked } else { Forbidden::Printing })?;
+    graph::forbid(if mode.checked { Forbidden::Checked } else { Forbidden::Printing })?;
     let kernel = args.kernel();
-    let checked = if is_checked { Some(kernel.checked_on_gpu(gpu, key, schedule)?) } else { None };
+    let is_checked = mode.checked;
+    let checked = if is_checked { Some(kernel.checked_on_gpu(gpu, key.as_ref(), schedule)?) } else { None };
     let loaded = match &checked {
         Some(checked) => checked.loaded.clone(),
-        None => kernel.on_gpu(gpu, key, schedule)?,
+        None => gpu::variant(gpu, kernel, key, schedule, mode)?,
     };
     let buffer = |words: usize| -> Result<Tensor<u64>> {
         let mut buffer = gpu.device().zeros(words)?;

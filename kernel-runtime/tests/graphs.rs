@@ -1,5 +1,6 @@
 //! Graphs: what is captured and replayed, what is refused, and what a launch must be given. On the CPU, and with the simulator there.
 
+#[allow(dead_code, reason = "of the kernels there it runs one")]
 mod axpy;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

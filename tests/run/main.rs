@@ -16,6 +16,7 @@ mod device_functions;
 #[path = "../devices/mod.rs"]
 mod devices;
 mod elementwise;
+mod facts;
 mod float8;
 mod forms;
 mod graphs;
@@ -88,6 +89,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         constants,
         device_functions,
         elementwise,
+        facts,
         float8,
         forms,
         graphs,

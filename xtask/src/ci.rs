@@ -147,6 +147,8 @@ fn alone(_: &mut Tests) -> Result<()> {
         "kernel-lang --no-default-features --features codegen",
         "kernel-runtime",
         "kernel-runtime --no-default-features",
+        "kernel-runtime --no-default-features --features cache",
+        "kernel-runtime --no-default-features --features jit",
         "kernel-runtime --features bench-report",
         "kernel-runtime --features sim",
         "kernel-sim",

@@ -4,4 +4,5 @@ pub mod affine;
 pub mod bounds;
 pub mod one_reader;
 pub mod polynomial;
+pub mod steps;
 pub mod updates;

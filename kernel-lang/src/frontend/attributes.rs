@@ -9,6 +9,7 @@ use crate::Schedule;
 use crate::diagnostic::did_you_mean;
 use crate::dtype::Dtype;
 use crate::frontend::ast::Name;
+use crate::frontend::facts::{self, Declared};
 use crate::frontend::heuristics::{self, Heuristic};
 use crate::frontend::parse::plain;
 use crate::frontend::place::{Errors, Place};
@@ -24,6 +25,8 @@ pub(crate) struct Attributes {
     pub(crate) unchecked: bool,
     pub(crate) contract: bool,
     pub(crate) heuristics: Vec<Heuristic>,
+    /// What variants may know of arguments.
+    pub(crate) facts: Declared,
     /// The path of the facade.
     pub(crate) krate: TokenStream,
 }
@@ -45,12 +48,25 @@ pub(crate) fn parse(tokens: TokenStream, signature: &Signature, errors: &mut Err
         unchecked: false,
         contract: false,
         heuristics: Vec::new(),
+        facts: Declared::default(),
         krate: quote::quote!(::galatea),
     };
     let mut seen: Vec<String> = Vec::new();
-    let mut heuristics =
-        |input: ParseStream<'_>, errors: &mut Errors| heuristics::parse(input, signature, &mut attributes.heuristics, errors);
-    let entries = entries(tokens, &mut attributes.krate, &mut heuristics, errors);
+    let mut do_not_specialize = None;
+    let mut others = |name: &Name, input: ParseStream<'_>, errors: &mut Errors| match name.text.as_str() {
+        "heuristics" => in_parentheses(input, name, "heuristics stand in parentheses", heuristics::FORM, errors, |content, errors| {
+            heuristics::parse(content, signature, &mut attributes.heuristics, errors)
+        }),
+        "assume" => in_parentheses(input, name, "what is assumed stands in parentheses", facts::FORM, errors, |content, errors| {
+            facts::assume(content, name.place, signature, &mut attributes.facts, errors)
+        }),
+        "do_not_specialize" => {
+            do_not_specialize.get_or_insert(name.place);
+            facts::do_not_specialize(input, name.place, signature, &mut attributes.facts, errors).map(|()| true)
+        }
+        _ => Ok(false),
+    };
+    let entries = entries(tokens, &mut attributes.krate, &mut others, errors);
     for entry in entries {
         if seen.contains(&entry.name.text) {
             errors.push_help(entry.name.place, format!("`{}` is given twice", entry.name.text), "remove one of them");
@@ -65,27 +81,57 @@ pub(crate) fn parse(tokens: TokenStream, signature: &Signature, errors: &mut Err
             errors.push_help(heuristic.name.place, message, "remove one of them");
         }
     }
+    if let Some(place) = do_not_specialize {
+        facts::check(&attributes.facts, place, signature, errors);
+    }
     attributes
 }
 
 /// Reads `#[device(crate = path)]`: the path of the facade.
 pub(crate) fn device(tokens: TokenStream, errors: &mut Errors) -> TokenStream {
     let mut krate = quote::quote!(::galatea);
-    let mut no_heuristics = |input: ParseStream<'_>, errors: &mut Errors| {
-        errors.push_help(Place::at(input.span()), "a device function has no heuristics", "write them at the kernels that call it");
-        input.parse::<TokenStream>().map(|_| ())
+    let mut none = |name: &Name, input: ParseStream<'_>, errors: &mut Errors| {
+        if name.text != "heuristics" {
+            return Ok(false);
+        }
+        in_parentheses(input, name, "heuristics stand in parentheses", heuristics::FORM, errors, |content, errors| {
+            errors.push_help(Place::at(content.span()), "a device function has no heuristics", "write them at the kernels that call it");
+            content.parse::<TokenStream>().map(|_| ())
+        })
     };
-    for entry in entries(tokens, &mut krate, &mut no_heuristics, errors) {
+    for entry in entries(tokens, &mut krate, &mut none, errors) {
         let message = format!("a device function has no option `{}`", entry.name.text);
         errors.push_help(entry.name.place, message, "its generics are given by the calls; the attribute takes `crate = path` only");
     }
     krate
 }
 
-/// What reads the parentheses behind `heuristics`.
-type Heuristics<'a> = dyn FnMut(ParseStream<'_>, &mut Errors) -> syn::Result<()> + 'a;
+/// What reads an entry of a form of its own behind its name; says whether it is one.
+type Others<'a> = dyn FnMut(&Name, ParseStream<'_>, &mut Errors) -> syn::Result<bool> + 'a;
 
-fn entries(tokens: TokenStream, krate: &mut TokenStream, heuristics: &mut Heuristics<'_>, errors: &mut Errors) -> Vec<Entry> {
+/// Reads what has to stand in parentheses; anything else is passed over.
+fn in_parentheses(
+    input: ParseStream<'_>,
+    name: &Name,
+    message: &str,
+    help: &str,
+    errors: &mut Errors,
+    read: impl FnOnce(ParseStream<'_>, &mut Errors) -> syn::Result<()>,
+) -> syn::Result<bool> {
+    if input.peek(syn::token::Paren) {
+        let content;
+        syn::parenthesized!(content in input);
+        read(&content, errors)?;
+    } else {
+        errors.push_help(name.place, message, help);
+        while !input.is_empty() && !input.peek(syn::Token![,]) {
+            input.parse::<proc_macro2::TokenTree>()?;
+        }
+    }
+    Ok(true)
+}
+
+fn entries(tokens: TokenStream, krate: &mut TokenStream, others: &mut Others<'_>, errors: &mut Errors) -> Vec<Entry> {
     let mut list = Vec::new();
     let result = (|input: ParseStream<'_>| {
         while !input.is_empty() {
@@ -94,17 +140,8 @@ fn entries(tokens: TokenStream, krate: &mut TokenStream, heuristics: &mut Heuris
             if ident == "crate" {
                 input.parse::<syn::Token![=]>()?;
                 *krate = syn::Path::parse_mod_style(input)?.to_token_stream();
-            } else if name.text == "heuristics" {
-                if input.peek(syn::token::Paren) {
-                    let content;
-                    syn::parenthesized!(content in input);
-                    heuristics(&content, errors)?;
-                } else {
-                    errors.push_help(name.place, "heuristics stand in parentheses", heuristics::FORM);
-                    while !input.is_empty() && !input.peek(syn::Token![,]) {
-                        input.parse::<proc_macro2::TokenTree>()?;
-                    }
-                }
+            } else if others(&name, input, errors)? {
+                // It has been read.
             } else if input.parse::<Option<syn::Token![=]>>()?.is_some() {
                 let (values, is_list) = match input.parse::<syn::Expr>()? {
                     syn::Expr::Array(array) => (array.elems.into_iter().collect(), true),
@@ -168,8 +205,11 @@ fn apply(entry: &Entry, signature: &Signature, attributes: &mut Attributes, erro
 
 fn unknown(name: &Name, signature: &Signature, errors: &mut Errors) {
     let generics = signature.types.iter().map(|generic| &generic.name).chain(signature.consts.iter().map(|generic| &generic.name));
-    let names: Vec<&str> =
-        generics.map(|name| name.text.as_str()).chain(SCHEDULE).chain(["unchecked", "contract", "heuristics", "crate"]).collect();
+    let names: Vec<&str> = generics
+        .map(|name| name.text.as_str())
+        .chain(SCHEDULE)
+        .chain(["unchecked", "contract", "heuristics", "assume", "do_not_specialize", "crate"])
+        .collect();
     let help = match did_you_mean(&name.text, names.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         None if name.text.chars().all(|c| c.is_uppercase() || c == '_' || c.is_ascii_digit()) => {

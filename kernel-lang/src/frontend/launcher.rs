@@ -6,6 +6,7 @@ use quote::{format_ident, quote, quote_spanned};
 use crate::Schedule;
 use crate::frontend::attributes::Attributes;
 use crate::frontend::autotune::Autotune;
+use crate::frontend::facts::{Fact, Known};
 use crate::frontend::place::{Errors, Place};
 use crate::frontend::signature::Signature;
 use crate::frontend::tuned::Tuned;
@@ -22,6 +23,8 @@ pub(crate) struct Launcher<'a> {
     pub(crate) taken: Option<&'a syn::Path>,
     /// The words that the body uses, each with its place.
     pub(crate) words: &'a [(&'static str, Span)],
+    /// What its variants may know of the arguments.
+    pub(crate) facts: &'a [Fact],
     /// Is there a `device_print!` in it?
     pub(crate) prints: bool,
     /// What `static_print!` said, each with its place.
@@ -89,9 +92,32 @@ impl Launcher<'_> {
                 entry: #entry, shared_bytes: #shared_bytes, ptx: #ptx
             })
         });
+        let facts = self.facts();
         let (printing, notes) = (self.prints.then(|| quote!(.printing())), self.notes());
-        let kernel = quote!(#private::Kernel::new(#name, #ir, #schedule, &[#(#params),*], &[#(#variants),*]) #printing);
+        let kernel = quote!(#private::Kernel::new(#name, #ir, #schedule, &[#(#params),*], &[#(#variants),*]) #facts #printing);
         if self.notes.is_empty() { kernel } else { quote!({ #notes #kernel }) }
+    }
+
+    /// `.specializing(&[..])`: what a launch asks of its argument words.
+    fn facts(&self) -> TokenStream {
+        let private = self.private();
+        let facts = self.facts.iter().map(|Fact { param, known }| {
+            let (word, param) = (self.signature.word_of(*param), &self.signature.params[*param]);
+            let name = &param.name.text;
+            match known {
+                Known::Is(number) => {
+                    // The bits of the argument, and zeros above them.
+                    let bits = param.ty.as_ref().map_or(64, |ty| 8 * ty.dtype().bytes());
+                    let number = *number as u64 & (u64::MAX >> (64 - bits));
+                    quote!(#private::Fact::is(#name, #word, #number))
+                }
+                Known::MultipleOf(of) => {
+                    let of = *of as u64;
+                    quote!(#private::Fact::multiple_of(#name, #word, #of))
+                }
+            }
+        });
+        if self.facts.is_empty() { TokenStream::new() } else { quote!(.specializing(&[#(#facts),*])) }
     }
 
     /// Warnings, the one kind of message besides errors that a macro can make: each is the use of something deprecated.

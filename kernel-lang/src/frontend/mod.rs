@@ -13,7 +13,9 @@ mod device_item;
 mod device_struct;
 mod elaborate;
 mod evaluate;
+mod facts;
 mod heuristics;
+mod kept;
 mod launcher;
 mod library;
 mod param_type;
@@ -39,6 +41,7 @@ use crate::ir::Function;
 
 use device::Devices;
 pub use device_item::{device, device_bundle};
+pub use kept::Store;
 use place::{Errors, Place};
 pub use variants::{Pruned, Variant};
 
@@ -64,15 +67,15 @@ impl Expansion {
     }
 }
 
-/// `#[kernel(..)]` on an item.
-pub fn kernel(arguments: TokenStream, item: TokenStream) -> Expansion {
-    attribute(Given { kernel: Some(arguments), autotune: None, taken: None, twice: None }, item)
+/// `#[kernel(..)]` on an item; the store may have its variants already.
+pub fn kernel(arguments: TokenStream, item: TokenStream, store: &dyn Store) -> Expansion {
+    attribute(Given { kernel: Some(arguments), autotune: None, taken: None, twice: None }, item, store)
 }
 
 /// `#[autotune(..)]` on an item; `#[kernel]` stands below it.
-pub fn autotune(arguments: TokenStream, item: TokenStream) -> Expansion {
+pub fn autotune(arguments: TokenStream, item: TokenStream, store: &dyn Store) -> Expansion {
     let place = Place::of(&arguments);
-    attribute(Given { kernel: None, autotune: Some((arguments, place)), taken: None, twice: None }, item)
+    attribute(Given { kernel: None, autotune: Some((arguments, place)), taken: None, twice: None }, item, store)
 }
 
 /// The generic IR of the first kernel in a source text, checked together with its listed variants. For tests and tools.
@@ -124,7 +127,7 @@ fn checked(source: &str, file: &str) -> (Option<Function>, Errors) {
             functions.find_map(|mut item| {
                 let mut given = Given { kernel: None, autotune: None, taken: None, twice: None };
                 given.take_from(&mut item);
-                (given.kernel.is_some() || given.autotune.is_some()).then(|| expand(&given, &item, &devices, file, &mut errors).func)
+                (given.kernel.is_some() || given.autotune.is_some()).then(|| expand(&given, &item, &devices, file, &(), &mut errors).func)
             })
         }
     };
@@ -178,7 +181,7 @@ impl Given {
     }
 }
 
-fn attribute(mut given: Given, tokens: TokenStream) -> Expansion {
+fn attribute(mut given: Given, tokens: TokenStream, store: &dyn Store) -> Expansion {
     let mut item = match function(&tokens, "a kernel", "write `#[kernel] fn name(x: Ptr<f32>, ..) { .. }`") {
         Ok(item) => item,
         Err(tokens) => return Expansion::of_tokens(tokens),
@@ -191,7 +194,7 @@ fn attribute(mut given: Given, tokens: TokenStream) -> Expansion {
     }
     let file = item.sig.ident.span().file();
     let mut errors = Errors::default();
-    let expanded = expand(&given, &item, &Devices::default(), &file, &mut errors);
+    let expanded = expand(&given, &item, &Devices::default(), &file, store, &mut errors);
     let launcher = expanded.launcher(&item, &given);
     let tokens =
         if errors.is_empty() { launcher.tokens(&expanded.func.to_string(), &expanded.outcomes.variants) } else { launcher.stub(errors) };
@@ -240,6 +243,7 @@ fn deferred(given: &Given, item: &syn::ItemFn, original: &syn::ItemFn, requests:
         autotune: autotune.as_ref(),
         taken: given.taken.as_ref(),
         words: &[],
+        facts: &[],
         prints: false,
         notes: &[],
     };
@@ -252,7 +256,7 @@ fn deferred(given: &Given, item: &syn::ItemFn, original: &syn::ItemFn, requests:
 /// What the collected sources of a kernel's device functions end in: the compiled kernel, as an expression.
 ///
 /// `krate` is the name of the crate that is being compiled.
-pub fn kernel_bundle(tokens: TokenStream, krate: &str) -> Expansion {
+pub fn kernel_bundle(tokens: TokenStream, krate: &str, store: &dyn Store) -> Expansion {
     let read = || {
         let (state, bundles) = sources::collected(tokens)?;
         let (requests, paths, mut item) = syn::parse::Parser::parse2(state_of_kernel, state)?;
@@ -261,7 +265,7 @@ pub fn kernel_bundle(tokens: TokenStream, krate: &str) -> Expansion {
         let mut errors = Errors::default();
         let devices = sources::devices(&requests, bundles, krate, &mut errors);
         let file = item.sig.ident.span().file();
-        let expanded = expand(&given, &item, &devices, &file, &mut errors);
+        let expanded = expand(&given, &item, &devices, &file, store, &mut errors);
         let launcher = expanded.launcher(&item, &given);
         let tokens = if errors.is_empty() {
             launcher.value(&expanded.func.to_string(), &expanded.outcomes.variants, &paths)
@@ -301,6 +305,7 @@ struct Expanded {
     attributes: attributes::Attributes,
     autotune: Option<autotune::Autotune>,
     words: Vec<(&'static str, proc_macro2::Span)>,
+    facts: facts::Facts,
     outcomes: variants::Outcomes,
     prints: bool,
     notes: Vec<(Place, String)>,
@@ -315,6 +320,7 @@ impl Expanded {
             autotune: self.autotune.as_ref(),
             taken: given.taken.as_ref(),
             words: &self.words,
+            facts: &self.facts.list,
             prints: self.prints,
             notes: &self.notes,
         }
@@ -322,7 +328,7 @@ impl Expanded {
 }
 
 /// The steps from a function to its IR and its variants.
-fn expand(given: &Given, item: &syn::ItemFn, devices: &Devices, file: &str, errors: &mut Errors) -> Expanded {
+fn expand(given: &Given, item: &syn::ItemFn, devices: &Devices, file: &str, store: &dyn Store, errors: &mut Errors) -> Expanded {
     let signature = signature::parse(item, errors);
     let name = signature.name.place;
     if given.kernel.is_none() {
@@ -339,12 +345,14 @@ fn expand(given: &Given, item: &syn::ItemFn, devices: &Devices, file: &str, erro
     if let Some(autotune) = autotune.as_ref().filter(|_| errors.is_empty()) {
         autotune.check(&lowered.func, name, errors);
     }
-    let (mut outcomes, mut notes) = (variants::Outcomes::default(), Vec::new());
+    let (mut facts, mut outcomes, mut notes) = (facts::Facts::default(), variants::Outcomes::default(), Vec::new());
     if errors.is_empty() {
         let instances = variants::instances(&signature, &attributes, autotune.as_ref());
         let has_choice = autotune.as_ref().is_some_and(|autotune| autotune.configs.len() > 1);
-        outcomes = variants::compile(&lowered.func, &instances, has_choice, &lowered.places, name, errors);
         notes = variants::notes(&lowered.func, &instances, &lowered.places, name);
+        facts = facts::Facts::of(&signature, &attributes.facts, &lowered.func);
+        let instances = facts.instances(instances, &signature);
+        outcomes = variants::compile(&lowered.func, &instances, has_choice, &lowered.places, name, store, errors);
     }
     Expanded {
         prints: lowered.func.has_prints(),
@@ -354,6 +362,7 @@ fn expand(given: &Given, item: &syn::ItemFn, devices: &Devices, file: &str, erro
         attributes,
         autotune,
         words: lowered.words,
+        facts,
         outcomes,
     }
 }

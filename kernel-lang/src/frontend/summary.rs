@@ -86,7 +86,7 @@ mod tests {
                 store(y + arange(0, B), 1.0);
             }
         };
-        let expansion = crate::frontend::autotune(attribute, item);
+        let expansion = crate::frontend::autotune(attribute, item, &());
         assert!(!expansion.tokens.to_string().contains("compile_error"), "{}", expansion.tokens);
         let summary = expansion.summary("sums", "fills");
         assert!(summary.lines().all(|line| line.starts_with("{\"package\":\"sums\",\"crate\":\"fills\",\"kernel\":\"fill\",")));
@@ -121,7 +121,7 @@ mod tests {
                 store(y + arange(0, B), 1.0);
             }
         };
-        let expansion = crate::frontend::autotune(attribute, item);
+        let expansion = crate::frontend::autotune(attribute, item, &());
         assert!(expansion.tokens.to_string().contains("a tile of 4194304 elements is too large") && expansion.pruned.is_empty());
     }
 }

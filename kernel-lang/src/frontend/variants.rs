@@ -6,7 +6,9 @@ use crate::diagnostic::Diagnostic;
 use crate::dtype::Dtype;
 use crate::frontend::attributes::Attributes;
 use crate::frontend::autotune::Autotune;
+use crate::frontend::facts::Known;
 use crate::frontend::heuristics;
+use crate::frontend::kept::{Kept, Store};
 use crate::frontend::place::{Errors, Place, Places};
 use crate::frontend::signature::Signature;
 use crate::ir::Function;
@@ -16,7 +18,8 @@ use crate::{Bindings, Compiled, Options, Schedule};
 /// PTX of a kernel for some types, constants and schedule: what a macro embeds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Variant {
-    /// A word for each type parameter, then one for each constant parameter.
+    /// A word for each type parameter, then one for each constant parameter; behind them, if it knows something of the arguments, one with a bit for
+    /// each such fact.
     pub key: Vec<u64>,
     /// How the work is spread over threads and time.
     pub schedule: Schedule,
@@ -30,7 +33,7 @@ pub struct Variant {
     pub ptx: String,
     /// What its generics are, by their names.
     pub values: Vec<(String, String)>,
-    /// How long it took to compile.
+    /// How long it took to compile, if now or in an earlier build.
     pub took: Duration,
 }
 
@@ -69,6 +72,9 @@ pub(crate) struct Instance {
     /// For each generic, types first: its name, its value in words, and its value as a key word.
     pub(crate) generics: Vec<Bound>,
     pub(crate) schedule: Schedule,
+    /// What is known of the arguments, by their names, and as bits of the kernel's facts.
+    pub(crate) known: Vec<(crate::location::Name, Known)>,
+    pub(crate) facts: u64,
 }
 
 /// What a generic is bound to.
@@ -103,7 +109,7 @@ pub(crate) fn instances(signature: &Signature, attributes: &Attributes, autotune
             .collect();
     }
     let Some(autotune) = autotune else {
-        return product.into_iter().map(|generics| Instance { generics, schedule: attributes.schedule }).collect();
+        return product.into_iter().map(|generics| Instance::general(generics, attributes.schedule)).collect();
     };
     let mut list = Vec::new();
     for config in &autotune.configs {
@@ -114,7 +120,7 @@ pub(crate) fn instances(signature: &Signature, attributes: &Attributes, autotune
                     *bound = *value;
                 }
             }
-            let instance = Instance { generics, schedule: config.schedule };
+            let instance = Instance::general(generics, config.schedule);
             for instance in heuristics::instances(instance, &autotune.heuristics, signature, attributes) {
                 if !list.contains(&instance) {
                     list.push(instance);
@@ -126,9 +132,20 @@ pub(crate) fn instances(signature: &Signature, attributes: &Attributes, autotune
 }
 
 impl Instance {
-    /// What its generics are bound to.
+    /// One that knows nothing of the arguments.
+    fn general(generics: Vec<Bound>, schedule: Schedule) -> Instance {
+        Instance { generics, schedule, known: Vec::new(), facts: 0 }
+    }
+
+    /// What its generics are bound to, and arguments.
     fn bindings(&self) -> Bindings {
         let mut bindings = Bindings::new();
+        for (name, known) in &self.known {
+            bindings = match known {
+                Known::Is(number) => bindings.constant(name, *number),
+                Known::MultipleOf(of) => bindings.multiple(name, *of),
+            };
+        }
         for bound in &self.generics {
             match bound {
                 Bound::Type(name, dtype) => bindings.types.push((name.clone(), *dtype)),
@@ -138,33 +155,35 @@ impl Instance {
         bindings
     }
 
-    /// What its generics are, in words.
-    fn values(&self) -> Vec<(String, String)> {
+    /// What its generics are, and what is known of arguments, in words.
+    pub(crate) fn values(&self) -> Vec<(String, String)> {
         let value = |bound: &Bound| match bound {
             Bound::Type(name, dtype) => (name.to_string(), dtype.to_string()),
             Bound::Const(name, value) => (name.to_string(), value.to_string()),
         };
-        self.generics.iter().map(value).collect()
+        let known = self.known.iter().map(|(name, known)| match known {
+            Known::Is(number) => (name.to_string(), number.to_string()),
+            Known::MultipleOf(of) => (format!("{name} % {of}"), "0".to_owned()),
+        });
+        self.generics.iter().map(value).chain(known).collect()
     }
 
-    fn pruned(&self, target: Option<Target>, note: String) -> Pruned {
-        Pruned { values: self.values(), schedule: self.schedule, target: target.map(|target| target.to_string()), note }
+    pub(crate) fn pruned(&self, target: Option<String>, note: String) -> Pruned {
+        Pruned { values: self.values(), schedule: self.schedule, target, note }
     }
 
     /// The words by which a launch finds the variant.
     pub(crate) fn key(&self) -> Vec<u64> {
-        self.generics
-            .iter()
-            .map(|bound| match bound {
-                Bound::Type(_, dtype) => dtype.code(),
-                // The low 64 bits of two's complement, as Rust's `as u64` of the constant.
-                Bound::Const(_, value) => *value as u64,
-            })
-            .collect()
+        let generics = self.generics.iter().map(|bound| match bound {
+            Bound::Type(_, dtype) => dtype.code(),
+            // The low 64 bits of two's complement, as Rust's `as u64` of the constant.
+            Bound::Const(_, value) => *value as u64,
+        });
+        generics.chain((self.facts != 0).then_some(self.facts)).collect()
     }
 }
 
-/// Compiles the instances in parallel. A mistake that only some values make is reported once, with those values.
+/// Compiles the instances in parallel, or finds them in the store. A mistake that only some values make is reported once, with those values.
 ///
 /// Where there is a choice, a configuration that asks for more than a GPU has is left out, unless all do: tuning records why, and uses the others.
 pub(crate) fn compile(
@@ -173,9 +192,11 @@ pub(crate) fn compile(
     has_choice: bool,
     places: &Places,
     fallback: Place,
+    store: &dyn Store,
     errors: &mut Errors,
 ) -> Outcomes {
-    let results = in_parallel(instances, |instance| one(func, instance, has_choice));
+    let kept = Kept::of(func, has_choice, store);
+    let results = in_parallel(instances, |instance| kept.or_made(instance, || one(func, instance, has_choice)));
     let prunes = has_choice && results.iter().any(|result| result.as_ref().is_ok_and(|outcomes| !outcomes.variants.is_empty()));
     let mut outcomes = Outcomes::default();
     let mut mistakes: Vec<(Diagnostic, Vec<usize>)> = Vec::new();
@@ -242,7 +263,7 @@ fn one(func: &Function, instance: &Instance, has_choice: bool) -> Outcome {
     let schedule = instance.schedule;
     for target in Target::ALL {
         if schedule.num_ctas > target.max_cluster() {
-            pruned.push(instance.pruned(Some(target), format!("{target} has no clusters of {} CTAs", schedule.num_ctas)));
+            pruned.push(instance.pruned(Some(target.to_string()), format!("{target} has no clusters of {} CTAs", schedule.num_ctas)));
             continue;
         }
         let (options, start) = (Options { schedule, ..Options::new(bindings.clone(), target) }, Instant::now());
@@ -250,7 +271,7 @@ fn one(func: &Function, instance: &Instance, has_choice: bool) -> Outcome {
         let took = start.elapsed();
         if has_choice && shared_bytes > target.shared_bytes() {
             let note = format!("it takes {shared_bytes} bytes of shared memory, and {target} has {}", target.shared_bytes());
-            pruned.push(instance.pruned(Some(target), note));
+            pruned.push(instance.pruned(Some(target.to_string()), note));
             continue;
         }
         // A newer target is worth its bytes only if its instructions differ.

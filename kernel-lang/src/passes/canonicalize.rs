@@ -221,6 +221,9 @@ fn fold(func: &Function, inst: Inst) -> Option<Simpler> {
             let holds = matches!(op, CompareOp::Eq | CompareOp::Le | CompareOp::Ge);
             return Some(Simpler::Op(Op::Const { value: ConstExpr::Bool(holds) }));
         }
+        Op::Compare { op, lhs, rhs } if let Some(holds) = decided(*op, range(func, *lhs), range(func, *rhs)) => {
+            return Some(Simpler::Op(Op::Const { value: ConstExpr::Bool(holds) }));
+        }
         Op::Compare { op, lhs, rhs } => scalar::compare(*op, operand(*lhs)?, operand(*rhs)?)?,
         Op::Fma { a, b, c } => scalar::fma(operand(*a)?, operand(*b)?, operand(*c)?)?,
         Op::Cast { x } => scalar::cast(operand(*x)?, dtype),
@@ -228,6 +231,30 @@ fn fold(func: &Function, inst: Inst) -> Option<Simpler> {
         _ => return None,
     };
     Some(Simpler::Op(Op::Const { value: folded.to_const() }))
+}
+
+/// The least and the greatest element of a tile of places, or of one number: `columns < 1024` holds everywhere in a tile of 1024.
+fn range(func: &Function, value: Value) -> Option<(i128, i128)> {
+    match func.def_op(value)? {
+        Op::Const { value } => value.as_int().map(|number| (number, number)),
+        Op::Arange { start, end } => Some((start.as_int()?, end.as_int()? - 1)),
+        Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } | Op::Flip { x, .. } => range(func, *x),
+        _ => None,
+    }
+}
+
+/// Does a comparison hold for all elements, or for none, of what lies in these ranges?
+fn decided(op: CompareOp, lhs: Option<(i128, i128)>, rhs: Option<(i128, i128)>) -> Option<bool> {
+    let ((least, most), (low, high)) = (lhs?, rhs?);
+    let either = |always: bool, never: bool| if always { Some(true) } else { never.then_some(false) };
+    match op {
+        CompareOp::Lt => either(most < low, least >= high),
+        CompareOp::Le => either(most <= low, least > high),
+        CompareOp::Gt => either(least > high, most <= low),
+        CompareOp::Ge => either(least >= high, most < low),
+        CompareOp::Eq => either(false, most < low || least > high),
+        CompareOp::Ne => either(most < low || least > high, false),
+    }
 }
 
 fn is_exact(op: UnaryOp) -> bool {

@@ -20,12 +20,38 @@
 //! `static_if` keeps one region, `static_for` repeats its own with the index as a number, `static_assert` is checked, `static_print` becomes a
 //! note of the function, `print` writes into a parameter of its own, and every type rule
 //! is checked again: here a mistake shows that only some values make, such as a tile that is too large.
+//!
+//! What is known of an argument is bound, too. A scalar of the kernel stays one, so that every variant takes the same arguments, but the body
+//! sees the number that it is, or an assumption that it is a multiple.
+//!
+//! ```text
+//! ; before
+//! ; bind stride = 1
+//! kernel @k(%x: ptr<f32>, %stride: i64) {
+//!     %0 = arange {start = 0, end = 64} : tile<i64, [64]>
+//!     %1 = broadcast %stride : tile<i64, [64]>
+//!     %2 = mul %0, %1 : tile<i64, [64]>
+//!     %3 = load %x, %2 : tile<f32, [64]>
+//!     return
+//! }
+//! ; after
+//! kernel @k(%x: ptr<f32>, %stride: i64) {
+//!     %0 = const {value = 1} : i64
+//!     %1 = arange {start = 0, end = 64} : tile<i64, [64]>
+//!     %2 = broadcast %0 : tile<i64, [64]>
+//!     %3 = mul %1, %2 : tile<i64, [64]>
+//!     %4 = load %x, %3 : tile<f32, [64]>
+//!     return
+//! }
+//! ```
 
 mod prints;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::dtype::Dtype;
-use crate::ir::{ConstExpr, Elem, Function, Op, Region, SideTable, TARGET, Type, Value, result_types, template};
+use crate::ir::{
+    BinaryOp, Builder, CompareOp, ConstExpr, Elem, Function, Op, Region, SideTable, TARGET, Type, Value, result_types, template,
+};
 use crate::location::{Loc, Name};
 use crate::target::Target;
 
@@ -34,8 +60,10 @@ use crate::target::Target;
 pub struct Bindings {
     /// A dtype for each type parameter.
     pub types: Vec<(Name, Dtype)>,
-    /// A number for each constant parameter; 0 or 1 for a `bool`.
+    /// A number for each constant parameter, 0 or 1 for a `bool`; and for scalars among the arguments whose number is known.
     pub consts: Vec<(Name, i128)>,
+    /// Integers among the arguments that are multiples of a number.
+    pub multiples: Vec<(Name, i128)>,
     /// What `target()` is; of none, the CPU's 0.
     pub target: Option<Target>,
 }
@@ -53,10 +81,17 @@ impl Bindings {
         self
     }
 
-    /// Binds a constant parameter.
+    /// Binds a constant parameter, or a scalar among the arguments.
     #[must_use]
     pub fn constant(mut self, name: &str, value: i128) -> Bindings {
         self.consts.push((name.into(), value));
+        self
+    }
+
+    /// Says of an integer among the arguments that it is a multiple of `of`.
+    #[must_use]
+    pub fn multiple(mut self, name: &str, of: i128) -> Bindings {
+        self.multiples.push((name.into(), of));
         self
     }
 }
@@ -89,6 +124,7 @@ pub fn run(func: &Function, bindings: &Bindings) -> Result<Function, Diagnostics
         cx.map[param.value] = Some(value);
     }
     let body = cx.out.body;
+    known_arguments(func, bindings, &mut cx.out, &mut cx.map);
     cx.region(func.body, body);
     let mut out = cx.diagnostics.finish(cx.out)?;
     // Also if these values never reach one: whoever launches the kernel has seen the generic one.
@@ -127,6 +163,45 @@ fn check_bindings(func: &Function, bindings: &Bindings, diagnostics: &mut Diagno
                     .help(format!("`{}` holds {low} to {high}", param.dtype)),
             ),
             Some(_) => {}
+        }
+    }
+    for (name, number) in bindings.consts.iter().chain(&bindings.multiples) {
+        let Some(param) = func.params.iter().find(|param| param.name == *name) else { continue };
+        let ty = func.ty(param.value);
+        let fits = match ty.elem() {
+            Elem::Dtype(Dtype::Bool) => (0..=1).contains(number),
+            Elem::Dtype(dtype) => dtype.int_range().is_some_and(|(low, high)| (low..=high).contains(number)),
+            Elem::Param(_) => false,
+        };
+        if !ty.is_scalar() || !fits {
+            let message = format!("nothing is known of `{name}` by `{number}`");
+            diagnostics.push(Diagnostic::new(Loc::NONE, message).help("integers and truths among the arguments can be known"));
+        }
+    }
+    for (name, _) in bindings.multiples.iter().filter(|(_, of)| *of <= 0) {
+        diagnostics
+            .push(Diagnostic::new(Loc::NONE, format!("`{name}` is a multiple of no such number")).help("name a number greater than 0"));
+    }
+}
+
+/// Writes what is known of arguments in front of the body: the number, or an assumption.
+fn known_arguments(func: &Function, bindings: &Bindings, out: &mut Function, map: &mut SideTable<Value, Option<Value>>) {
+    for param in &func.params {
+        let find = |list: &[(Name, i128)]| list.iter().find(|(name, _)| *name == param.name).map(|(_, number)| *number);
+        let Some(value) = map[param.value] else { continue };
+        let (ty, body) = (out.ty(value).clone(), out.body);
+        let mut b = Builder::new(out, body, Loc::NONE);
+        let mut number = |number: i128| {
+            let value = if ty.dtype() == Dtype::Bool { ConstExpr::Bool(number != 0) } else { ConstExpr::Int(number) };
+            b.constant(value, ty.clone())
+        };
+        if let Some(known) = find(&bindings.consts) {
+            map[param.value] = Some(number(known));
+        } else if let Some(of) = find(&bindings.multiples) {
+            let (of, zero) = (number(of), number(0));
+            let rest = b.binary(BinaryOp::Rem, value, of);
+            let cond = b.compare(CompareOp::Eq, rest, zero);
+            out.append(body, Op::Assert { cond, message: "assumption failed".to_owned(), assumed: true }, [], Loc::NONE);
         }
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! ; test pass split_full_tiles     the pass, or `; test compile` for the whole compiler
-//! ; bind B = 64, T = f32           specialised so first
+//! ; bind B = 64, T = f32           specialised so first; of arguments also `stride = 1`, `n % 16 = 0`
 //! ; num_warps 8                    4 if not said
 //! ; num_stages 2                   3 if not said
 //! ; target sm_90a                  sm_80 if not said; under `ptx/` the folder says it
@@ -40,6 +40,9 @@ pub(crate) fn header(text: &str) -> Result<Header, String> {
                     let (name, value) = binding.split_once(" = ").ok_or("a binding is `NAME = VALUE`")?;
                     let bindings = std::mem::take(&mut header.options.bindings);
                     header.options.bindings = match value.parse() {
+                        Ok(0) if let Some((name, of)) = name.split_once(" % ") => {
+                            bindings.multiple(name, of.parse().map_err(|_| format!("`{of}` is no number"))?)
+                        }
                         Ok(int) => bindings.constant(name, int),
                         Err(_) => bindings.ty(name, value.parse().map_err(|_| format!("`{value}` is no number and no dtype"))?),
                     };

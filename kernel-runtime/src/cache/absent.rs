@@ -1,5 +1,6 @@
 //! What stands for the caches in a program without them: nothing is kept, and nothing is found.
 
+#[cfg(feature = "jit")]
 use kernel_lang::{Compiled, Options};
 
 use super::{Record, RecordKey};
@@ -20,6 +21,7 @@ pub(crate) fn lock_record(_: &RecordKey) -> Option<Lock> {
     None
 }
 
+#[cfg(feature = "jit")]
 pub(crate) fn compile<E>(_: &str, _: &str, _: &Options, make: impl FnOnce() -> Result<Compiled, E>) -> Result<Compiled, E> {
     make()
 }

@@ -33,11 +33,13 @@ mod record;
 mod records;
 #[cfg(feature = "cache")]
 mod store;
-#[cfg(feature = "cache")]
+#[cfg(all(feature = "cache", feature = "jit"))]
 mod variant;
 
+#[cfg(all(feature = "jit", not(feature = "cache")))]
+pub(crate) use absent::compile;
 #[cfg(not(feature = "cache"))]
-pub(crate) use absent::{Lock, compile, find_record, hash, lock_record, save_record};
+pub(crate) use absent::{Lock, find_record, hash, lock_record, save_record};
 #[cfg(feature = "cache")]
 pub(crate) use code::load as load_code;
 #[cfg(feature = "cache")]
@@ -56,5 +58,5 @@ pub use records::{Records, RecordsError};
 pub(crate) use records::{find as find_record, lock as lock_record, save as save_record};
 #[cfg(feature = "cache")]
 pub use store::{Lock, Store};
-#[cfg(feature = "cache")]
+#[cfg(all(feature = "cache", feature = "jit"))]
 pub(crate) use variant::compile;

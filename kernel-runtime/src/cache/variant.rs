@@ -18,7 +18,9 @@ fn key(kernel: &str, ir: &str, options: &Options) -> Key {
     let Options { bindings, target, schedule, checked: _ } = options;
     let Schedule { num_warps, num_ctas, num_stages, maxnreg } = *schedule;
     let types = bindings.types.iter().map(|(name, dtype)| format!("{name} = {dtype}"));
-    let values: Vec<String> = types.chain(bindings.consts.iter().map(|(name, value)| format!("{name} = {value}"))).collect();
+    let consts = bindings.consts.iter().map(|(name, value)| format!("{name} = {value}"));
+    let multiples = bindings.multiples.iter().map(|(name, of)| format!("{name} % {of} = 0"));
+    let values: Vec<String> = types.chain(consts).chain(multiples).collect();
     let mut schedule = format!("num_warps = {num_warps}, num_ctas = {num_ctas}, num_stages = {num_stages}");
     if let Some(registers) = maxnreg {
         schedule += &format!(", maxnreg = {registers}");
@@ -72,6 +74,8 @@ mod tests {
             name("b", &options),
             name("a", &Options::new(Bindings::new().constant("B", 256), Target::SM_80)),
             name("a", &Options::new(Bindings::new().constant("B", 512), Target::SM_90A)),
+            name("a", &Options::new(Bindings::new().constant("B", 512).constant("stride", 1), Target::SM_80)),
+            name("a", &Options::new(Bindings::new().constant("B", 512).multiple("n", 16), Target::SM_80)),
             name("a", &schedule(Schedule { num_warps: 8, ..Schedule::DEFAULT })),
             name("a", &schedule(Schedule { num_ctas: 2, ..Schedule::DEFAULT })),
             name("a", &schedule(Schedule { num_stages: 1, ..Schedule::DEFAULT })),
@@ -80,7 +84,7 @@ mod tests {
         assert_eq!(name("a", &options), names[0]);
         names.sort();
         names.dedup();
-        assert_eq!(names.len(), 8);
+        assert_eq!(names.len(), 10);
         assert_eq!(key("silu", "a", &options).field("values").unwrap(), "B = 512");
         assert_eq!(key("silu", "a", &options).field("compiler").unwrap(), COMPILER);
     }

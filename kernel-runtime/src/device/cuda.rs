@@ -21,7 +21,7 @@ pub(crate) struct Cuda {
     pub(crate) shared_bytes: u32,
     /// Of the L2 cache.
     pub(crate) cache_bytes: u32,
-    pub(super) default_stream: Arc<CudaStream>,
+    pub(crate) default_stream: Arc<CudaStream>,
 }
 
 /// The device with this number, opened at the first call.

@@ -83,6 +83,12 @@ impl Gpu for SimGpu {
     type Loaded = Loaded;
     const IS_SIMULATED: bool = true;
 
+    type Anywhere = SimGpu;
+
+    fn anywhere(self) -> SimGpu {
+        match *self.sim {}
+    }
+
     fn device(self) -> Device {
         self.device
     }

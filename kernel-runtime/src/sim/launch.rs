@@ -40,6 +40,12 @@ impl Gpu for SimGpu {
     type Loaded = Loaded;
     const IS_SIMULATED: bool = true;
 
+    type Anywhere = SimGpu;
+
+    fn anywhere(self) -> SimGpu {
+        self
+    }
+
     fn device(self) -> Device {
         self.device
     }

@@ -10,7 +10,7 @@ use super::rules::Kept;
 use super::verify::{HostArgs, Reference, Verify};
 use super::{AutotunedLaunch, Origin, Outcome, Report, Trial, TuneConfig, Winner, alone, is_printed, recall};
 use crate::bench::{FLUSH_BYTES, Timer};
-use crate::gpu::Gpu;
+use crate::gpu::{Gpu, Mode};
 use crate::graph::{self, Forbidden};
 use crate::grid::IntoGrid;
 use crate::{Error, Result, cpu, profile};
@@ -108,7 +108,7 @@ where
                 // Of the configurations that compile the first; if there is none, none wins.
                 let programs = configs.iter().zip(grids).filter_map(|(config, grid)| {
                     let grid = *grid.as_ref().ok().filter(|grid| !grid.contains(&0))?;
-                    Some((kernel.on_cpu(&self.key_of(*config)).ok()?, grid))
+                    Some((kernel.on_cpu(self.key_of(*config).general()).ok()?, grid))
                 });
                 if let Some((program, grid)) = programs.take(1).next() {
                     host.run(|words| cpu::run(kernel.name(), &program, words, grid, false))?;
@@ -235,7 +235,7 @@ where
         let Ok(grid) = grids[place] else { return Ok(()) };
         memory.restore(*gpu)?;
         launch.rules.before(words, config);
-        let outcome = timer.run(n, &mut || launch.run_grid(config, grid, *gpu));
+        let outcome = timer.run(n, &mut || launch.run_grid(config, grid, Mode::default(), *gpu));
         launch.rules.after(words, config);
         outcome
     }

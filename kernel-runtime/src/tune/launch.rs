@@ -7,7 +7,8 @@ use super::key::with_key;
 use super::rules::Kept;
 use super::{Origin, Outcome, Report, Rules, Trial, TuneConfig, Tuner, Winner};
 use crate::args::Args;
-use crate::gpu::{self, Gpu};
+use crate::fact::Key;
+use crate::gpu::{self, Gpu, Mode};
 use crate::grid::IntoGrid;
 use crate::launch::{NoGrid, Place, run_on_cpu};
 use crate::module::CudaGpu;
@@ -26,7 +27,7 @@ pub struct AutotunedLaunch<'a, const WORDS: usize, const KEY: usize, C: TuneConf
     pub(super) rules: &'static Rules<C, WORDS>,
     grid: G,
     stream: Option<&'a Stream>,
-    checked: bool,
+    mode: Mode,
     overlaps: bool,
 }
 
@@ -35,14 +36,14 @@ impl<'a, const WORDS: usize, const KEY: usize, C: TuneConfig> AutotunedLaunch<'a
     #[doc(hidden)]
     #[inline]
     pub fn new(args: Args<'a, WORDS>, key: [u64; KEY], tuner: &'static Tuner<C>, rules: &'static Rules<C, WORDS>) -> Self {
-        AutotunedLaunch { args, key, tuner, rules, grid: NoGrid, stream: None, checked: false, overlaps: false }
+        AutotunedLaunch { args, key, tuner, rules, grid: NoGrid, stream: None, mode: Mode::default(), overlaps: false }
     }
 
     /// How many programs run with a configuration, as in `.grid(|config| cdiv(n, config.BLOCK_SIZE))`.
     #[inline]
     pub fn grid<G: IntoGrid, F: Fn(C) -> G>(self, grid: F) -> AutotunedLaunch<'a, WORDS, KEY, C, F> {
-        let AutotunedLaunch { args, key, tuner, rules, grid: NoGrid, stream, checked, overlaps } = self;
-        AutotunedLaunch { args, key, tuner, rules, grid, stream, checked, overlaps }
+        let AutotunedLaunch { args, key, tuner, rules, grid: NoGrid, stream, mode, overlaps } = self;
+        AutotunedLaunch { args, key, tuner, rules, grid, stream, mode, overlaps }
     }
 }
 
@@ -64,7 +65,15 @@ impl<'a, const WORDS: usize, const KEY: usize, C: TuneConfig, G> AutotunedLaunch
     /// Reports the first access outside a tensor, see [`Launch::checked`](crate::Launch::checked).
     #[inline]
     pub fn checked(mut self) -> Self {
-        self.checked = true;
+        self.mode.checked = true;
+        self
+    }
+
+    /// Does not wait for a variant that is still to be compiled, see [`Launch::compile_in_background`](crate::Launch::compile_in_background). Tuning
+    /// does: it times the variants that later launches use.
+    #[inline]
+    pub fn compile_in_background(mut self) -> Self {
+        self.mode.in_background = true;
         self
     }
 }
@@ -85,7 +94,7 @@ where
             Place::Cpu => {
                 let config = self.config(self.first(self.kept(), Device::cpu())?);
                 let grid = self.grid_of(config)?;
-                if grid.contains(&0) { Ok(()) } else { run_on_cpu(&self.args, &self.key_of(config), grid, self.checked) }
+                if grid.contains(&0) { Ok(()) } else { run_on_cpu(&self.args, self.key_of(config).general(), grid, self.mode.checked) }
             }
             Place::Sim(sim) => self.launch_on(sim),
             Place::Cuda(cuda) => self.launch_on(CudaGpu { overlaps: self.overlaps, ..cuda }),
@@ -128,7 +137,7 @@ where
     /// Looking for a mistake needs no tuning, nobody wants to read what each trial prints, and one configuration has no rivals.
     #[inline]
     fn is_untimed(&self, kept: Kept) -> bool {
-        self.checked || self.args.kernel().prints() || self.indices(kept).nth(1).is_none()
+        self.mode.checked || self.args.kernel().prints() || self.indices(kept).nth(1).is_none()
     }
 
     /// What was chosen for the key, now if it is new. None if there is nothing to tune: no program, or no way to undo what the runs do.
@@ -178,10 +187,10 @@ where
         self.indices(kept).next().ok_or_else(none)
     }
 
-    pub(super) fn key_of(&self, config: C) -> [u64; KEY] {
+    pub(super) fn key_of(&self, config: C) -> Key<KEY> {
         let mut key = self.key;
         config.write_key(&mut key);
-        key
+        Key::new(key, self.args.facts())
     }
 
     #[inline]
@@ -229,15 +238,15 @@ where
     #[inline]
     fn run(&self, config: C, gpu: impl Gpu) -> Result<()> {
         let grid = self.grid_of(config)?;
-        self.run_grid(config, grid, gpu)
+        self.run_grid(config, grid, self.mode, gpu)
     }
 
     #[inline]
-    pub(super) fn run_grid(&self, config: C, grid: [u32; 3], gpu: impl Gpu) -> Result<()> {
+    pub(super) fn run_grid(&self, config: C, grid: [u32; 3], mode: Mode, gpu: impl Gpu) -> Result<()> {
         if grid.contains(&0) {
             return Ok(());
         }
-        gpu::run(gpu, &self.args, &self.key_of(config), Some(config.schedule()), grid, self.checked)
+        gpu::run(gpu, &self.args, &self.key_of(config), Some(config.schedule()), grid, mode)
     }
 
     /// The tuning key, see [`key`](super::key); the first word says which device it is.
@@ -247,7 +256,8 @@ where
         let parts = self.tuner.key.iter().zip(&mut words);
         let count = parts.map(|(part, word)| *word = part.of(self.args.words())).count();
         let device = 2 * gpu.number() as u64 + u64::from(P::IS_SIMULATED);
-        with_key(&[&[device], &kept.words(), &[self.args.unaligned()], &words[..count], &self.key], look)
+        let key = Key::new(self.key, self.args.facts());
+        with_key(&[&[device], &kept.words(), &[self.args.unaligned()], &words[..count], key.as_ref()], look)
     }
 }
 

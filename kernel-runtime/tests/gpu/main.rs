@@ -2,6 +2,8 @@
 
 #[path = "../axpy/mod.rs"]
 mod axpy;
+#[cfg(feature = "jit")]
+mod facts;
 mod graphs;
 mod interop;
 mod kernels;
@@ -59,6 +61,12 @@ mod no_store {
     pub(crate) const TESTS: &[crate::Test] = &[];
 }
 
+/// What stands for the tests of variants that are compiled in the process, in a build that compiles none.
+#[cfg(not(feature = "jit"))]
+mod no_compiler {
+    pub(crate) const TESTS: &[crate::Test] = &[];
+}
+
 fn main() {
     if std::env::var_os(launches::CRASH).is_some() {
         return launches::crash();
@@ -78,11 +86,22 @@ fn main() {
         Err(error) => panic!("{error}"),
     };
     let device = device.ok();
+    #[cfg(not(feature = "jit"))]
+    use no_compiler as facts;
     #[cfg(not(feature = "cache"))]
     use no_store as store;
-    let tests =
-        [launches::TESTS, streams::TESTS, interop::TESTS, tuning::TESTS, graphs::TESTS, overhead::TESTS, profiles::TESTS, store::TESTS]
-            .concat();
+    let tests = [
+        launches::TESTS,
+        streams::TESTS,
+        interop::TESTS,
+        tuning::TESTS,
+        graphs::TESTS,
+        overhead::TESTS,
+        profiles::TESTS,
+        store::TESTS,
+        facts::TESTS,
+    ]
+    .concat();
     let trials = tests.into_iter().map(|(name, test)| {
         let run = move || {
             device.into_iter().for_each(test);

@@ -85,7 +85,7 @@ const FOREIGN: [(&str, &str); 9] = [
     ("early_config_prune", "write `prune = |config| config.BLOCK_SIZE < n`"),
     ("perf_model", "write `prune = top_k(4, |config| estimated_cost)`"),
     ("top_k", "write `prune = top_k(4, |config| estimated_cost)`"),
-    ("do_not_specialize", "values of arguments select no variant of a kernel but by `heuristics(..)`, so there is nothing to turn off"),
+    ("do_not_specialize", "write `#[kernel(do_not_specialize = [stride])]`"),
     ("do_not_specialize_on_alignment", "the alignment of tensors selects no variant of a kernel, so there is nothing to turn off"),
     ("use_cuda_graph", "runs are timed by events of the GPU, which the time of a launch is no part of"),
     ("do_bench", "`warmup = 5, rep = 100` say how many milliseconds tuning may take"),

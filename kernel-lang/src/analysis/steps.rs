@@ -1,0 +1,199 @@
+//! Arguments that are steps: by how much an index grows from one element of a tile to the next.
+//!
+//! ```text
+//! %1 = arange {start = 0, end = B}
+//! %2 = mul %1, (broadcast %stride)     %stride is a step ..
+//! %3 = mul %row, %stride_row           .. and %stride_row is none: all elements have the same row
+//! %4 = add %2, (broadcast %3)
+//! load %x, %4                          .. along which %x is read
+//! ```
+//!
+//! Where such an argument is known to be 1, neighbours in a tile are neighbours in memory. So these are the arguments whose value is worth
+//! a variant of its own. The kernel may be generic: extents need not be known.
+
+use crate::analysis::affine::AffineFacts;
+use crate::ir::{BinaryOp, Def, Function, Op, SideTable, Value};
+
+/// The pairs of a tensor and a scalar, both parameters of the kernel, where the scalar is a step along the tensor: each once, in the order
+/// of the parameters.
+pub fn compute(func: &Function) -> Vec<(Value, Value)> {
+    let mut cx = Steps { func, carried: carried(func), facts: AffineFacts::new(), seen: SideTable::new(), found: Vec::new() };
+    let mut pairs = Vec::new();
+    for access in func.all_insts().into_iter().filter_map(|inst| func.inst(inst).op.access()) {
+        cx.seen = SideTable::new();
+        cx.index(access.offset);
+        pairs.extend(cx.found.drain(..).map(|step| (access.base, step)));
+    }
+    let place = |value: Value| func.params.iter().position(|param| param.value == value);
+    pairs.retain(|(tensor, _)| place(*tensor).is_some());
+    pairs.sort_by_key(|(tensor, step)| (place(*tensor), place(*step)));
+    pairs.dedup();
+    pairs
+}
+
+struct Steps<'a> {
+    func: &'a Function,
+    carried: SideTable<Value, Vec<Value>>,
+    facts: AffineFacts,
+    /// What has been looked at for this access: loops hand values round.
+    seen: SideTable<Value, bool>,
+    found: Vec<Value>,
+}
+
+impl Steps<'_> {
+    /// Looks for steps in an index.
+    fn index(&mut self, value: Value) {
+        if self.func.ty(value).is_scalar() || std::mem::replace(&mut self.seen[value], true) {
+            return;
+        }
+        for source in self.carried[value].clone() {
+            self.index(source);
+        }
+        match self.func.def_op(value) {
+            Some(Op::Binary { op: BinaryOp::Mul, lhs, rhs }) => {
+                for (step, index) in [(*lhs, *rhs), (*rhs, *lhs)] {
+                    if let Some(param) = self.argument(step)
+                        && self.has_neighbours(index)
+                    {
+                        self.found.push(param);
+                    }
+                }
+            }
+            Some(Op::Binary { op: BinaryOp::Add | BinaryOp::Sub, lhs, rhs }) => {
+                self.index(*lhs);
+                self.index(*rhs);
+            }
+            Some(Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Permute { x, .. } | Op::Reshape { x } | Op::Flip { x, .. }) => {
+                self.index(*x);
+            }
+            _ => {}
+        }
+    }
+
+    /// Does the index grow by 1 along some axis?
+    fn has_neighbours(&mut self, index: Value) -> bool {
+        (0..self.func.ty(index).shape().len()).any(|axis| self.facts.step(self.func, index, axis) == Some(1))
+    }
+
+    /// The argument that every element of the tile is.
+    fn argument(&self, value: Value) -> Option<Value> {
+        match self.func.def(value) {
+            Def::Param(..) => self.func.params.iter().map(|param| param.value).find(|param| *param == value),
+            Def::Result(..) => match self.func.def_op(value)? {
+                Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Cast { x } => self.argument(*x),
+                _ => None,
+            },
+        }
+    }
+}
+
+/// Where a value comes from that a branch or a loop hands on.
+fn carried(func: &Function) -> SideTable<Value, Vec<Value>> {
+    let mut carried: SideTable<Value, Vec<Value>> = SideTable::new();
+    let mut connect = |to: &[Value], from: &[Value]| to.iter().zip(from).for_each(|(to, from)| carried[*to].push(*from));
+    for inst in func.all_insts() {
+        let data = func.inst(inst);
+        match &data.op {
+            Op::If { then_region, else_region, .. } | Op::StaticIf { then_region, else_region, .. } => {
+                connect(&data.results, func.yielded(*then_region));
+                connect(&data.results, func.yielded(*else_region));
+            }
+            Op::For { init, body, .. } => {
+                connect(func.region(*body).params.get(1..).unwrap_or_default(), init);
+                connect(&data.results, init);
+            }
+            Op::StaticFor { init, body, .. } => {
+                connect(&func.region(*body).params, init);
+                connect(&data.results, init);
+            }
+            Op::While { init, test, body } => {
+                connect(&func.region(*test).params, init);
+                connect(&func.region(*body).params, init);
+                connect(&data.results, init);
+            }
+            _ => {}
+        }
+    }
+    carried
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steps(text: &str) -> Vec<(String, String)> {
+        let func = crate::ir::parse(text).expect("it parses");
+        let name = |value: Value| func.params.iter().find(|param| param.value == value).expect("a parameter").name.to_string();
+        compute(&func).into_iter().map(|(tensor, step)| (name(tensor), name(step))).collect()
+    }
+
+    fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
+        list.iter().map(|(tensor, step)| ((*tensor).to_owned(), (*step).to_owned())).collect()
+    }
+
+    #[test]
+    fn what_lanes_are_multiplied_by_is_a_step() {
+        let text = "
+            kernel @k<const M: i64, const N: i64>(%x: ptr<f32>, %y: ptr_mut<f32>, %row: i64, %sx: i64, %narrow: i32, %sy: i64, %n: i64) {
+                %i = arange {start = 0, end = M} : tile<i64, [M]>
+                %j = arange {start = 0, end = N} : tile<i64, [N]>
+                %first = mul %row, %sy : i64
+                %start = broadcast %first : tile<i64, [M]>
+                %by = broadcast %sx : tile<i64, [M]>
+                %at = mul %i, %by : tile<i64, [M]>
+                %index = add %start, %at : tile<i64, [M]>
+                %rows = expand_dims %index {axis = 1} : tile<i64, [M, 1]>
+                %wide = cast %narrow : i64
+                %all = broadcast %wide : tile<i64, [N]>
+                %across = mul %all, %j : tile<i64, [N]>
+                %columns = expand_dims %across {axis = 0} : tile<i64, [1, N]>
+                %a = broadcast %rows : tile<i64, [M, N]>
+                %b = broadcast %columns : tile<i64, [M, N]>
+                %offsets = add %a, %b : tile<i64, [M, N]>
+                %v = load %x, %offsets : tile<f32, [M, N]>
+                store %y, %b, %v
+                return
+            }";
+        assert_eq!(steps(text), pairs(&[("x", "sx"), ("x", "narrow"), ("y", "narrow")]));
+    }
+
+    #[test]
+    fn a_loop_hands_steps_on() {
+        let text = "
+            kernel @k<const N: i64>(%x: ptr<f32>, %n: i64, %step: i64, %other: i64) {
+                %i = arange {start = 0, end = N} : tile<i64, [N]>
+                %by = broadcast %step : tile<i64, [N]>
+                %at = mul %i, %by : tile<i64, [N]>
+                %zero = const {value = 0} : i64
+                %one = const {value = 1} : i64
+                %far = broadcast %other : tile<i64, [N]>
+                %end = for %zero, %n, %one, %at (%turn: i64, %offsets: tile<i64, [N]>) {
+                    %v = load %x, %offsets : tile<f32, [N]>
+                    %next = add %offsets, %far : tile<i64, [N]>
+                    yield %next
+                } : tile<i64, [N]>
+                return
+            }";
+        assert_eq!(steps(text), pairs(&[("x", "step")]));
+    }
+
+    #[test]
+    fn what_is_no_neighbour_is_no_step() {
+        // Twice the place, and places from memory: with a stride of 1 these are no neighbours.
+        let text = "
+            kernel @k<const N: i64>(%x: ptr<f32>, %p: ptr<i64>, %n: i64, %m: i64) {
+                %i = arange {start = 0, end = N} : tile<i64, [N]>
+                %two = const {value = 2} : tile<i64, [N]>
+                %even = mul %i, %two : tile<i64, [N]>
+                %by = broadcast %n : tile<i64, [N]>
+                %at = mul %even, %by : tile<i64, [N]>
+                %v = load %x, %at : tile<f32, [N]>
+                %rows = load %p, %i : tile<i64, [N]>
+                %times = broadcast %m : tile<i64, [N]>
+                %places = mul %rows, %times : tile<i64, [N]>
+                %w = load %x, %places : tile<f32, [N]>
+                return
+            }";
+        assert_eq!(steps(text), pairs(&[]));
+    }
+}

@@ -1,0 +1,315 @@
+//! What variants of a kernel know of its arguments: `assume(stride = 1, n % 16 == 0)` of `#[kernel]`, and, unasked, that the distance between
+//! neighbours is 1.
+//!
+//! A fact selects a variant, and nothing else: a launch asks which of them hold for its arguments, and where one does not, runs another variant.
+//!
+//! ```text
+//! stride_xm  stride_xn  n        facts: x is read along stride_xn = 1 (or stride_xm = 1); n % 16 == 0 was declared
+//!      4096          1  4096     the variant for stride_xn = 1 and n % 16 == 0
+//!      4096          1  4097     .. for stride_xn = 1
+//!      4096          2  4097     .. that knows nothing
+//!         1       4096  4096     .. for stride_xm = 1 and n % 16 == 0: not built beforehand
+//! ```
+//!
+//! Built beforehand are few: the one that knows nothing; the one where the last step of each tensor, as the signature has them, is 1; and one for
+//! each `assume`, which knows those steps, too, unless it speaks of steps itself. So there are at most two more than `assume`s, and a launch
+//! that brings another combination compiles that one.
+
+use syn::ext::IdentExt;
+use syn::parse::ParseStream;
+
+use crate::diagnostic::did_you_mean;
+use crate::dtype::Dtype;
+use crate::frontend::attributes::integer;
+use crate::frontend::parse::plain;
+use crate::frontend::place::{Errors, Place};
+use crate::frontend::signature::Signature;
+use crate::frontend::variants::Instance;
+use crate::ir::{Elem, Function};
+
+/// Something that may be known of an argument.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Fact {
+    /// The parameter, by its index.
+    pub(crate) param: usize,
+    pub(crate) known: Known,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Known {
+    /// It is this number.
+    Is(i128),
+    /// This power of two divides it.
+    MultipleOf(i128),
+}
+
+/// What the attribute says.
+#[derive(Default)]
+pub(crate) struct Declared {
+    /// Each `assume(..)`.
+    pub(crate) assumed: Vec<Vec<Fact>>,
+    /// Steps of which no variant is made unasked, by their index among the parameters.
+    pub(crate) left_out: Vec<usize>,
+    /// Is it all of them?
+    pub(crate) none: bool,
+}
+
+/// The facts of a kernel: a launch has a word with a bit for each, set where it holds.
+#[derive(Default)]
+pub(crate) struct Facts {
+    pub(crate) list: Vec<Fact>,
+    /// The combinations that are built beforehand, beside the one that knows nothing.
+    built: Vec<u64>,
+}
+
+/// A word has as many bits.
+const MOST: usize = 64;
+
+pub(crate) const FORM: &str = "write `assume(stride = 1, n % 16 == 0)`";
+pub(crate) const DO_NOT_FORM: &str = "write `do_not_specialize = [stride]`, or `do_not_specialize` for all";
+
+impl Fact {
+    fn implies(self, other: Fact) -> bool {
+        let follows = match (self.known, other.known) {
+            (Known::Is(a), Known::Is(b)) => a == b,
+            (Known::Is(a) | Known::MultipleOf(a), Known::MultipleOf(of)) => a % of == 0,
+            (Known::MultipleOf(_), Known::Is(_)) => false,
+        };
+        self.param == other.param && follows
+    }
+}
+
+impl Facts {
+    /// Those that are declared, and those that the kernel itself suggests.
+    pub(crate) fn of(signature: &Signature, declared: &Declared, func: &Function) -> Facts {
+        let mut list: Vec<Fact> = Vec::new();
+        for fact in declared.assumed.iter().flatten() {
+            if !list.contains(fact) {
+                list.push(*fact);
+            }
+        }
+        let steps = steps(signature, func);
+        let is_step = |fact: &Fact| steps.iter().any(|(_, step)| fact.param == *step);
+        let mut rows: Vec<Fact> = Vec::new();
+        for (at, (tensor, step)) in steps.iter().enumerate() {
+            if declared.none || declared.left_out.contains(step) {
+                continue;
+            }
+            let fact = Fact { param: *step, known: Known::Is(1) };
+            if !list.contains(&fact) && list.len() < MOST {
+                list.push(fact);
+            }
+            // Of each tensor the step that comes last: elements of a row are neighbours.
+            if steps.get(at + 1).is_none_or(|(next, _)| next != tensor) {
+                rows.push(fact);
+            }
+        }
+        let mut facts = Facts { list, built: Vec::new() };
+        facts.build(&rows);
+        for group in &declared.assumed {
+            let also = if group.iter().any(is_step) { &[][..] } else { &rows };
+            facts.build(&[group, also].concat());
+        }
+        facts
+    }
+
+    /// A variant that knows these, and what follows from them.
+    fn build(&mut self, known: &[Fact]) {
+        let follows = |fact: &Fact| known.iter().any(|known| known.implies(*fact));
+        let bits = self.list.iter().enumerate().filter(|(_, fact)| follows(fact)).fold(0, |bits, (at, _)| bits | 1 << at);
+        if bits != 0 && !self.built.contains(&bits) {
+            self.built.push(bits);
+        }
+    }
+
+    /// Each instance with nothing known, and with each combination that is built beforehand.
+    pub(crate) fn instances(&self, general: Vec<Instance>, signature: &Signature) -> Vec<Instance> {
+        let with = |bits: u64| {
+            let known = self.list.iter().enumerate().filter(move |(at, _)| bits >> at & 1 == 1);
+            let known: Vec<_> = known.map(|(_, fact)| (signature.params[fact.param].name.text.as_str().into(), fact.known)).collect();
+            general.iter().map(move |instance| Instance { facts: bits, known: known.clone(), ..instance.clone() })
+        };
+        let special: Vec<Instance> = self.built.iter().flat_map(|bits| with(*bits)).collect();
+        [general.clone(), special].concat()
+    }
+}
+
+/// The parameters that are steps of tensors, both by their index, in their order.
+fn steps(signature: &Signature, func: &Function) -> Vec<(usize, usize)> {
+    let place = |value| {
+        let param = func.params.iter().find(|param| param.value == value)?;
+        signature.params.iter().position(|own| own.name.text == *param.name)
+    };
+    let pairs = crate::steps(func).into_iter().filter_map(|(tensor, step)| Some((place(tensor)?, place(step)?)));
+    // The launch would have to know what 1 is in a type that it names.
+    let is_integer = |param: usize| signature.params[param].ty.as_ref().and_then(|ty| ty.elem().dtype()).is_some_and(Dtype::is_int);
+    pairs.filter(|(_, step)| is_integer(*step)).collect()
+}
+
+/// Reads what stands in the parentheses of `assume`.
+pub(crate) fn assume(
+    input: ParseStream<'_>,
+    place: Place,
+    signature: &Signature,
+    declared: &mut Declared,
+    errors: &mut Errors,
+) -> syn::Result<()> {
+    let entries = syn::punctuated::Punctuated::<syn::Expr, syn::Token![,]>::parse_terminated(input)?;
+    if entries.is_empty() {
+        errors.push_help(place, "`assume` says nothing", FORM);
+    }
+    let mut group: Vec<Fact> = Vec::new();
+    for entry in &entries {
+        let Some(fact) = fact(entry, signature, errors) else { continue };
+        if group.iter().any(|earlier| earlier.param == fact.param) {
+            let message = format!("`{}` is assumed twice", signature.params[fact.param].name.text);
+            errors.push_help(Place::of(entry), message, "each `assume(..)` is a variant of its own: write another one, or remove this");
+        } else {
+            group.push(fact);
+        }
+    }
+    let facts = declared.assumed.iter().map(Vec::len).sum::<usize>() + group.len();
+    if facts > MOST {
+        errors.push_help(place, format!("{facts} facts are too many: a kernel can have {MOST}"), "keep those that make a variant faster");
+    }
+    declared.assumed.push(group);
+    Ok(())
+}
+
+/// `n = 1`, `n == 1`, `n % 16 == 0`
+fn fact(entry: &syn::Expr, signature: &Signature, errors: &mut Errors) -> Option<Fact> {
+    let place = Place::of(entry);
+    let (left, right) = match entry {
+        syn::Expr::Assign(assign) => (&*assign.left, &*assign.right),
+        syn::Expr::Binary(binary) if matches!(binary.op, syn::BinOp::Eq(_)) => (&*binary.left, &*binary.right),
+        _ => {
+            errors.push_help(place, "`assume` knows numbers and multiples of an argument", FORM);
+            return None;
+        }
+    };
+    let (named, of) = match left {
+        syn::Expr::Binary(binary) if matches!(binary.op, syn::BinOp::Rem(_)) => (&*binary.left, Some(&*binary.right)),
+        other => (other, None),
+    };
+    let name = match named {
+        syn::Expr::Path(path) => path.path.get_ident().map(plain),
+        _ => None,
+    };
+    let Some(name) = name else {
+        errors.push_help(Place::of(named), "`assume` names an argument of the launch", FORM);
+        return None;
+    };
+    let (param, dtype) = scalar(&name, Place::of(named), signature, errors)?;
+    let known = match of {
+        None => Known::Is(number(right, &name, dtype, errors)?),
+        Some(of) => {
+            let divisor = integer(of).filter(|of| of.count_ones() == 1 && *of > 1 && *of <= 1 << 30);
+            let Some(divisor) = divisor.filter(|_| dtype != Dtype::Bool) else {
+                let help = "name a power of two from 2 on: `n % 16 == 0`";
+                errors.push_help(Place::of(of), format!("of `{name}` a power of two can be assumed to divide it"), help);
+                return None;
+            };
+            if integer(right) != Some(0) {
+                errors.push_help(Place::of(right), "of a remainder only 0 can be assumed", format!("write `{name} % {divisor} == 0`"));
+                return None;
+            }
+            // What does not fit the type is a multiple only if it is 0.
+            if dtype.int_range().is_none_or(|(_, high)| divisor > high) {
+                errors.push_help(
+                    Place::of(of),
+                    format!("`{divisor}` does not fit `{dtype}`, the type of `{name}`"),
+                    "name a smaller number",
+                );
+                return None;
+            }
+            Known::MultipleOf(divisor)
+        }
+    };
+    Some(Fact { param, known })
+}
+
+/// The number that an argument is assumed to be.
+fn number(value: &syn::Expr, name: &str, dtype: Dtype, errors: &mut Errors) -> Option<i128> {
+    let place = Place::of(value);
+    if let syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Bool(bool), .. }) = value
+        && dtype == Dtype::Bool
+    {
+        return Some(bool.value.into());
+    }
+    let Some(number) = integer(value).filter(|_| dtype != Dtype::Bool) else {
+        let help =
+            if dtype == Dtype::Bool { "write `true` or `false`" } else { "write a literal: the macro does not see constants outside" };
+        errors.push_help(place, format!("`{name}` is `{dtype}`, and this is no number of it"), help);
+        return None;
+    };
+    let (low, high) = dtype.int_range().unwrap_or((0, 0));
+    if !(low..=high).contains(&number) {
+        let message = format!("`{number}` does not fit `{dtype}`, the type of `{name}`");
+        errors.push_help(place, message, format!("`{dtype}` holds {low} to {high}"));
+        return None;
+    }
+    Some(number)
+}
+
+/// The integer or truth among the parameters that has this name, and its type.
+fn scalar(name: &str, place: Place, signature: &Signature, errors: &mut Errors) -> Option<(usize, Dtype)> {
+    let Some(index) = signature.params.iter().position(|param| param.name.text == name) else {
+        let help = match did_you_mean(name, signature.params.iter().map(|param| param.name.text.as_str())) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "name integers among the arguments of the launch".to_owned(),
+        };
+        errors.push_help(place, format!("the kernel has no parameter `{name}`"), help);
+        return None;
+    };
+    const HELP: &str = "integers and `bool`s select variants; how tensors are aligned is tested by the kernel itself";
+    let param = &signature.params[index];
+    match param.ty.as_ref()?.elem() {
+        _ if param.is_pointer() => errors.push_help(place, format!("`{name}` is a tensor"), HELP),
+        Elem::Dtype(dtype) if dtype.is_float() => errors.push_help(place, format!("`{name}` is `{dtype}`"), HELP),
+        Elem::Dtype(dtype) => return Some((index, *dtype)),
+        Elem::Param(generic) => errors.push_help(place, format!("`{name}` is `{generic}`, which the launch names"), HELP),
+    }
+    None
+}
+
+/// Reads what stands behind `do_not_specialize`.
+pub(crate) fn do_not_specialize(
+    input: ParseStream<'_>,
+    place: Place,
+    signature: &Signature,
+    declared: &mut Declared,
+    errors: &mut Errors,
+) -> syn::Result<()> {
+    if !input.peek(syn::Token![=]) {
+        declared.none = true;
+        return Ok(());
+    }
+    input.parse::<syn::Token![=]>()?;
+    let names;
+    if !input.peek(syn::token::Bracket) {
+        errors.push_help(place, "`do_not_specialize` is a list of arguments", DO_NOT_FORM);
+        input.parse::<syn::Expr>()?;
+        return Ok(());
+    }
+    syn::bracketed!(names in input);
+    let names = names.parse_terminated(syn::Ident::parse_any, syn::Token![,])?;
+    if names.is_empty() {
+        errors.push_help(place, "`do_not_specialize` names nothing", DO_NOT_FORM);
+    }
+    for name in &names {
+        let place = Place::from(name);
+        if let Some((index, _)) = scalar(&plain(name), place, signature, errors) {
+            declared.left_out.push(index);
+        }
+    }
+    Ok(())
+}
+
+/// What is said both ways.
+pub(crate) fn check(declared: &Declared, place: Place, signature: &Signature, errors: &mut Errors) {
+    let both = |fact: &&Fact| declared.left_out.contains(&fact.param);
+    if let Some(fact) = declared.assumed.iter().flatten().find(both) {
+        let name = &signature.params[fact.param].name.text;
+        errors.push_help(place, format!("`{name}` is assumed, and in `do_not_specialize`"), "remove it from one of them");
+    }
+}

@@ -1,0 +1,123 @@
+//! What a launch knows of its arguments: facts that a variant may count on.
+
+use kernel_lang::{Bindings, ir};
+
+/// An argument that is some number, or a multiple of one. `#[kernel]` writes them.
+#[derive(Clone, Copy, Debug)]
+pub struct Fact {
+    /// The parameter.
+    name: &'static str,
+    /// Its place among the argument words.
+    word: usize,
+    /// The fact holds where these bits of the word ..
+    mask: u64,
+    /// .. are those.
+    bits: u64,
+}
+
+impl Fact {
+    /// The argument word is that number.
+    pub const fn is(name: &'static str, word: usize, number: u64) -> Fact {
+        Fact { name, word, mask: u64::MAX, bits: number }
+    }
+
+    /// A power of two divides the argument.
+    pub const fn multiple_of(name: &'static str, word: usize, of: u64) -> Fact {
+        Fact { name, word, mask: of - 1, bits: 0 }
+    }
+
+    /// Does it hold?
+    #[inline]
+    fn holds(&self, words: &[u64]) -> bool {
+        words.get(self.word).is_some_and(|word| word & self.mask == self.bits)
+    }
+
+    /// Binds the parameter as far as the fact says.
+    pub(crate) fn bind(&self, func: &ir::Function, bindings: Bindings) -> Bindings {
+        if self.mask != u64::MAX {
+            return bindings.multiple(self.name, i128::from(self.mask) + 1);
+        }
+        let param = func.params.iter().find(|param| *param.name == *self.name);
+        let dtype = param.and_then(|param| func.ty(param.value).elem().dtype());
+        // The word has zeros above the argument's own bits.
+        let unused = dtype.map_or(0, |dtype| 64 - 8 * dtype.bytes());
+        let number = match dtype {
+            Some(dtype) if dtype.is_signed_int() => i128::from((self.bits << unused).cast_signed() >> unused),
+            _ => i128::from(self.bits),
+        };
+        bindings.constant(self.name, number)
+    }
+}
+
+/// A bit for each of these facts, set where it holds for the words.
+#[inline]
+pub(crate) fn which_hold(facts: &[Fact], words: &[u64]) -> u64 {
+    facts.iter().enumerate().fold(0, |bits, (at, fact)| bits | u64::from(fact.holds(words)) << at)
+}
+
+/// By what a launch finds its variant: a word for each type and constant, and, where facts hold, one more.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Key<const N: usize> {
+    general: [u64; N],
+    facts: u64,
+}
+
+impl<const N: usize> Key<N> {
+    /// Of types and constants, and of the facts that hold.
+    #[inline]
+    pub(crate) fn new(general: [u64; N], facts: u64) -> Key<N> {
+        Key { general, facts }
+    }
+
+    /// The words for types and constants.
+    #[inline]
+    pub(crate) fn general(&self) -> &[u64] {
+        &self.general
+    }
+
+    /// The key of the variant that counts on nothing.
+    #[inline]
+    pub(crate) fn without_facts(&self) -> Key<N> {
+        Key { facts: 0, ..*self }
+    }
+
+    /// A bit for each fact that holds.
+    #[inline]
+    pub(crate) fn facts(&self) -> u64 {
+        self.facts
+    }
+}
+
+impl<const N: usize> AsRef<[u64]> for Key<N> {
+    #[inline]
+    fn as_ref(&self) -> &[u64] {
+        if self.facts == 0 {
+            return &self.general;
+        }
+        // SAFETY: the struct is `N` words and one more, one behind the other, and nothing else.
+        unsafe { std::slice::from_raw_parts(std::ptr::from_ref(self).cast(), N + 1) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fact_is_asked_of_its_word() {
+        let facts = [Fact::is("a", 1, 1), Fact::multiple_of("b", 2, 16), Fact::is("c", 0, 0xffff_ffff), Fact::is("d", 9, 0)];
+        assert_eq!(which_hold(&facts, &[7, 1, 48]), 0b011);
+        assert_eq!(which_hold(&facts, &[0xffff_ffff, 2, 24]), 0b100);
+        assert_eq!(which_hold(&facts, &[0, 0, 0]), 0b010);
+        assert_eq!(which_hold(&[], &[1]), 0);
+    }
+
+    #[test]
+    fn a_key_has_a_word_for_facts_where_some_hold() {
+        assert_eq!(Key::new([3, 4], 0).as_ref(), [3, 4]);
+        assert_eq!(Key::new([3, 4], 5).as_ref(), [3, 4, 5]);
+        assert_eq!(Key::new([3, 4], 5).general(), [3, 4]);
+        assert_eq!((Key::new([], 0).as_ref(), Key::new([], 9).as_ref()), (&[][..], &[9][..]));
+    }
+}
