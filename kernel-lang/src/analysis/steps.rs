@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Where such an argument is known to be 1, neighbours in a tile are neighbours in memory. So these are the arguments whose value is worth
-//! a variant of its own. The kernel may be generic: extents need not be known.
+//! a variant of its own. An index that grows by 1 along some axis anyway needs no such knowledge. The kernel may be generic: extents need not be known.
 
 use crate::analysis::affine::AffineFacts;
 use crate::ir::{BinaryOp, Def, Function, Op, SideTable, Value};
@@ -17,12 +17,16 @@ use crate::ir::{BinaryOp, Def, Function, Op, SideTable, Value};
 /// The pairs of a tensor and a scalar, both parameters of the kernel, where the scalar is a step along the tensor: each once, in the order
 /// of the parameters.
 pub fn compute(func: &Function) -> Vec<(Value, Value)> {
-    let mut cx = Steps { func, carried: carried(func), facts: AffineFacts::new(), seen: SideTable::new(), found: Vec::new() };
+    let mut cx =
+        Steps { func, carried: carried(func), facts: AffineFacts::new(), seen: SideTable::new(), found: Vec::new(), is_row: false };
     let mut pairs = Vec::new();
     for access in func.all_insts().into_iter().filter_map(|inst| func.inst(inst).op.access()) {
-        cx.seen = SideTable::new();
+        (cx.seen, cx.is_row) = (SideTable::new(), false);
         cx.index(access.offset);
-        pairs.extend(cx.found.drain(..).map(|step| (access.base, step)));
+        let found = std::mem::take(&mut cx.found);
+        if !cx.is_row {
+            pairs.extend(found.into_iter().map(|step| (access.base, step)));
+        }
     }
     let place = |value: Value| func.params.iter().position(|param| param.value == value);
     pairs.retain(|(tensor, _)| place(*tensor).is_some());
@@ -38,6 +42,8 @@ struct Steps<'a> {
     /// What has been looked at for this access: loops hand values round.
     seen: SideTable<Value, bool>,
     found: Vec<Value>,
+    /// Are there neighbours in memory whatever the arguments are?
+    is_row: bool,
 }
 
 impl Steps<'_> {
@@ -50,7 +56,7 @@ impl Steps<'_> {
             self.index(source);
         }
         match self.func.def_op(value) {
-            Some(Op::Binary { op: BinaryOp::Mul, lhs, rhs }) => {
+            Some(Op::Binary { op: BinaryOp::Mul, lhs, rhs }) if self.argument(*lhs).or_else(|| self.argument(*rhs)).is_some() => {
                 for (step, index) in [(*lhs, *rhs), (*rhs, *lhs)] {
                     if let Some(param) = self.argument(step)
                         && self.has_neighbours(index)
@@ -66,7 +72,7 @@ impl Steps<'_> {
             Some(Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Permute { x, .. } | Op::Reshape { x } | Op::Flip { x, .. }) => {
                 self.index(*x);
             }
-            _ => {}
+            _ => self.is_row |= self.has_neighbours(value),
         }
     }
 
@@ -175,6 +181,26 @@ mod tests {
                 return
             }";
         assert_eq!(steps(text), pairs(&[("x", "step")]));
+    }
+
+    #[test]
+    fn rows_that_are_read_along_need_no_step() {
+        let text = "
+            kernel @k<const N: i64>(%x: ptr<f32>, %stride: i64, %first: i64) {
+                %i = arange {start = 0, end = N} : tile<i64, [N]>
+                %by = broadcast %stride : tile<i64, [N]>
+                %rows = mul %i, %by : tile<i64, [N]>
+                %row = expand_dims %rows {axis = 1} : tile<i64, [N, 1]>
+                %start = broadcast %first : tile<i64, [N]>
+                %columns = add %start, %i : tile<i64, [N]>
+                %column = expand_dims %columns {axis = 0} : tile<i64, [1, N]>
+                %a = broadcast %row : tile<i64, [N, N]>
+                %b = broadcast %column : tile<i64, [N, N]>
+                %at = add %a, %b : tile<i64, [N, N]>
+                %v = load %x, %at : tile<f32, [N, N]>
+                return
+            }";
+        assert_eq!(steps(text), pairs(&[]));
     }
 
     #[test]
