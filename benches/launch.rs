@@ -5,12 +5,13 @@
 //! ```
 //!
 //! The first launch loads the embedded PTX, which the driver compiles, or machine code that an earlier process kept, in the driver's cache or, made by an
-//! assembler, in ours: measured in new processes after the context is made. Enqueueing is timed in rounds, ours and `cuLaunchKernel` in turns, on a kernel of four arguments.
+//! assembler, in ours: measured in new processes after the context is made. Enqueueing is timed in rounds, ours and `cuLaunchKernel` in turns: a kernel of four arguments, an
+//! autotuned one whose variant a stride selects, and one of nineteen arguments.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::error::Error;
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
 use std::process::Command;
 use std::time::Instant;
 
@@ -23,6 +24,45 @@ fn add<const BLOCK_SIZE: usize>(x: Ptr<f32>, y: Ptr<f32>, out: PtrMut<f32>, n: u
     let mask = offsets < n;
     let sum = load(x + offsets, mask = mask) + load(y + offsets, mask = mask);
     store(out + offsets, sum, mask = mask);
+}
+
+/// Of three configurations, by the length; the stride, which is 1, selects a variant.
+#[autotune(
+    configs = [
+        Config { BLOCK_SIZE: 1024, num_warps: 4 },
+        Config { BLOCK_SIZE: 512, num_warps: 4 },
+        Config { BLOCK_SIZE: 512, num_warps: 2 },
+    ],
+    key = [n],
+)]
+#[kernel]
+fn tuned_add<const BLOCK_SIZE: usize>(x: Ptr<f32>, y: Ptr<f32>, out: PtrMut<f32>, n: usize, stride: usize) {
+    let offsets = program_id(0) * BLOCK_SIZE + arange(0, BLOCK_SIZE);
+    let mask = offsets < n;
+    let sum = load(x + offsets * stride, mask = mask) + load(y + offsets * stride, mask = mask);
+    store(out + offsets, sum, mask = mask);
+}
+
+/// Five tensors, nine numbers and five constants.
+#[kernel(A = 1, B = 2, C = 3, D = 4, E = 5)]
+fn nineteen<const A: i64, const B: i64, const C: i64, const D: i64, const E: i64>(
+    t1: Ptr<i64>,
+    t2: Ptr<i64>,
+    t3: Ptr<i64>,
+    t4: Ptr<i64>,
+    t5: PtrMut<i64>,
+    i1: i64,
+    i2: i64,
+    i3: i64,
+    i4: i64,
+    i5: i64,
+    i6: i64,
+    i7: i64,
+    i8: i64,
+    i9: i64,
+) {
+    let sum = load(t1) + load(t2) + load(t3) + load(t4) + i1 + i2 + i3 + i4 + i5 + i6 + i7 + i8 + i9 + A + B + C + D + E;
+    store(t5, sum);
 }
 
 /// Counts the allocations of a thread.
@@ -114,23 +154,44 @@ fn enqueue() -> Result<(), Box<dyn Error>> {
     let n = 1024;
     let (x, y) = (device.tensor(&[1.0f32; 1024])?, device.tensor(&[2.0f32; 1024])?);
     let mut out = device.zeros::<f32>(n)?;
-    let variant = raw::Function::load(&device)?;
-    // The first launch loads the kernel.
-    add::<1024>(&x, &y, &mut out, n).grid(1).launch()?;
+    beside_raw::<7>(&device, "4 arguments", || add::<1024>(&x, &y, &mut out, n).grid(1).launch())?;
+    beside_raw::<8>(&device, "4 arguments and a stride, autotuned and specialised", || {
+        tuned_add(&x, &y, &mut out, n, 1).grid(|config| cdiv(n, config.BLOCK_SIZE)).launch()
+    })?;
+    let [t1, t2, t3, t4] = [0; 4].map(|_| device.tensor(&[1i64]));
+    let (t1, t2, t3, t4, mut t5) = (t1?, t2?, t3?, t4?, device.zeros::<i64>(1)?);
+    beside_raw::<19>(&device, "19 arguments", || {
+        nineteen::<1, 2, 3, 4, 5>(&t1, &t2, &t3, &t4, &mut t5, 1, 2, 3, 4, 5, 6, 7, 8, 9).grid(1).launch()
+    })?;
+    if t5.to_vec()? != [4 + 45 + 15] {
+        return Err("the launch of nineteen arguments is wrong".into());
+    }
+    Ok(())
+}
+
+/// A launch, and one of a kernel of as many words that does nothing, through the driver's call.
+fn beside_raw<const WORDS: usize>(
+    device: &Device,
+    what: &str,
+    mut launch: impl FnMut() -> Result<(), galatea::Error>,
+) -> Result<(), Box<dyn Error>> {
+    let function = raw::Function::<WORDS>::load(device)?;
+    // The first launch loads the kernel, and tunes it.
+    launch()?;
     let (mut ours, mut raws) = (Vec::with_capacity(ROUNDS), Vec::with_capacity(ROUNDS));
     let mut allocations = 0;
     for _ in 0..ROUNDS {
         let before = ALLOCATIONS.get();
         let start = Instant::now();
         for _ in 0..LAUNCHES {
-            add::<1024>(&x, &y, &mut out, n).grid(1).launch()?;
+            launch()?;
         }
         ours.push(start.elapsed() / LAUNCHES);
         allocations += ALLOCATIONS.get() - before;
         device.synchronize()?;
         let start = Instant::now();
         for _ in 0..LAUNCHES {
-            variant.launch()?;
+            function.launch()?;
         }
         raws.push(start.elapsed() / LAUNCHES);
         device.synchronize()?;
@@ -139,7 +200,7 @@ fn enqueue() -> Result<(), Box<dyn Error>> {
     raws.sort();
     let (ours, raw) = (ours[ROUNDS / 2], raws[ROUNDS / 2]);
     println!(
-        "enqueue of 4 arguments: ours {ours:?}, cuLaunchKernel {raw:?}, difference {:?}; {allocations} allocations in {} launches",
+        "enqueue of {what}: ours {ours:?}, cuLaunchKernel {raw:?}, difference {:?}; {allocations} allocations in {} launches",
         ours.saturating_sub(raw),
         ROUNDS as u32 * LAUNCHES
     );
@@ -187,15 +248,17 @@ fn chain() -> Result<(), Box<dyn Error>> {
 mod raw {
     use super::*;
 
-    pub(super) struct Function {
+    /// A kernel of that many words that does nothing.
+    pub(super) struct Function<const WORDS: usize> {
         function: sys::CUfunction,
         stream: sys::CUstream,
     }
 
-    impl Function {
-        pub(super) fn load(device: &Device) -> Result<Function, Box<dyn Error>> {
-            // A kernel with as many arguments that does nothing.
-            let ptx = c".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry nop(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 d, .param .u64 e, .param .u64 f, .param .u64 g) { ret; }\n";
+    impl<const WORDS: usize> Function<WORDS> {
+        pub(super) fn load(device: &Device) -> Result<Function<WORDS>, Box<dyn Error>> {
+            let params: Vec<String> = (0..WORDS).map(|word| format!(".param .u64 p{word}")).collect();
+            let ptx = format!(".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry nop({}) {{ ret; }}\n", params.join(", "));
+            let ptx = CString::new(ptx)?;
             let stream = device.stream().cuda_stream().ok_or("the device is a CUDA device")?.cu_stream();
             let (mut module, mut function) = (std::ptr::null_mut(), std::ptr::null_mut());
             // SAFETY: the PTX ends in a zero byte, and the context of the device is current.
@@ -207,9 +270,9 @@ mod raw {
         }
 
         pub(super) fn launch(&self) -> Result<(), Box<dyn Error>> {
-            let words = [0u64; 7];
+            let words = [0u64; WORDS];
             let mut params = words.each_ref().map(|word| std::ptr::from_ref(word).cast_mut().cast());
-            // SAFETY: the kernel takes seven words and touches no memory.
+            // SAFETY: the kernel takes these words and touches no memory.
             unsafe {
                 sys::cuLaunchKernel(self.function, 1, 1, 1, 128, 1, 1, 0, self.stream, params.as_mut_ptr(), std::ptr::null_mut())
                     .result()?;
