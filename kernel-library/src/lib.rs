@@ -12,6 +12,7 @@ mod embeddings;
 mod losses;
 mod norms;
 mod norms_backward;
+mod online;
 mod optimizers;
 mod positions;
 mod reductions;

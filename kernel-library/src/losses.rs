@@ -2,6 +2,8 @@
 
 use galatea::prelude::*;
 
+use crate::online::{finite, joined};
+
 /// `losses[i] = lse[i] - logits[i, targets[i]]`, `lse[i]` the logarithm of the sum of the exponentials of row `i`: a program a row.
 ///
 /// `logits` are `[rows, classes]`, `targets`, `losses` and `lse` are `[rows]`; the grid is the number of rows. `lse` is kept for
@@ -62,15 +64,17 @@ pub fn cross_entropy<T: Float, const BLOCK_SIZE: usize>(
         let v = load(logits + row * classes + at, mask = at < classes, other = lowest, evict = "evict_first") as f32;
         let eights = reshape(v, [2, BLOCK_SIZE / 8, 4]);
         let next = max(largest, max(max(eights, axis = 2), axis = 0));
-        // Lanes that have seen nothing yet have no number to scale by.
-        let base = select(next == f32::NEG_INFINITY, 0.0, next);
-        let scaled = base * 1.442_695_04; // log2(e)
+        let scaled = finite(next) * 1.442_695_04; // log2(e)
         let terms = fast_exp2(eights * 1.442_695_04 - scaled[(None, .., None)]);
         total = total * fast_exp2(largest * 1.442_695_04 - scaled) + sum(sum(terms, axis = 2), axis = 0);
         largest = next;
     }
-    let top = max(largest);
-    let row_lse = top + log(sum(total * fast_exp2((largest - top) * 1.442_695_04)));
+    // Sixteen parts first, each of one warp's lanes, then what they gave at once: warps wait for each other once.
+    let largest = reshape(largest, [16, BLOCK_SIZE / 128]);
+    let part_top = max(largest, axis = 1);
+    let terms = reshape(total, [16, BLOCK_SIZE / 128]) * fast_exp2((largest - finite(part_top).col()) * 1.442_695_04);
+    let (top, whole) = reduce((part_top, sum(terms, axis = 1)), 0, joined);
+    let row_lse = top + log(whole);
     let loss = select(is_class, row_lse - chosen, f32::NAN);
     store(losses + row, select(target == ignore_index, 0.0, loss));
     store(lse + row, row_lse);

@@ -50,6 +50,7 @@ use galatea::prelude::*;
         Config { BLOCK_SIZE: 4096, ROWS: 1, STAGES: 2, num_warps: 8 },
         Config { BLOCK_SIZE: 8192, ROWS: 1, STAGES: 2, num_warps: 8 },
         Config { BLOCK_SIZE: 8192, ROWS: 1, STAGES: 3, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, ROWS: 1, STAGES: 4, num_warps: 8 }, // of halves: of `f32` that is more than a GPU has
         Config { BLOCK_SIZE: 8192, ROWS: 1, STAGES: 2, num_warps: 16 },
         Config { BLOCK_SIZE: 16384, ROWS: 1, STAGES: 1, num_warps: 8, num_ctas: 4 },
         Config { BLOCK_SIZE: 32768, ROWS: 1, STAGES: 1, num_warps: 8, num_ctas: 8 },
@@ -117,6 +118,7 @@ pub fn layer_norm_backward<T: Float, const BLOCK_SIZE: usize, const ROWS: usize,
         Config { BLOCK_SIZE: 4096, ROWS: 1, STAGES: 2, num_warps: 8 },
         Config { BLOCK_SIZE: 8192, ROWS: 1, STAGES: 2, num_warps: 8 },
         Config { BLOCK_SIZE: 8192, ROWS: 1, STAGES: 3, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, ROWS: 1, STAGES: 4, num_warps: 8 }, // of halves: of `f32` that is more than a GPU has
         Config { BLOCK_SIZE: 8192, ROWS: 1, STAGES: 2, num_warps: 16 },
         Config { BLOCK_SIZE: 16384, ROWS: 1, STAGES: 1, num_warps: 8, num_ctas: 4 },
         Config { BLOCK_SIZE: 32768, ROWS: 1, STAGES: 1, num_warps: 8, num_ctas: 8 },

@@ -2,20 +2,7 @@
 
 use galatea::prelude::*;
 
-/// What exponentials are taken relative to: elements that are all `-inf` have no largest number.
-#[device]
-fn finite(largest: Value<f32>) -> Value<f32> {
-    select(largest == f32::NEG_INFINITY, 0.0, largest)
-}
-
-/// The largest element of two parts, and the sum of exponentials relative to it.
-#[device]
-fn joined(one: (Value<f32>, Value<f32>), other: (Value<f32>, Value<f32>)) -> (Value<f32>, Value<f32>) {
-    let ((a, x), (b, y)) = (one, other);
-    let top = max(a, b);
-    let base = finite(top);
-    (top, x * fast_exp2((a - base) * 1.442_695_04) + y * fast_exp2((b - base) * 1.442_695_04))
-}
+use crate::online::{finite, joined};
 
 /// `y[i, j] = exp(x[i, j] - m) / sum over k of exp(x[i, k] - m)`, `m` the largest element of row `i`: a program a row.
 ///

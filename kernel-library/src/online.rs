@@ -1,0 +1,18 @@
+//! Sums of exponentials of parts of a row, each relative to the largest element of its part (online normalizer calculation, arXiv 1805.02867).
+
+use galatea::prelude::*;
+
+/// What exponentials are taken relative to: elements that are all `-inf` have no largest number.
+#[device]
+pub(crate) fn finite(largest: Value<f32>) -> Value<f32> {
+    select(largest == f32::NEG_INFINITY, 0.0, largest)
+}
+
+/// The largest element of two parts, and the sum of exponentials relative to it.
+#[device]
+pub(crate) fn joined(one: (Value<f32>, Value<f32>), other: (Value<f32>, Value<f32>)) -> (Value<f32>, Value<f32>) {
+    let ((a, x), (b, y)) = (one, other);
+    let top = max(a, b);
+    let base = finite(top);
+    (top, x * fast_exp2((a - base) * 1.442_695_04) + y * fast_exp2((b - base) * 1.442_695_04))
+}
