@@ -2,7 +2,7 @@
 
 use galatea::prelude::*;
 
-use crate::online::{finite, joined};
+use crate::online::finite;
 
 /// `losses[i] = lse[i] - logits[i, targets[i]]`, `lse[i]` the logarithm of the sum of the exponentials of row `i`: a program a row.
 ///
@@ -69,12 +69,8 @@ pub fn cross_entropy<T: Float, const BLOCK_SIZE: usize>(
         total = total * fast_exp2(largest * 1.442_695_04 - scaled) + sum(sum(terms, axis = 2), axis = 0);
         largest = next;
     }
-    // Sixteen parts first, each of one warp's lanes, then what they gave at once: warps wait for each other once.
-    let largest = reshape(largest, [16, BLOCK_SIZE / 128]);
-    let part_top = max(largest, axis = 1);
-    let terms = reshape(total, [16, BLOCK_SIZE / 128]) * fast_exp2((largest - finite(part_top).col()) * 1.442_695_04);
-    let (top, whole) = reduce((part_top, sum(terms, axis = 1)), 0, joined);
-    let row_lse = top + log(whole);
+    let top = max(largest);
+    let row_lse = top + log(sum(total * fast_exp2((largest - top) * 1.442_695_04)));
     let loss = select(is_class, row_lse - chosen, f32::NAN);
     store(losses + row, select(target == ignore_index, 0.0, loss));
     store(lse + row, row_lse);
