@@ -30,6 +30,7 @@ mod kernel;
 mod launch;
 mod memory;
 mod module;
+mod pointer;
 pub mod prelude;
 mod prints;
 #[doc(hidden)]
@@ -44,7 +45,6 @@ mod tensor;
 pub mod tune;
 mod view;
 
-pub use args::{PtrArg, PtrMutArg, ViewArg, ViewMutArg};
 /// The CUDA library whose types tensors and launches accept, in the version they accept.
 pub use cudarc;
 pub use device::Device;
@@ -58,6 +58,7 @@ pub use kernel_lang::dtype::Dtype;
 /// What PTX is made for: an architecture of GPUs.
 pub use kernel_lang::target::Target;
 pub use launch::{Launch, NoGrid};
+pub use pointer::{PtrArg, PtrMutArg, ViewArg, ViewMutArg};
 pub use prints::capture_prints;
 pub use shape::{IntoShape, MAX_RANK, Shape};
 pub use stream::Stream;

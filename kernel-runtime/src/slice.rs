@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cudarc::driver::{CudaSlice, CudaStream, CudaView, CudaViewMut, DevicePtr, DevicePtrMut, SyncOnDrop};
 
 use crate::Element;
-use crate::args::{Owner, Pointer, PtrArg, PtrMutArg, Sealed};
+use crate::pointer::{Owner, Pointer, PtrArg, PtrMutArg, Sealed};
 
 /// A borrowed slice of cudarc's, its type forgotten.
 #[derive(Clone, Copy)]

@@ -4,7 +4,7 @@ use cudarc::driver::{CudaSlice, CudaView, CudaViewMut};
 use kernel_lang::dtype::Dtype;
 
 use super::capture::Use;
-use crate::args::{Pointer, PtrArg, PtrMutArg};
+use crate::pointer::{Pointer, PtrArg, PtrMutArg};
 use crate::{Device, Element, Error, Result, Tensor, TensorView, TensorViewMut};
 
 /// What a launch of a [`Graph`](crate::Graph) is given: the tensors that it works on, borrowed for `'t`, `&x` of those that it reads and `&mut y` of those that it writes.
