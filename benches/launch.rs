@@ -8,13 +8,15 @@
 //! assembler, in ours: measured in new processes after the context is made. Enqueueing is timed in rounds, ours and `cuLaunchKernel` in turns: a kernel of four arguments, an
 //! autotuned one whose variant a stride selects, and one of nineteen arguments.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+#[path = "../kernel-runtime/tests/allocations/mod.rs"]
+mod counted;
+
 use std::error::Error;
 use std::ffi::{CString, OsString};
 use std::process::Command;
 use std::time::Instant;
 
+use counted::allocations;
 use galatea::cudarc::driver::sys;
 use galatea::prelude::*;
 
@@ -64,30 +66,6 @@ fn nineteen<const A: i64, const B: i64, const C: i64, const D: i64, const E: i64
     let sum = load(t1) + load(t2) + load(t3) + load(t4) + i1 + i2 + i3 + i4 + i5 + i6 + i7 + i8 + i9 + A + B + C + D + E;
     store(t5, sum);
 }
-
-/// Counts the allocations of a thread.
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
-}
-
-// SAFETY: everything is passed on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(start, layout) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
 
 const FIRST: &str = "--first-launch";
 const LAUNCHES: u32 = 200;
@@ -179,15 +157,15 @@ fn beside_raw<const WORDS: usize>(
     // The first launch loads the kernel, and tunes it.
     launch()?;
     let (mut ours, mut raws) = (Vec::with_capacity(ROUNDS), Vec::with_capacity(ROUNDS));
-    let mut allocations = 0;
+    let mut allocated = 0;
     for _ in 0..ROUNDS {
-        let before = ALLOCATIONS.get();
+        let before = allocations();
         let start = Instant::now();
         for _ in 0..LAUNCHES {
             launch()?;
         }
         ours.push(start.elapsed() / LAUNCHES);
-        allocations += ALLOCATIONS.get() - before;
+        allocated += allocations() - before;
         device.synchronize()?;
         let start = Instant::now();
         for _ in 0..LAUNCHES {
@@ -200,7 +178,7 @@ fn beside_raw<const WORDS: usize>(
     raws.sort();
     let (ours, raw) = (ours[ROUNDS / 2], raws[ROUNDS / 2]);
     println!(
-        "enqueue of {what}: ours {ours:?}, cuLaunchKernel {raw:?}, difference {:?}; {allocations} allocations in {} launches",
+        "enqueue of {what}: ours {ours:?}, cuLaunchKernel {raw:?}, difference {:?}; {allocated} allocations in {} launches",
         ours.saturating_sub(raw),
         ROUNDS as u32 * LAUNCHES
     );
@@ -216,22 +194,22 @@ fn chain() -> Result<(), Box<dyn Error>> {
     let mut out = device.zeros::<f32>(n)?;
     let work = |out: &mut Tensor<f32>, n: usize| (0..CHAIN).try_for_each(|_| add::<1024>(&x, &y, &mut *out, n).grid(1).launch());
     let mut graph = Graph::capture(device.stream(), || work(&mut out, n))?;
-    let mut allocations = 0;
+    let mut allocated = 0;
     // Medians of what the host needs to queue it, and of what it takes to its end.
     let mut time = |what: &str, work: &mut dyn FnMut() -> Result<(), galatea::Error>| -> Result<(), Box<dyn Error>> {
         let (mut queued, mut done) = (Vec::with_capacity(ROUNDS), Vec::with_capacity(ROUNDS));
         for _ in 0..ROUNDS {
             device.synchronize()?;
-            let (before, start) = (ALLOCATIONS.get(), Instant::now());
+            let (before, start) = (allocations(), Instant::now());
             work()?;
             queued.push(start.elapsed());
-            allocations = ALLOCATIONS.get() - before;
+            allocated = allocations() - before;
             device.synchronize()?;
             done.push(start.elapsed());
         }
         queued.sort();
         done.sort();
-        println!("{CHAIN} launches {what}: queued in {:?}, done in {:?}, {allocations} allocations", queued[ROUNDS / 2], done[ROUNDS / 2]);
+        println!("{CHAIN} launches {what}: queued in {:?}, done in {:?}, {allocated} allocations", queued[ROUNDS / 2], done[ROUNDS / 2]);
         Ok(())
     };
     time("one by one", &mut || work(&mut out, n))?;

@@ -220,6 +220,11 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
     /// Do all pointers live on `device`? `stream_is_given` tells who chose it.
     #[inline]
     pub(crate) fn check_device(&self, device: Device, stream_is_given: bool) -> Result<()> {
+        if self.slots().all(|slot| slot.owner.lives_on(device)) { Ok(()) } else { self.find_mismatch(device, stream_is_given) }
+    }
+
+    #[cold]
+    fn find_mismatch(&self, device: Device, stream_is_given: bool) -> Result<()> {
         for slot in self.slots() {
             let found = slot.owner.device()?;
             if found != device {
@@ -229,7 +234,6 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
         Ok(())
     }
 
-    #[cold]
     fn mismatch(&self, slot: &Slot<'a>, device: Device, expected: Device, stream_is_given: bool) -> Error {
         let agrees = |other: &&Slot<'a>| other.owner.device().is_ok_and(|device| device == expected);
         let other = match self.slots().find(agrees) {
@@ -239,8 +243,13 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
         Error::DeviceMismatch { kernel: self.kernel.name(), argument: slot.name, device, other, expected }
     }
 
-    /// Makes `stream` wait for what the launch needs. The guards are to be dropped when it is enqueued.
+    /// Is `stream` behind all that the launch needs, and are all later uses behind `stream`? Then there is nothing to do before it nor after it: the usual case.
     #[inline]
+    pub(crate) fn are_in_order(&self, stream: &Arc<CudaStream>) -> bool {
+        self.slots().all(|slot| slot.owner.is_in_order(slot.writes, stream))
+    }
+
+    /// Makes `stream` wait for what the launch needs. The guards are to be dropped when it is enqueued.
     pub(crate) fn before<'s>(&'s self, stream: &'s Arc<CudaStream>) -> Result<Vec<SyncOnDrop<'s>>> {
         let mut guards = Vec::new();
         for slot in self.slots() {
@@ -253,7 +262,6 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
     }
 
     /// Makes others wait for the launch on `stream`, now enqueued.
-    #[inline]
     pub(crate) fn after(&self, stream: &Arc<CudaStream>) -> Result<()> {
         self.slots().try_for_each(|slot| slot.owner.after(slot.writes, stream))
     }

@@ -12,9 +12,9 @@ use crate::kernel::{Kernel, Table};
 use crate::{Error, Result};
 
 /// A key whose own variant is not there yet.
-pub(crate) struct Pending<L> {
+pub(crate) struct Pending<L: 'static> {
     /// What runs meanwhile.
-    instead: L,
+    instead: &'static L,
     /// Has somebody begun to compile?
     begun: AtomicBool,
     /// Set if it cannot be compiled, with the reason until a launch has told it.
@@ -25,11 +25,14 @@ pub(crate) struct Pending<L> {
 #[inline]
 pub(crate) fn at_once<G: Gpu, const N: usize>(
     kernel: &'static Kernel,
-    gpu: G,
+    gpu: &G,
     key: &Key<N>,
     schedule: Option<Schedule>,
-) -> Result<G::Loaded> {
+) -> Result<&'static G::Loaded> {
     let table = kernel.table(gpu);
+    if let Some(loaded) = table.loaded(key.as_ref(), schedule) {
+        return Ok(loaded);
+    }
     if let Some(ready) = kernel.ready(gpu, table, key.as_ref(), schedule) {
         return ready;
     }
@@ -39,11 +42,11 @@ pub(crate) fn at_once<G: Gpu, const N: usize>(
     }
 }
 
-impl<L: Clone> Pending<L> {
+impl<L> Pending<L> {
     /// What runs meanwhile; once, why it will stay so.
-    fn serve(&self) -> Result<L> {
+    fn serve(&self) -> Result<&'static L> {
         let untold = self.failed.get().and_then(|error| error.lock().unwrap_or_else(PoisonError::into_inner).take());
-        untold.map_or_else(|| Ok(self.instead.clone()), Err)
+        untold.map_or_else(|| Ok(self.instead), Err)
     }
 }
 
@@ -51,11 +54,11 @@ impl<L: Clone> Pending<L> {
 #[cold]
 fn begin<G: Gpu, const N: usize>(
     kernel: &'static Kernel,
-    gpu: G,
+    gpu: &G,
     table: &'static Table<G::Loaded>,
     key: &Key<N>,
     schedule: Option<Schedule>,
-) -> Result<G::Loaded> {
+) -> Result<&'static G::Loaded> {
     let Some(instead) = kernel.serving(gpu, table, key, schedule) else {
         return kernel.compile(gpu, table, key.as_ref(), schedule);
     };
@@ -63,9 +66,9 @@ fn begin<G: Gpu, const N: usize>(
     let pending = table.pending.keep(schedule, key.as_ref(), pending);
     // Of several threads that come here at once, one begins. Without a compiler in the program nobody does.
     if cfg!(feature = "jit") && !pending.begun.swap(true, Ordering::Relaxed) {
-        let (gpu, key) = (gpu.anywhere(), *key);
+        let (anywhere, key) = (gpu.anywhere(), *key);
         let compile = move || {
-            let compile = AssertUnwindSafe(|| kernel.compile(gpu, table, key.as_ref(), schedule));
+            let compile = AssertUnwindSafe(|| kernel.compile(&anywhere, table, key.as_ref(), schedule));
             let outcome = catch_unwind(compile).unwrap_or_else(|_| Err(kernel.crashed(key.as_ref())));
             if let Err(error) = outcome {
                 // Nobody else says so: one thread compiles.
@@ -120,15 +123,15 @@ mod tests {
         const IS_SIMULATED: bool = true;
         type Anywhere = Shelved;
 
-        fn anywhere(self) -> Shelved {
-            self
+        fn anywhere(&self) -> Shelved {
+            *self
         }
 
-        fn device(self) -> Device {
+        fn device(&self) -> Device {
             Device::cpu()
         }
 
-        fn number(self) -> usize {
+        fn number(&self) -> usize {
             0
         }
 
@@ -136,19 +139,19 @@ mod tests {
             1
         }
 
-        fn compute_capability(self) -> (i32, i32) {
+        fn compute_capability(&self) -> (i32, i32) {
             (8, 0)
         }
 
-        fn stream(self) -> Stream {
+        fn stream(&self) -> Stream {
             Device::cpu().stream().clone()
         }
 
-        fn tables(self, _: &Kernel) -> &Tables<String> {
+        fn tables<'k>(&self, _: &'k Kernel) -> &'k Tables<String> {
             &self.0.tables
         }
 
-        fn load(self, image: &Image<'_>) -> Result<String> {
+        fn load(&self, image: &Image<'_>) -> Result<String> {
             self.0.loads.fetch_add(1, Ordering::SeqCst);
             if image.ptx.starts_with("embedded") {
                 return Ok(image.ptx.to_owned());
@@ -158,23 +161,23 @@ mod tests {
             if *gate == Some(true) { Ok("compiled".to_owned()) } else { Err(Error::EventNotRecorded) }
         }
 
-        fn cache_bytes(self) -> usize {
+        fn cache_bytes(&self) -> usize {
             0
         }
 
-        unsafe fn copy(self, _: u64, _: u64, _: usize) -> Result<()> {
+        unsafe fn copy(&self, _: u64, _: u64, _: usize) -> Result<()> {
             unreachable!("nothing is launched")
         }
 
-        unsafe fn zero(self, _: u64, _: usize) -> Result<()> {
+        unsafe fn zero(&self, _: u64, _: usize) -> Result<()> {
             unreachable!("nothing is launched")
         }
 
-        fn code(_: String) -> crate::graph::Code {
+        fn code(_: &String) -> crate::graph::Code {
             unreachable!("nothing is captured")
         }
 
-        unsafe fn start<const WORDS: usize>(self, _: &crate::args::Args<'_, WORDS>, _: String, _: [u32; 3], _: &[&u64]) -> Result<()> {
+        unsafe fn start<const WORDS: usize>(&self, _: &crate::args::Args<'_, WORDS>, _: &String, _: [u32; 3], _: &[&u64]) -> Result<()> {
             unreachable!("nothing is launched")
         }
     }
@@ -198,7 +201,10 @@ mod tests {
 
     /// Asks until the answer is the one that is looked for.
     #[cfg(feature = "jit")]
-    fn until(mut ask: impl FnMut() -> Result<String>, is_it: impl Fn(&Result<String>) -> bool) -> Result<String> {
+    fn until(
+        mut ask: impl FnMut() -> Result<&'static String>,
+        is_it: impl Fn(&Result<&'static String>) -> bool,
+    ) -> Result<&'static String> {
         let start = std::time::Instant::now();
         loop {
             let answer = ask();
@@ -214,8 +220,8 @@ mod tests {
     fn what_was_built_is_used_as_it_is() {
         let (kernel, gpu) = (kernel(), Shelved::new());
         for (facts, ptx) in [(0, "embedded"), (0b001, "embedded a"), (0b110, "embedded b c")] {
-            assert_eq!(at_once(kernel, gpu, &Key::new([64], facts), None).unwrap(), ptx);
-            assert_eq!(kernel.on_gpu(gpu, Key::new([64], facts).as_ref(), None).unwrap(), ptx);
+            assert_eq!(at_once(kernel, &gpu, &Key::new([64], facts), None).unwrap(), ptx);
+            assert_eq!(kernel.on_gpu(&gpu, Key::new([64], facts).as_ref(), None).unwrap(), ptx);
         }
         assert_eq!(gpu.0.loads.load(Ordering::SeqCst), 3);
     }
@@ -227,12 +233,12 @@ mod tests {
         // What counts on most of what holds, and on nothing else.
         for (facts, ptx) in [(0b010, "embedded"), (0b011, "embedded a"), (0b111, "embedded b c"), (0b101, "embedded a")] {
             for _ in 0..3 {
-                assert_eq!(at_once(kernel, gpu, &Key::new([64], facts), None).unwrap(), ptx);
+                assert_eq!(at_once(kernel, &gpu, &Key::new([64], facts), None).unwrap(), ptx);
             }
         }
         gpu.open(true);
         for facts in [0b010, 0b011, 0b111, 0b101] {
-            until(|| at_once(kernel, gpu, &Key::new([64], facts), None), |answer| answer.as_ref().is_ok_and(|ptx| ptx == "compiled"))
+            until(|| at_once(kernel, &gpu, &Key::new([64], facts), None), |answer| answer.as_ref().is_ok_and(|ptx| *ptx == "compiled"))
                 .unwrap();
         }
         assert_eq!(gpu.0.loads.load(Ordering::SeqCst), 3 + 4);
@@ -245,16 +251,16 @@ mod tests {
         let key = Key::new([64], 0b010);
         std::thread::scope(|scope| {
             for _ in 0..16 {
-                scope.spawn(|| assert_eq!(at_once(kernel, gpu, &key, None).unwrap(), "embedded"));
+                scope.spawn(|| assert_eq!(at_once(kernel, &gpu, &key, None).unwrap(), "embedded"));
             }
         });
         // Who does not want to wait for another thread's work waits for it, and does not do it again.
         std::thread::scope(|scope| {
-            let waiting: Vec<_> = (0..8).map(|_| scope.spawn(|| kernel.on_gpu(gpu, key.as_ref(), None).unwrap())).collect();
+            let waiting: Vec<_> = (0..8).map(|_| scope.spawn(|| kernel.on_gpu(&gpu, key.as_ref(), None).unwrap())).collect();
             gpu.open(true);
             waiting.into_iter().for_each(|thread| assert_eq!(thread.join().unwrap(), "compiled"));
         });
-        until(|| at_once(kernel, gpu, &key, None), |answer| answer.as_ref().is_ok_and(|ptx| ptx == "compiled")).unwrap();
+        until(|| at_once(kernel, &gpu, &key, None), |answer| answer.as_ref().is_ok_and(|ptx| *ptx == "compiled")).unwrap();
         assert_eq!(gpu.0.loads.load(Ordering::SeqCst), 2);
     }
 
@@ -263,15 +269,15 @@ mod tests {
     fn a_failure_is_told_once_and_nothing_stops() {
         let (kernel, gpu) = (kernel(), Shelved::new());
         let key = Key::new([64], 0b010);
-        assert_eq!(at_once(kernel, gpu, &key, None).unwrap(), "embedded");
+        assert_eq!(at_once(kernel, &gpu, &key, None).unwrap(), "embedded");
         gpu.open(false);
-        let error = until(|| at_once(kernel, gpu, &key, None), Result::is_err).unwrap_err();
+        let error = until(|| at_once(kernel, &gpu, &key, None), Result::is_err).unwrap_err();
         assert!(matches!(error, Error::EventNotRecorded), "{error}");
         for _ in 0..3 {
-            assert_eq!(at_once(kernel, gpu, &key, None).unwrap(), "embedded");
+            assert_eq!(at_once(kernel, &gpu, &key, None).unwrap(), "embedded");
         }
         // A launch that waits is told whenever it asks.
-        assert!(kernel.on_gpu(gpu, key.as_ref(), None).is_err() && kernel.on_gpu(gpu, key.as_ref(), None).is_err());
+        assert!(kernel.on_gpu(&gpu, key.as_ref(), None).is_err() && kernel.on_gpu(&gpu, key.as_ref(), None).is_err());
     }
 
     #[cfg(feature = "jit")]
@@ -279,12 +285,12 @@ mod tests {
     fn where_nothing_can_serve_the_launch_waits() {
         let (kernel, gpu) = (kernel(), Shelved::new());
         gpu.open(true);
-        assert_eq!(at_once(kernel, gpu, &Key::new([32], 0b010), None).unwrap(), "compiled");
+        assert_eq!(at_once(kernel, &gpu, &Key::new([32], 0b010), None).unwrap(), "compiled");
         let other = Schedule { num_warps: 8, ..Schedule::DEFAULT };
-        assert_eq!(at_once(kernel, gpu, &Key::new([64], 0), Some(other)).unwrap(), "compiled");
+        assert_eq!(at_once(kernel, &gpu, &Key::new([64], 0), Some(other)).unwrap(), "compiled");
         // What was compiled for no facts serves, too.
-        assert_eq!(at_once(kernel, gpu, &Key::new([16], 0), None).unwrap(), "compiled");
-        assert_eq!(at_once(kernel, gpu, &Key::new([16], 0b010), None).unwrap(), "compiled");
+        assert_eq!(at_once(kernel, &gpu, &Key::new([16], 0), None).unwrap(), "compiled");
+        assert_eq!(at_once(kernel, &gpu, &Key::new([16], 0b010), None).unwrap(), "compiled");
     }
 
     #[cfg(not(feature = "jit"))]
@@ -293,9 +299,9 @@ mod tests {
         let (kernel, gpu) = (kernel(), Shelved::new());
         gpu.open(true);
         for _ in 0..3 {
-            assert_eq!(at_once(kernel, gpu, &Key::new([64], 0b111), None).unwrap(), "embedded b c");
+            assert_eq!(at_once(kernel, &gpu, &Key::new([64], 0b111), None).unwrap(), "embedded b c");
         }
-        let error = at_once(kernel, gpu, &Key::new([32], 0b001), None).unwrap_err().to_string();
+        let error = at_once(kernel, &gpu, &Key::new([32], 0b001), None).unwrap_err().to_string();
         assert_eq!(
             error,
             "kernel `k` was not built for `N = 32, a = 1` and 4 warps, as `cpu` needs it, and this program cannot compile it: the feature `jit` \

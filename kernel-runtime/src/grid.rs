@@ -28,13 +28,13 @@ pub struct Grid([i64; 3]);
 
 impl Grid {
     /// The grid as the hardware counts it.
+    #[inline]
     pub(crate) fn check(self, kernel: &'static str) -> Result<[u32; 3]> {
-        let mut grid = [0; 3];
-        for (axis, (programs, limit)) in self.0.into_iter().zip(LIMITS).enumerate() {
-            grid[axis] =
-                u32::try_from(programs).ok().filter(|_| programs <= limit).ok_or(Error::GridTooLarge { kernel, axis, programs, limit })?;
+        let fits = |axis: usize| (0..=LIMITS[axis]).contains(&self.0[axis]);
+        match (0..3).find(|axis| !fits(*axis)) {
+            None => Ok(self.0.map(|programs| programs as u32)),
+            Some(axis) => Err(Error::GridTooLarge { kernel, axis, programs: self.0[axis], limit: LIMITS[axis] }),
         }
-        Ok(grid)
     }
 }
 

@@ -32,7 +32,7 @@ impl<V> Grown<V> {
     pub(crate) fn find(&self, schedule: Option<Schedule>, key: &[u64]) -> Option<&V> {
         let mut place = &self.chains[chain(key)];
         while let Some(link) = place.get() {
-            if *link.key == *key && link.schedule == schedule {
+            if link.is_of(schedule, key) {
                 return Some(&link.value);
             }
             place = &link.next;
@@ -52,11 +52,19 @@ impl<V> Grown<V> {
                 own = Some(link);
             }
             let Some(link) = place.get() else { unreachable!("something has been set") };
-            if *link.key == *key && link.schedule == schedule {
+            if link.is_of(schedule, key) {
                 return &link.value;
             }
             place = &link.next;
         }
+    }
+}
+
+impl<V> Link<V> {
+    /// Keys are a few words, which are sooner compared than handed to a function that compares memory.
+    #[inline]
+    fn is_of(&self, schedule: Option<Schedule>, key: &[u64]) -> bool {
+        self.key.len() == key.len() && self.key.iter().zip(key).all(|(own, other)| own == other) && self.schedule == schedule
     }
 }
 

@@ -83,7 +83,7 @@ pub struct Variant {
 pub(crate) type Tables<L> = OnceLock<Box<[OnceLock<Table<L>>]>>;
 
 /// What of a kernel one GPU can run.
-pub(crate) struct Table<L> {
+pub(crate) struct Table<L: 'static> {
     /// The variants for this GPU, the best target first.
     embedded: Box<[(&'static Variant, OnceLock<L>)]>,
     /// Their places, by schedule and key, and by the key alone.
@@ -102,6 +102,17 @@ pub(crate) struct Checked<L> {
     pub(crate) loaded: L,
     /// What the numbers in a report stand for.
     pub(crate) sites: Vec<Site>,
+}
+
+impl<L> Table<L> {
+    /// What launches with this key have run before.
+    #[inline]
+    pub(crate) fn loaded(&self, key: &[u64], schedule: Option<Schedule>) -> Option<&L> {
+        match self.places.find(schedule, key) {
+            Some(place) => self.embedded.get(*place)?.1.get(),
+            None => self.compiled.find(schedule, key),
+        }
+    }
 }
 
 impl Kernel {
@@ -200,37 +211,40 @@ impl Kernel {
 
     /// The function that a GPU runs for this key: an embedded variant, or one compiled now.
     #[inline]
-    pub(crate) fn on_gpu<G: Gpu>(&self, gpu: G, key: &[u64], schedule: Option<Schedule>) -> Result<G::Loaded> {
+    pub(crate) fn on_gpu<G: Gpu>(&self, gpu: &G, key: &[u64], schedule: Option<Schedule>) -> Result<&G::Loaded> {
         let table = self.table(gpu);
+        if let Some(loaded) = table.loaded(key, schedule) {
+            return Ok(loaded);
+        }
         self.ready(gpu, table, key, schedule).unwrap_or_else(|| self.compile(gpu, table, key, schedule))
     }
 
-    /// What is there for this key.
-    #[inline]
-    pub(crate) fn ready<G: Gpu>(
+    /// What is there for this key, loaded if it is not yet.
+    #[cold]
+    pub(crate) fn ready<'t, G: Gpu>(
         &self,
-        gpu: G,
-        table: &Table<G::Loaded>,
+        gpu: &G,
+        table: &'t Table<G::Loaded>,
         key: &[u64],
         schedule: Option<Schedule>,
-    ) -> Option<Result<G::Loaded>> {
+    ) -> Option<Result<&'t G::Loaded>> {
         match table.places.find(schedule, key).map(|place| &table.embedded[*place]) {
             Some((variant, cell)) => match cell.get() {
-                Some(loaded) => Some(Ok(loaded.clone())),
+                Some(loaded) => Some(Ok(loaded)),
                 None => Some(self.load(gpu, variant, cell)),
             },
-            None => table.compiled.find(schedule, key).cloned().map(Ok),
+            None => table.compiled.find(schedule, key).map(Ok),
         }
     }
 
     /// Of what is there for these types and constants, what counts on most of the facts that hold, and on no other.
-    pub(crate) fn serving<G: Gpu, const N: usize>(
+    pub(crate) fn serving<'t, G: Gpu, const N: usize>(
         &self,
-        gpu: G,
-        table: &Table<G::Loaded>,
+        gpu: &G,
+        table: &'t Table<G::Loaded>,
         key: &Key<N>,
         schedule: Option<Schedule>,
-    ) -> Option<Result<G::Loaded>> {
+    ) -> Option<Result<&'t G::Loaded>> {
         let fits = |variant: &Variant| {
             let (words, facts) = variant.key.split_at_checked(N)?;
             let facts = facts.first().copied().unwrap_or(0);
@@ -240,12 +254,12 @@ impl Kernel {
         let count = |place: usize| fits(table.embedded[place].0).map(|count| (count, std::cmp::Reverse(place)));
         match (0..table.embedded.len()).filter_map(count).max() {
             Some((_, std::cmp::Reverse(place))) => self.ready(gpu, table, table.embedded[place].0.key, schedule),
-            None => table.compiled.find(schedule, key.general()).cloned().map(Ok),
+            None => table.compiled.find(schedule, key.general()).map(Ok),
         }
     }
 
     /// The function that reports accesses outside tensors, compiled at the first checked launch.
-    pub(crate) fn checked_on_gpu<G: Gpu>(&self, gpu: G, key: &[u64], schedule: Option<Schedule>) -> Result<Arc<Checked<G::Loaded>>> {
+    pub(crate) fn checked_on_gpu<G: Gpu>(&self, gpu: &G, key: &[u64], schedule: Option<Schedule>) -> Result<Arc<Checked<G::Loaded>>> {
         let table = self.table(gpu);
         let _guard = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(checked) = table.checked.find(schedule, key) {
@@ -257,7 +271,7 @@ impl Kernel {
 
     /// What tells this kernel's code on a GPU from any other: a hash of its PTX without places in the source, which an edited comment moves, or of what
     /// all of it is compiled from.
-    pub(crate) fn content<G: Gpu>(&self, gpu: G) -> &str {
+    pub(crate) fn content<G: Gpu>(&self, gpu: &G) -> &str {
         let table = self.table(gpu);
         table.content.get_or_init(|| {
             let mut content: Vec<&[u8]> = Vec::new();
@@ -273,8 +287,15 @@ impl Kernel {
     }
 
     #[inline]
-    pub(crate) fn table<G: Gpu>(&self, gpu: G) -> &Table<G::Loaded> {
-        let tables = gpu.tables(self).get_or_init(|| (0..G::count()).map(|_| OnceLock::new()).collect());
+    pub(crate) fn table<G: Gpu>(&self, gpu: &G) -> &Table<G::Loaded> {
+        let tables = gpu.tables(self);
+        let Some(table) = tables.get().and_then(|tables| tables.get(gpu.number())?.get()) else { return self.open_table(gpu, tables) };
+        table
+    }
+
+    #[cold]
+    fn open_table<'t, G: Gpu>(&self, gpu: &G, tables: &'t Tables<G::Loaded>) -> &'t Table<G::Loaded> {
+        let tables = tables.get_or_init(|| (0..G::count()).map(|_| OnceLock::new()).collect());
         tables[gpu.number()].get_or_init(|| {
             let target = |variant: &'static Variant| Some((variant.target.parse::<Target>().ok()?, variant));
             let mut usable: Vec<_> = self.variants.iter().filter_map(target).filter(|(target, _)| runs_on(*target, gpu)).collect();
@@ -291,10 +312,10 @@ impl Kernel {
     }
 
     #[cold]
-    fn load<G: Gpu>(&self, gpu: G, variant: &Variant, cell: &OnceLock<G::Loaded>) -> Result<G::Loaded> {
+    fn load<'t, G: Gpu>(&self, gpu: &G, variant: &Variant, cell: &'t OnceLock<G::Loaded>) -> Result<&'t G::Loaded> {
         let _guard = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(loaded) = cell.get() {
-            return Ok(loaded.clone());
+            return Ok(loaded);
         }
         let image = Image {
             kernel: self.name,
@@ -304,23 +325,29 @@ impl Kernel {
             shared_bytes: variant.shared_bytes,
         };
         let loaded = gpu.load(&image)?;
-        Ok(cell.get_or_init(|| loaded).clone())
+        Ok(cell.get_or_init(|| loaded))
     }
 
     /// Compiles for this key, or waits for who does.
     #[cold]
-    pub(crate) fn compile<G: Gpu>(&self, gpu: G, table: &Table<G::Loaded>, key: &[u64], schedule: Option<Schedule>) -> Result<G::Loaded> {
+    pub(crate) fn compile<'t, G: Gpu>(
+        &self,
+        gpu: &G,
+        table: &'t Table<G::Loaded>,
+        key: &[u64],
+        schedule: Option<Schedule>,
+    ) -> Result<&'t G::Loaded> {
         let _guard = self.compiling.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(loaded) = table.compiled.find(schedule, key) {
-            return Ok(loaded.clone());
+            return Ok(loaded);
         }
         let (loaded, _) = self.build(gpu, key, schedule, false)?;
-        Ok(table.compiled.keep(schedule, key, loaded).clone())
+        Ok(table.compiled.keep(schedule, key, loaded))
     }
 
     /// Without a compiler nothing can be added to what was built.
     #[cfg(not(feature = "jit"))]
-    fn build<G: Gpu>(&self, gpu: G, key: &[u64], schedule: Option<Schedule>, checked: bool) -> Result<(G::Loaded, Vec<Site>)> {
+    fn build<G: Gpu>(&self, gpu: &G, key: &[u64], schedule: Option<Schedule>, checked: bool) -> Result<(G::Loaded, Vec<Site>)> {
         let func = self.parsed()?;
         let what = if checked { "a `.checked()` launch with " } else { "" };
         let parameters = format!("{what}{}", quoted(&parameters(func, key, self.facts)));
@@ -330,7 +357,7 @@ impl Kernel {
 
     /// Compiles and loads.
     #[cfg(feature = "jit")]
-    fn build<G: Gpu>(&self, gpu: G, key: &[u64], schedule: Option<Schedule>, checked: bool) -> Result<(G::Loaded, Vec<Site>)> {
+    fn build<G: Gpu>(&self, gpu: &G, key: &[u64], schedule: Option<Schedule>, checked: bool) -> Result<(G::Loaded, Vec<Site>)> {
         let func = self.parsed()?;
         let schedule = schedule.unwrap_or(self.schedule);
         let target = Target::ALL.into_iter().rev().find(|target| runs_on(*target, gpu));
@@ -461,7 +488,7 @@ fn is_place(line: &str) -> bool {
     line.is_empty() || [".loc", ".file", "//"].iter().any(|start| line.starts_with(start))
 }
 
-fn runs_on(target: Target, gpu: impl Gpu) -> bool {
+fn runs_on(target: Target, gpu: &impl Gpu) -> bool {
     let (major, minor) = gpu.compute_capability();
     target.runs_on(major, minor)
 }

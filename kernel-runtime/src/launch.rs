@@ -1,14 +1,13 @@
 //! Launches: arguments and a grid, checked, and run on the device where the arguments live.
 
 use crate::args::Args;
+use crate::call::{Call, Mode};
 use crate::device::Backend;
 use crate::fact::Key;
-use crate::gpu::Mode;
 use crate::grid::{Grid, IntoGrid};
 use crate::module::CudaGpu;
-use crate::profile::{self, Observation};
 use crate::sim::SimGpu;
-use crate::{Device, Result, Stream, cpu, gpu, graph};
+use crate::{Result, Stream};
 
 /// A launch that has no grid yet.
 #[derive(Clone, Copy, Debug)]
@@ -121,17 +120,13 @@ impl<const WORDS: usize, const KEY: usize> Launch<'_, WORDS, KEY, Grid> {
         if grid.contains(&0) {
             return Ok(());
         }
+        let key = Key::new(self.key, self.args.facts());
+        let call = Call { args: &self.args, key, schedule: None, grid, mode: self.mode };
         match place {
-            Place::Cpu => run_on_cpu(&self.args, &self.key, grid, self.mode.checked),
-            Place::Cuda(cuda) => gpu::run(CudaGpu { overlaps: self.overlaps, ..cuda }, &self.args, &self.key(), None, grid, self.mode),
-            Place::Sim(sim) => gpu::run(sim, &self.args, &self.key(), None, grid, self.mode),
+            Place::Cpu => call.run_on_cpu(),
+            Place::Cuda(cuda) => call.run(&CudaGpu { overlaps: self.overlaps, ..cuda }),
+            Place::Sim(sim) => call.run(&sim),
         }
-    }
-
-    /// By what its variant is found.
-    #[inline]
-    fn key(&self) -> Key<KEY> {
-        Key::new(self.key, self.args.facts())
     }
 }
 
@@ -159,40 +154,4 @@ impl<'a> Place<'a> {
             (Backend::Cuda(_) | Backend::Cpu, _) => Place::Cpu,
         })
     }
-}
-
-#[inline]
-pub(crate) fn run_on_cpu<const WORDS: usize>(args: &Args<'_, WORDS>, key: &[u64], grid: [u32; 3], checked: bool) -> Result<()> {
-    if profile::is_on() {
-        return run_profiled_on_cpu(args, key, grid, checked);
-    }
-    run_observed_on_cpu(args, key, grid, checked, None)
-}
-
-#[cold]
-fn run_profiled_on_cpu<const WORDS: usize>(args: &Args<'_, WORDS>, key: &[u64], grid: [u32; 3], checked: bool) -> Result<()> {
-    let mut observation = Observation::begin();
-    let outcome = run_observed_on_cpu(args, key, grid, checked, Some(&mut observation));
-    observation.end(args, key, None, Device::cpu(), grid, &outcome);
-    outcome
-}
-
-#[inline]
-fn run_observed_on_cpu<const WORDS: usize>(
-    args: &Args<'_, WORDS>,
-    key: &[u64],
-    grid: [u32; 3],
-    checked: bool,
-    observation: Option<&mut Observation>,
-) -> Result<()> {
-    let program = args.kernel().on_cpu(key)?;
-    if graph::is_capturing() {
-        return graph::capture_on_cpu(args, program, grid, checked);
-    }
-    profile::start_on_cpu(observation, || {
-        if args.kernel().prints() {
-            return cpu::run_printing(args.kernel(), &program, args.words(), grid, checked);
-        }
-        cpu::run(args.kernel().name(), &program, args.words(), grid, checked)
-    })
 }

@@ -14,6 +14,7 @@ pub mod assembler;
 mod background;
 pub mod bench;
 pub mod cache;
+mod call;
 mod cpu;
 mod device;
 mod driver;

@@ -58,17 +58,17 @@ impl Gpu for CudaGpu<'_> {
 
     type Anywhere = CudaGpu<'static>;
 
-    fn anywhere(self) -> CudaGpu<'static> {
-        CudaGpu { stream: &self.cuda.default_stream, ..self }
+    fn anywhere(&self) -> CudaGpu<'static> {
+        CudaGpu { stream: &self.cuda.default_stream, ..*self }
     }
 
     #[inline]
-    fn device(self) -> Device {
+    fn device(&self) -> Device {
         self.device
     }
 
     #[inline]
-    fn number(self) -> usize {
+    fn number(&self) -> usize {
         self.cuda.ordinal
     }
 
@@ -76,29 +76,29 @@ impl Gpu for CudaGpu<'_> {
         Device::cuda_count()
     }
 
-    fn compute_capability(self) -> (i32, i32) {
+    fn compute_capability(&self) -> (i32, i32) {
         self.cuda.compute_capability
     }
 
-    fn stream(self) -> Stream {
+    fn stream(&self) -> Stream {
         Stream::from_launch(self.device, self.stream)
     }
 
     #[inline]
-    fn tables(self, kernel: &Kernel) -> &Tables<Loaded> {
+    fn tables<'k>(&self, kernel: &'k Kernel) -> &'k Tables<Loaded> {
         kernel.cuda_tables()
     }
 
     #[cold]
-    fn load(self, image: &Image<'_>) -> Result<Loaded> {
+    fn load(&self, image: &Image<'_>) -> Result<Loaded> {
         load(self.device, self.cuda, image)
     }
 
-    fn cache_bytes(self) -> usize {
+    fn cache_bytes(&self) -> usize {
         self.cuda.cache_bytes as usize
     }
 
-    unsafe fn copy(self, from: u64, to: u64, bytes: usize) -> Result<()> {
+    unsafe fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
         if bytes == 0 {
             return Ok(());
         }
@@ -107,7 +107,7 @@ impl Gpu for CudaGpu<'_> {
         check(unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, self.stream.cu_stream()) }, "copy memory")
     }
 
-    unsafe fn zero(self, address: u64, bytes: usize) -> Result<()> {
+    unsafe fn zero(&self, address: u64, bytes: usize) -> Result<()> {
         if bytes == 0 {
             return Ok(());
         }
@@ -116,29 +116,30 @@ impl Gpu for CudaGpu<'_> {
         check(unsafe { sys::cuMemsetD8Async(address, 0, bytes, self.stream.cu_stream()) }, "fill memory")
     }
 
-    fn code(loaded: Loaded) -> Code {
-        Code::Cuda(loaded)
+    fn code(loaded: &Loaded) -> Code {
+        Code::Cuda(*loaded)
     }
 
     #[inline]
-    fn begins_early(self, loaded: &Loaded) -> bool {
+    fn begins_early(&self, loaded: &Loaded) -> bool {
         self.overlaps && loaded.waits
     }
 
     #[inline]
-    unsafe fn start<const WORDS: usize>(self, args: &Args<'_, WORDS>, loaded: Loaded, grid: [u32; 3], params: &[&u64]) -> Result<()> {
-        let Loaded { function, schedule, shared_bytes, .. } = loaded;
+    unsafe fn start<const WORDS: usize>(&self, args: &Args<'_, WORDS>, loaded: &Loaded, grid: [u32; 3], params: &[&u64]) -> Result<()> {
+        let Loaded { function, schedule, shared_bytes, .. } = *loaded;
         let threads = schedule.threads();
         let [x, y, z] = grid::of_ctas(grid, schedule.num_ctas, args.kernel().name())?;
         self.cuda.bind()?;
-        let guards = args.before(self.stream)?;
+        let in_order = args.are_in_order(self.stream);
+        let guards = if in_order { Vec::new() } else { args.before(self.stream)? };
         // The driver takes the address of each word, of which it reads as many low bytes as the parameter has; it writes nothing.
         let params: *mut *mut c_void = params.as_ptr().cast_mut().cast();
         let raw = self.stream.cu_stream();
         // SAFETY: the function is loaded in the current context, and takes the parameters; what the pointers in `args` point to is
         // borrowed until the launch is ordered before every later use.
         let code = unsafe {
-            if self.begins_early(&loaded) {
+            if self.begins_early(loaded) {
                 start_early(function, [x, y, z], threads, shared_bytes, raw, params)
             } else {
                 sys::cuLaunchKernel(function, x, y, z, threads, 1, 1, shared_bytes, raw, params, std::ptr::null_mut())
@@ -148,7 +149,7 @@ impl Gpu for CudaGpu<'_> {
         if code != CUresult::CUDA_SUCCESS {
             return Err(launch_error(code, args.kernel().name(), threads, shared_bytes));
         }
-        args.after(self.stream)
+        if in_order { Ok(()) } else { args.after(self.stream) }
     }
 }
 

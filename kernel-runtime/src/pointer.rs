@@ -222,8 +222,27 @@ impl<'a, T: Element> ViewMutArg<'a, T> for &'a mut TensorViewMut<'_, T> {
 }
 
 impl<'a> Owner<'a> {
-    /// Makes `stream` wait for what a use there needs. The guard is to be dropped when that is enqueued.
+    /// Is a use on `stream` in order with all others by itself?
     #[inline]
+    pub(crate) fn is_in_order(&self, writes: bool, stream: &Arc<CudaStream>) -> bool {
+        match self {
+            Owner::Idle(_) => true,
+            Owner::Tensor(buffer) => buffer.is_in_order(writes, stream),
+            Owner::Slice(_) => false,
+        }
+    }
+
+    /// Is it known to be memory of that device?
+    #[inline]
+    pub(crate) fn lives_on(&self, device: Device) -> bool {
+        match self {
+            Owner::Idle(own) => *own == device,
+            Owner::Tensor(buffer) => buffer.device() == device,
+            Owner::Slice(_) => self.device().is_ok_and(|own| own == device),
+        }
+    }
+
+    /// Makes `stream` wait for what a use there needs. The guard is to be dropped when that is enqueued.
     pub(crate) fn before<'s>(&'s self, writes: bool, stream: &'s Arc<CudaStream>) -> Result<Option<SyncOnDrop<'s>>> {
         match self {
             Owner::Idle(_) => Ok(None),
@@ -237,7 +256,6 @@ impl<'a> Owner<'a> {
     }
 
     /// Makes others wait for a use on `stream`, now enqueued.
-    #[inline]
     pub(crate) fn after(&self, writes: bool, stream: &Arc<CudaStream>) -> Result<()> {
         match self {
             Owner::Idle(_) => {}

@@ -1,13 +1,11 @@
 //! Launches on a GPU, simulated or not, that write what the host reads back: what a checked one found, and what `device_print!` says.
 
-use kernel_lang::Schedule;
 use kernel_lang::backend::printed;
 use kernel_lang::backend::ptx::REPORT_BYTES;
 
-use crate::args::Args;
+use crate::call::Call;
 use crate::error::{AssertionFailed, OutOfBounds};
-use crate::fact::Key;
-use crate::gpu::{self, Gpu, Mode};
+use crate::gpu::Gpu;
 use crate::graph::{self, Forbidden};
 use crate::kernel::Checked;
 use crate::profile::{self, Observation};
@@ -19,21 +17,17 @@ const WORDS: usize = REPORT_BYTES.div_ceil(8);
 /// Runs the launch, and waits for it.
 #[cold]
 pub(crate) fn run<G: Gpu, const N: usize, const KEY: usize>(
-    gpu: G,
-    args: &Args<'_, N>,
-    key: &Key<KEY>,
-    schedule: Option<Schedule>,
-    grid: [u32; 3],
-    mode: Mode,
+    gpu: &G,
+    call: &Call<'_, '_, N, KEY>,
     observation: Option<&mut Observation>,
 ) -> Result<()> {
-    graph::forbid(if mode.checked { Forbidden::Checked } else { Forbidden::Printing })?;
-    let kernel = args.kernel();
-    let is_checked = mode.checked;
-    let checked = if is_checked { Some(kernel.checked_on_gpu(gpu, key.as_ref(), schedule)?) } else { None };
+    let is_checked = call.mode.checked;
+    graph::forbid(if is_checked { Forbidden::Checked } else { Forbidden::Printing })?;
+    let kernel = call.args.kernel();
+    let checked = if is_checked { Some(kernel.checked_on_gpu(gpu, call.key.as_ref(), call.schedule)?) } else { None };
     let loaded = match &checked {
-        Some(checked) => checked.loaded.clone(),
-        None => gpu::variant(gpu, kernel, key, schedule, mode)?,
+        Some(checked) => &checked.loaded,
+        None => call.variant(gpu)?,
     };
     let buffer = |words: usize| -> Result<Tensor<u64>> {
         let mut buffer = gpu.device().zeros(words)?;
@@ -47,16 +41,16 @@ pub(crate) fn run<G: Gpu, const N: usize, const KEY: usize>(
     let mut words = Vec::new();
     words.extend(printed.iter().flat_map(|printed| [printed.view().address(), printed.len() as u64]));
     words.extend(report.iter().map(|report| report.view().address()));
-    let mut params = args.params().to_vec();
+    let mut params = call.args.params().to_vec();
     params.extend(&words);
     // SAFETY: the function takes the arguments' words and these; the buffers live until they are read below.
-    unsafe { profile::start(observation, gpu, args, loaded, grid, &params)? };
+    unsafe { profile::start(observation, gpu, call.args, loaded, call.grid, &params)? };
 
     if let Some(printed) = printed {
         prints::show_buffer(kernel.parsed()?, &printed.to_vec()?);
     }
-    if let (Some(report), Some(checked)) = (report, checked)
-        && let Some(error) = read_report(kernel.name(), &checked, &report.to_vec()?)
+    if let (Some(report), Some(checked)) = (report, &checked)
+        && let Some(error) = read_report(kernel.name(), checked, &report.to_vec()?)
     {
         return Err(error);
     }

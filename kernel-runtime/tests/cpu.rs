@@ -1,12 +1,11 @@
 //! Launches on the CPU, through launchers as `#[kernel]` makes them, and what can be counted without a GPU.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
+mod allocations;
 mod axpy;
 #[path = "axpy/tuned.rs"]
 mod tuned;
 
+use allocations::allocations;
 use axpy::{AXPY, axpy};
 use kernel_runtime::prelude::*;
 use kernel_runtime::private::{Args, AutotunedLaunch, Kernel, KeyPart, Launch, Rules, Schedule, Tuner};
@@ -152,29 +151,6 @@ fn the_cpu_runs_the_first_configuration() {
     pruned(&empty, &mut none).grid(|config| cdiv(0, config.block_size)).launch().unwrap();
 }
 
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
-}
-
-// SAFETY: everything is passed on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(start, layout) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
-
 #[test]
 fn a_launch_that_fits_one_thread_allocates_nothing() {
     let (x, mut y) = (cpu().zeros::<f32>(64).unwrap(), cpu().zeros::<f32>(64).unwrap());
@@ -183,9 +159,9 @@ fn a_launch_that_fits_one_thread_allocates_nothing() {
         pruned(&x, &mut y).grid(|config| cdiv(64, config.block_size)).launch().unwrap();
     };
     launch();
-    let before = ALLOCATIONS.get();
+    let before = allocations();
     (0..10).for_each(|_| launch());
-    assert_eq!(ALLOCATIONS.get() - before, 0);
+    assert_eq!(allocations() - before, 0);
 }
 
 #[test]
@@ -194,10 +170,10 @@ fn a_launch_of_a_graph_allocates_nothing() {
     let work = |y: &mut Tensor<f32>| (0..5).try_for_each(|_| axpy::<f32, 64>(1.0, &x, &mut *y, 64).grid(1).launch());
     let mut graph = Graph::capture(cpu().stream(), || work(&mut y)).unwrap();
     graph.launch((&x, &mut y)).unwrap();
-    let before = ALLOCATIONS.get();
+    let before = allocations();
     (0..10).for_each(|_| graph.launch((&x, &mut y)).unwrap());
-    assert_eq!(ALLOCATIONS.get() - before, 0);
+    assert_eq!(allocations() - before, 0);
     // Other tensors, or in another order, are looked at once.
     graph.launch((&mut y, &x)).unwrap();
-    assert_ne!(ALLOCATIONS.get() - before, 0);
+    assert_ne!(allocations() - before, 0);
 }

@@ -12,32 +12,29 @@ use libtest_mimic::{Arguments, Trial};
 /// Says to this executable that it is the program, and what it does.
 const PROGRAM: &str = "GALATEA_TUNE_TEST";
 
-#[autotune(configs = [Config { BLOCK_SIZE: 32, num_warps: 1 }, Config { BLOCK_SIZE: 256, num_warps: 2 }], key = [n])]
+#[autotune(configs = [Config { BLOCK_SIZE: 32, num_warps: 1 }, Config { BLOCK_SIZE: 256, num_warps: 2 }], key = [n], restore_value = [x])]
 #[kernel]
-fn add_kernel<T: Float, const BLOCK_SIZE: usize>(x: Ptr<T>, y: Ptr<T>, out: PtrMut<T>, n: usize) {
+fn halve<T: Float, const BLOCK_SIZE: usize>(x: PtrMut<T>, n: usize) {
     let offsets = program_id(0) * BLOCK_SIZE + arange(0, BLOCK_SIZE);
-    let mask = offsets < n;
-    store(out + offsets, load(x + offsets, mask = mask) + load(y + offsets, mask = mask), mask = mask);
+    store(x + offsets, load(x + offsets, mask = offsets < n) / 2.0, mask = offsets < n);
 }
 
-fn add<T: Float>(device: &Device, n: usize) -> galatea::Result<()> {
-    let (x, y) = (device.zeros::<T>(n)?, device.zeros::<T>(n)?);
-    let mut out = device.zeros::<T>(n)?;
-    add_kernel(&x, &y, &mut out, n).grid(|config| cdiv(n, config.BLOCK_SIZE)).launch()
+fn tune_for<T: Float>(device: &Device, n: usize) -> galatea::Result<()> {
+    halve(&mut device.zeros::<T>(n)?, n).grid(|config| cdiv(n, config.BLOCK_SIZE)).launch()
 }
 
 /// Tunes for each row.
 fn program(fails: bool) -> galatea::Result<()> {
     let device = Device::default()?;
-    for row in tune::shapes("add_kernel")? {
+    for row in tune::shapes("halve")? {
         let n = row.get("n")?;
         match row.get("T")? {
-            galatea::Dtype::F32 => add::<f32>(&device, n)?,
-            _ => add::<f16>(&device, n)?,
+            galatea::Dtype::F32 => tune_for::<f32>(&device, n)?,
+            _ => tune_for::<f16>(&device, n)?,
         }
     }
     if fails {
-        tune::shapes("add_kernel")?.next().map_or(Ok(0), |row| row.get::<usize>("columns"))?;
+        tune::shapes("halve")?.next().map_or(Ok(0), |row| row.get::<usize>("columns"))?;
     }
     Ok(())
 }
@@ -53,7 +50,7 @@ fn galatea(folder: &Path, shapes: &str, arguments: &[&str], program: &str) -> (S
     (text(stdout), text(stderr), status.code())
 }
 
-const SHAPES: &str = r#"{ "add_kernel": [{ "n": 1000, "T": "f32" }, { "n": 513, "T": "f16" }, { "n": 513, "T": "f32" }] }"#;
+const SHAPES: &str = r#"{ "halve": [{ "n": 1000, "T": "f32" }, { "n": 513, "T": "f16" }, { "n": 513, "T": "f32" }] }"#;
 
 fn what_was_chosen_is_shown_and_written() {
     let folder = tempfile::tempdir().unwrap();
@@ -61,7 +58,7 @@ fn what_was_chosen_is_shown_and_written() {
     let (out, err, code) = galatea(folder.path(), SHAPES, &records, "tunes");
     assert!(code == Some(0) && err.is_empty(), "{out}{err}");
     let lines: Vec<&str> = out.lines().collect();
-    assert!(lines[0].starts_with("add_kernel on simulated H200 (sm_90a), driver simulator "), "{out}");
+    assert!(lines[0].starts_with("halve on simulated H200 (sm_90a), driver simulator "), "{out}");
     assert!(lines[1].starts_with("  FOR ") && lines[1].contains("CHOSEN") && lines[1].contains("NEXT BEST"), "{out}");
     for (line, shape) in lines[2..5].iter().zip(["T = f32, n = 1000", "T = f16, n = 513", "T = f32, n = 513"]) {
         assert!(
@@ -115,19 +112,17 @@ fn what_is_wrong_is_said() {
         let (out, err, code) = galatea(path, shapes, arguments, program);
         (format!("{out}{err}"), code)
     };
-    let (text, code) = run(r#"{ "add_kernel": 7 }"#, &[], "tunes");
-    assert!(code == Some(1) && text.contains("error: shapes.json: a list of rows is wanted for `add_kernel`\nhelp: "), "{text}");
-    let (text, code) = run(r#"{ "add_kernel": [{ "m": 7 }] }"#, &["--records", "tuned.json"], "tunes");
+    let (text, code) = run(r#"{ "halve": 7 }"#, &[], "tunes");
+    assert!(code == Some(1) && text.contains("error: shapes.json: a list of rows is wanted for `halve`\nhelp: "), "{text}");
+    let (text, code) = run(r#"{ "halve": [{ "m": 7 }] }"#, &["--records", "tuned.json"], "tunes");
     assert!(
-        code == Some(3)
-            && text.contains("row 1 of `add_kernel` has no field `n`; it has `m`")
-            && text.contains("ended with exit status: 3"),
+        code == Some(3) && text.contains("row 1 of `halve` has no field `n`; it has `m`") && text.contains("ended with exit status: 3"),
         "{text}"
     );
     assert_eq!(fs::read_to_string(path.join("tuned.json")).unwrap(), Records::default().to_string(), "it can be embedded");
     let (text, code) = run(SHAPES, &["--records", "tuned.json"], "fails");
     assert!(code == Some(3) && text.contains("no field `columns`") && text.contains("no records are written"), "{text}");
-    let (text, code) = run(r#"{ "add_kernel": [], "mul": [{ "n": 7 }] }"#, &[], "tunes");
+    let (text, code) = run(r#"{ "halve": [], "mul": [{ "n": 7 }] }"#, &[], "tunes");
     assert!(code == Some(1) && text.contains(" tuned nothing\nhelp: "), "{text}");
     let (text, code) = run(&SHAPES.replace("}] }", r#"}], "mul": [{ "n": 7 }] }"#), &[], "tunes");
     assert!(code == Some(0) && text.contains("warning: `mul` of shapes.json was not tuned\nhelp: "), "{text}");

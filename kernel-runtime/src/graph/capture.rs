@@ -140,8 +140,13 @@ pub(crate) fn capture_on_cpu<const WORDS: usize>(
 
 /// Captures a launch on a GPU, simulated or not.
 #[cold]
-pub(crate) fn capture_on_gpu<G: Gpu, const WORDS: usize>(gpu: G, args: &Args<'_, WORDS>, loaded: G::Loaded, grid: [u32; 3]) -> Result<()> {
-    let is_early = gpu.begins_early(&loaded);
+pub(crate) fn capture_on_gpu<G: Gpu, const WORDS: usize>(
+    gpu: &G,
+    args: &Args<'_, WORDS>,
+    loaded: &G::Loaded,
+    grid: [u32; 3],
+) -> Result<()> {
+    let is_early = gpu.begins_early(loaded);
     capture_launch(gpu.device(), args, G::code(loaded), grid, is_early)
 }
 

@@ -104,6 +104,7 @@ impl CudaBuffer {
         self.stream.device()
     }
 
+    #[inline]
     pub(crate) fn home(&self) -> Result<&Arc<CudaStream>> {
         self.stream.cuda_stream().ok_or(Error::NotCuda { what: "this stream" })
     }
@@ -112,7 +113,13 @@ impl CudaBuffer {
         self.stream.cuda_stream().map_or(std::ptr::null_mut(), |stream| stream.cu_stream())
     }
 
-    /// Is `stream` the home? The only question that the usual launch asks.
+    /// Is a use on `stream` in order with all others by itself? The only question that the usual launch asks.
+    #[inline]
+    pub(crate) fn is_in_order(&self, writes: bool, stream: &Arc<CudaStream>) -> bool {
+        self.stream.cuda_stream().is_some_and(|home| Arc::ptr_eq(home, stream)) && !(writes && self.readers.any.load(Ordering::Acquire))
+    }
+
+    /// Is `stream` the home?
     #[inline]
     fn is_home(&self, stream: &CudaStream) -> bool {
         self.stream.cuda_stream().is_some_and(|home| **home == *stream)

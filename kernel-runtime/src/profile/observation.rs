@@ -3,12 +3,11 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use kernel_lang::Schedule;
-
 use super::clock::{self, Marks};
 use super::sink::{self, Ran, Record, Sink};
 use super::whole_process;
 use crate::args::Args;
+use crate::call::Call;
 use crate::gpu::Gpu;
 use crate::{Device, Error, Result, sim};
 
@@ -19,9 +18,9 @@ use crate::{Device, Error, Result, sim};
 #[inline]
 pub(crate) unsafe fn start<G: Gpu, const WORDS: usize>(
     observation: Option<&mut Observation>,
-    gpu: G,
+    gpu: &G,
     args: &Args<'_, WORDS>,
-    loaded: G::Loaded,
+    loaded: &G::Loaded,
     grid: [u32; 3],
     params: &[&u64],
 ) -> Result<()> {
@@ -69,9 +68,9 @@ impl Observation {
     /// As [`Gpu::start`].
     unsafe fn start<G: Gpu, const WORDS: usize>(
         &mut self,
-        gpu: G,
+        gpu: &G,
         args: &Args<'_, WORDS>,
-        loaded: G::Loaded,
+        loaded: &G::Loaded,
         grid: [u32; 3],
         params: &[&u64],
     ) -> Result<()> {
@@ -98,25 +97,23 @@ impl Observation {
     }
 
     /// The launch has been queued, or done, or refused.
-    pub(crate) fn end<const WORDS: usize>(
-        self,
-        args: &Args<'_, WORDS>,
-        key: &[u64],
-        schedule: Option<Schedule>,
-        device: Device,
-        grid: [u32; 3],
-        outcome: &Result<()>,
-    ) {
+    pub(crate) fn end<const WORDS: usize, const KEY: usize>(self, call: &Call<'_, '_, WORDS, KEY>, device: Device, outcome: &Result<()>) {
         if self.sinks.is_empty() {
             return;
         }
+        let kernel = call.args.kernel();
+        let (key, schedule) = if device.is_cpu() {
+            (call.key.general(), None)
+        } else {
+            (call.key.as_ref(), Some(call.schedule.unwrap_or(kernel.schedule())))
+        };
         let record = Arc::new(Record {
             end: Instant::now(),
-            kernel: args.kernel().name(),
-            parameters: args.kernel().parameters(key),
-            grid,
+            kernel: kernel.name(),
+            parameters: kernel.parameters(key),
+            grid: call.grid,
             schedule,
-            tensor_bytes: args.regions().map(|region| region.bytes as u64).sum(),
+            tensor_bytes: call.args.regions().map(|region| region.bytes as u64).sum(),
             device,
             stream: self.stream,
             thread: sink::thread(),

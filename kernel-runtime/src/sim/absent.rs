@@ -85,15 +85,15 @@ impl Gpu for SimGpu {
 
     type Anywhere = SimGpu;
 
-    fn anywhere(self) -> SimGpu {
+    fn anywhere(&self) -> SimGpu {
         match *self.sim {}
     }
 
-    fn device(self) -> Device {
+    fn device(&self) -> Device {
         self.device
     }
 
-    fn number(self) -> usize {
+    fn number(&self) -> usize {
         match *self.sim {}
     }
 
@@ -101,39 +101,39 @@ impl Gpu for SimGpu {
         0
     }
 
-    fn compute_capability(self) -> (i32, i32) {
+    fn compute_capability(&self) -> (i32, i32) {
         match *self.sim {}
     }
 
-    fn stream(self) -> Stream {
+    fn stream(&self) -> Stream {
         match *self.sim {}
     }
 
-    fn tables(self, _: &Kernel) -> &Tables<Loaded> {
+    fn tables<'k>(&self, _: &'k Kernel) -> &'k Tables<Loaded> {
         match *self.sim {}
     }
 
-    fn load(self, _: &Image<'_>) -> Result<Loaded> {
+    fn load(&self, _: &Image<'_>) -> Result<Loaded> {
         match *self.sim {}
     }
 
-    fn cache_bytes(self) -> usize {
+    fn cache_bytes(&self) -> usize {
         match *self.sim {}
     }
 
-    unsafe fn copy(self, _: u64, _: u64, _: usize) -> Result<()> {
+    unsafe fn copy(&self, _: u64, _: u64, _: usize) -> Result<()> {
         match *self.sim {}
     }
 
-    unsafe fn zero(self, _: u64, _: usize) -> Result<()> {
+    unsafe fn zero(&self, _: u64, _: usize) -> Result<()> {
         match *self.sim {}
     }
 
-    fn code(loaded: Loaded) -> Code {
-        match loaded {}
+    fn code(loaded: &Loaded) -> Code {
+        match *loaded {}
     }
 
-    unsafe fn start<const WORDS: usize>(self, _: &Args<'_, WORDS>, _: Loaded, _: [u32; 3], _: &[&u64]) -> Result<()> {
+    unsafe fn start<const WORDS: usize>(&self, _: &Args<'_, WORDS>, _: &Loaded, _: [u32; 3], _: &[&u64]) -> Result<()> {
         match *self.sim {}
     }
 }

@@ -42,15 +42,15 @@ impl Gpu for SimGpu {
 
     type Anywhere = SimGpu;
 
-    fn anywhere(self) -> SimGpu {
-        self
+    fn anywhere(&self) -> SimGpu {
+        *self
     }
 
-    fn device(self) -> Device {
+    fn device(&self) -> Device {
         self.device
     }
 
-    fn number(self) -> usize {
+    fn number(&self) -> usize {
         self.sim.number
     }
 
@@ -58,20 +58,20 @@ impl Gpu for SimGpu {
         super::TARGETS.len()
     }
 
-    fn compute_capability(self) -> (i32, i32) {
+    fn compute_capability(&self) -> (i32, i32) {
         self.sim.compute_capability()
     }
 
-    fn stream(self) -> Stream {
+    fn stream(&self) -> Stream {
         self.device.stream().clone()
     }
 
-    fn tables(self, kernel: &Kernel) -> &Tables<Loaded> {
+    fn tables<'k>(&self, kernel: &'k Kernel) -> &'k Tables<Loaded> {
         kernel.sim_tables()
     }
 
-    fn load(self, image: &Image<'_>) -> Result<Loaded> {
-        let SimGpu { device, sim } = self;
+    fn load(&self, image: &Image<'_>) -> Result<Loaded> {
+        let SimGpu { device, sim } = *self;
         let (kernel, requested, limit) = (image.kernel, image.shared_bytes, sim.shared_bytes);
         if requested > limit {
             return Err(Error::SharedMemory { kernel, device, requested, limit });
@@ -82,25 +82,25 @@ impl Gpu for SimGpu {
         Ok(Loaded { function, schedule: image.schedule, shared_bytes: requested })
     }
 
-    fn cache_bytes(self) -> usize {
+    fn cache_bytes(&self) -> usize {
         0
     }
 
-    unsafe fn copy(self, from: u64, to: u64, bytes: usize) -> Result<()> {
+    unsafe fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
         self.sim.copy(from, to, bytes)
     }
 
-    unsafe fn zero(self, address: u64, bytes: usize) -> Result<()> {
+    unsafe fn zero(&self, address: u64, bytes: usize) -> Result<()> {
         self.sim.fill(address, &[0], bytes)
     }
 
-    fn code(loaded: Loaded) -> Code {
-        Code::Sim(loaded)
+    fn code(loaded: &Loaded) -> Code {
+        Code::Sim(loaded.clone())
     }
 
-    unsafe fn start<const WORDS: usize>(self, args: &Args<'_, WORDS>, loaded: Loaded, grid: [u32; 3], params: &[&u64]) -> Result<()> {
+    unsafe fn start<const WORDS: usize>(&self, args: &Args<'_, WORDS>, loaded: &Loaded, grid: [u32; 3], params: &[&u64]) -> Result<()> {
         let words: Vec<u64> = params.iter().map(|word| **word).collect();
-        self.run(args.kernel().name(), &loaded, grid, &words)
+        self.run(args.kernel().name(), loaded, grid, &words)
     }
 }
 

@@ -10,7 +10,8 @@ use super::rules::Kept;
 use super::verify::{HostArgs, Reference, Verify};
 use super::{AutotunedLaunch, Origin, Outcome, Report, Trial, TuneConfig, Winner, alone, is_printed, recall};
 use crate::bench::{FLUSH_BYTES, Timer};
-use crate::gpu::{Gpu, Mode};
+use crate::call::Mode;
+use crate::gpu::Gpu;
 use crate::graph::{self, Forbidden};
 use crate::grid::IntoGrid;
 use crate::{Error, Result, cpu, profile};
@@ -23,7 +24,7 @@ where
 {
     /// Times the configurations that are left, and remembers what it found. None if there is nothing to do, or no way to undo what the runs do.
     #[cold]
-    pub(super) fn tune<P: Gpu>(&self, key: &[u64], kept: Kept, gpu: P) -> Result<Option<&'static Winner<C>>> {
+    pub(super) fn tune<P: Gpu>(&self, key: &[u64], kept: Kept, gpu: &P) -> Result<Option<&'static Winner<C>>> {
         let configs: Vec<C> = (0..self.tuner.configs().len()).map(|place| self.config(place)).collect();
         // The user's functions are asked first: they may do anything, tuning another kernel included.
         let grids: Vec<Result<[u32; 3]>> = configs.iter().map(|&config| self.grid_of(config)).collect();
@@ -99,7 +100,7 @@ where
     G: IntoGrid,
 {
     /// What is right for these arguments; none if there is no memory for their copies.
-    fn reference<P: Gpu>(&self, verify: Verify, configs: &[C], grids: &[Result<[u32; 3]>], gpu: P) -> Result<Option<Reference>> {
+    fn reference<P: Gpu>(&self, verify: Verify, configs: &[C], grids: &[Result<[u32; 3]>], gpu: &P) -> Result<Option<Reference>> {
         let Some(mut host) = HostArgs::read(&self.args, gpu, self.tuner.zeroed)? else { return Ok(None) };
         match verify.by {
             Some(reference) => reference(&mut host),
@@ -130,7 +131,7 @@ struct Contest<'c, 'a, const WORDS: usize, const KEY: usize, C: TuneConfig, F, P
     reference: Option<Reference>,
     timer: Timer,
     progress: Progress,
-    gpu: P,
+    gpu: &'c P,
 }
 
 impl<const WORDS: usize, const KEY: usize, C, F, G, P> Contest<'_, '_, WORDS, KEY, C, F, P>

@@ -46,18 +46,43 @@ impl KeyPart {
     }
 }
 
-/// Gives `look` the key of a launch as one slice, on the stack where it is of a usual size.
-pub(super) fn with_key<R>(parts: &[&[u64]], look: impl FnOnce(&[u64]) -> R) -> R {
-    let mut room = [0; 64];
-    let len = parts.iter().map(|part| part.len()).sum();
-    let Some(key) = room.get_mut(..len) else { return look(&parts.concat()) };
-    let mut rest = &mut key[..];
-    for part in parts {
-        let (place, after) = std::mem::take(&mut rest).split_at_mut(part.len());
-        place.copy_from_slice(part);
-        rest = after;
+/// The words of a key, on the stack where it is of a usual size.
+pub(super) struct TuningKey {
+    room: [u64; USUAL],
+    len: usize,
+    /// All of them, where there is not room enough.
+    all: Vec<u64>,
+}
+
+const USUAL: usize = 32;
+
+impl TuningKey {
+    #[inline]
+    pub(super) fn new() -> TuningKey {
+        TuningKey { room: [0; USUAL], len: 0, all: Vec::new() }
     }
-    look(key)
+
+    #[inline]
+    pub(super) fn push(&mut self, word: u64) {
+        match self.room.get_mut(self.len) {
+            Some(place) => *place = word,
+            None => self.push_behind(word),
+        }
+        self.len += 1;
+    }
+
+    #[cold]
+    fn push_behind(&mut self, word: u64) {
+        if self.all.is_empty() {
+            self.all.extend(self.room);
+        }
+        self.all.push(word);
+    }
+
+    #[inline]
+    pub(super) fn words(&self) -> &[u64] {
+        self.room.get(..self.len).unwrap_or(&self.all)
+    }
 }
 
 #[cfg(test)]
@@ -65,10 +90,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_its_parts_in_order_however_long() {
-        with_key(&[&[1], &[2, 3], &[]], |key| assert_eq!(key, [1, 2, 3]));
-        let long = [7; 100];
-        with_key(&[&[1], &long], |key| assert_eq!((key.len(), key[0], key[100]), (101, 1, 7)));
+    fn a_key_is_its_words_in_order_however_long() {
+        for len in [0, 3, 32, 33, 101] {
+            let mut key = TuningKey::new();
+            (0..len).for_each(|word| key.push(word));
+            assert!(key.words().iter().copied().eq(0..len), "{:?}", key.words());
+        }
     }
 
     #[test]

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::key::with_key;
+use super::key::TuningKey;
 use super::rules::Kept;
 use super::{Origin, Outcome, Report, Rules, Trial, TuneConfig, Tuner, Winner};
 use crate::args::Args;
+use crate::call::{Call, Mode};
 use crate::fact::Key;
-use crate::gpu::{self, Gpu, Mode};
+use crate::gpu::Gpu;
 use crate::grid::IntoGrid;
-use crate::launch::{NoGrid, Place, run_on_cpu};
+use crate::launch::{NoGrid, Place};
 use crate::module::CudaGpu;
 use crate::{Device, Error, Result, Stream};
 
@@ -94,10 +95,10 @@ where
             Place::Cpu => {
                 let config = self.config(self.first(self.kept(), Device::cpu())?);
                 let grid = self.grid_of(config)?;
-                if grid.contains(&0) { Ok(()) } else { run_on_cpu(&self.args, self.key_of(config).general(), grid, self.mode.checked) }
+                if grid.contains(&0) { Ok(()) } else { self.call(config, grid, self.mode).run_on_cpu() }
             }
-            Place::Sim(sim) => self.launch_on(sim),
-            Place::Cuda(cuda) => self.launch_on(CudaGpu { overlaps: self.overlaps, ..cuda }),
+            Place::Sim(sim) => self.launch_on(&sim),
+            Place::Cuda(cuda) => self.launch_on(&CudaGpu { overlaps: self.overlaps, ..cuda }),
         }
     }
 
@@ -108,13 +109,13 @@ where
     pub fn report(mut self) -> Result<Arc<Report<C>>> {
         match Place::of(&mut self.args, self.stream)? {
             Place::Cpu => Ok(Arc::new(self.untimed(self.kept(), Device::cpu()))),
-            Place::Sim(sim) => self.report_on(sim),
-            Place::Cuda(cuda) => self.report_on(cuda),
+            Place::Sim(sim) => self.report_on(&sim),
+            Place::Cuda(cuda) => self.report_on(&cuda),
         }
     }
 
     #[inline]
-    fn launch_on(&self, gpu: impl Gpu) -> Result<()> {
+    fn launch_on(&self, gpu: &impl Gpu) -> Result<()> {
         let kept = self.kept();
         if self.is_untimed(kept) {
             return self.run_first(kept, gpu);
@@ -128,7 +129,7 @@ where
         }
     }
 
-    fn report_on(&self, gpu: impl Gpu) -> Result<Arc<Report<C>>> {
+    fn report_on(&self, gpu: &impl Gpu) -> Result<Arc<Report<C>>> {
         let kept = self.kept();
         let winner = if self.is_untimed(kept) { None } else { self.winner(kept, gpu)? };
         Ok(winner.map_or_else(|| Arc::new(self.untimed(kept, gpu.device())), |winner| winner.report.clone()))
@@ -142,11 +143,12 @@ where
 
     /// What was chosen for the key, now if it is new. None if there is nothing to tune: no program, or no way to undo what the runs do.
     #[inline]
-    fn winner(&self, kept: Kept, gpu: impl Gpu) -> Result<Option<&'static Winner<C>>> {
-        self.with_tuning_key(kept, gpu, |key| match self.tuner.find(key) {
+    fn winner(&self, kept: Kept, gpu: &impl Gpu) -> Result<Option<&'static Winner<C>>> {
+        let key = self.tuning_key(kept, gpu);
+        match self.tuner.find(key.words()) {
             Some(winner) => Ok(Some(winner)),
-            None => self.tune(key, kept, gpu),
-        })
+            None => self.tune(key.words(), kept, gpu),
+        }
     }
 
     #[inline]
@@ -199,7 +201,7 @@ where
     }
 
     /// Runs the first configuration that the device can run at all.
-    fn run_first(&self, kept: Kept, gpu: impl Gpu) -> Result<()> {
+    fn run_first(&self, kept: Kept, gpu: &impl Gpu) -> Result<()> {
         let first = self.first(kept, gpu.device())?;
         let mut outcome = self.run(self.config(first), gpu);
         for place in self.indices(kept).skip(1) {
@@ -215,7 +217,7 @@ where
     /// The chosen configuration does not run with these arguments: what heuristics give may differ from launch to launch. The next best one
     /// that does is chosen from now on.
     #[cold]
-    fn run_next(&self, winner: &Winner<C>, error: Error, gpu: impl Gpu) -> Result<()> {
+    fn run_next(&self, winner: &Winner<C>, error: Error, gpu: &impl Gpu) -> Result<()> {
         let mut others: Vec<(f64, usize)> = Vec::new();
         for (place, trial) in winner.report.trials.iter().enumerate().filter(|(place, _)| *place != winner.chosen()) {
             if let Outcome::Measured { median_us, .. } = trial.outcome {
@@ -236,28 +238,34 @@ where
     }
 
     #[inline]
-    fn run(&self, config: C, gpu: impl Gpu) -> Result<()> {
+    fn run(&self, config: C, gpu: &impl Gpu) -> Result<()> {
         let grid = self.grid_of(config)?;
         self.run_grid(config, grid, self.mode, gpu)
     }
 
     #[inline]
-    pub(super) fn run_grid(&self, config: C, grid: [u32; 3], mode: Mode, gpu: impl Gpu) -> Result<()> {
+    pub(super) fn run_grid(&self, config: C, grid: [u32; 3], mode: Mode, gpu: &impl Gpu) -> Result<()> {
         if grid.contains(&0) {
             return Ok(());
         }
-        gpu::run(gpu, &self.args, &self.key_of(config), Some(config.schedule()), grid, mode)
+        self.call(config, grid, mode).run(gpu)
+    }
+
+    #[inline]
+    fn call(&self, config: C, grid: [u32; 3], mode: Mode) -> Call<'_, 'a, WORDS, KEY> {
+        Call { args: &self.args, key: self.key_of(config), schedule: Some(config.schedule()), grid, mode }
     }
 
     /// The tuning key, see [`key`](super::key); the first word says which device it is.
     #[inline]
-    fn with_tuning_key<P: Gpu, R>(&self, kept: Kept, gpu: P, look: impl FnOnce(&[u64]) -> R) -> R {
-        let mut words = [0; WORDS];
-        let parts = self.tuner.key.iter().zip(&mut words);
-        let count = parts.map(|(part, word)| *word = part.of(self.args.words())).count();
-        let device = 2 * gpu.number() as u64 + u64::from(P::IS_SIMULATED);
-        let key = Key::new(self.key, self.args.facts());
-        with_key(&[&[device], &kept.words(), &[self.args.unaligned()], &words[..count], key.as_ref()], look)
+    fn tuning_key<P: Gpu>(&self, kept: Kept, gpu: &P) -> TuningKey {
+        let mut words = TuningKey::new();
+        words.push(2 * gpu.number() as u64 + u64::from(P::IS_SIMULATED));
+        kept.words().into_iter().for_each(|word| words.push(word));
+        words.push(self.args.unaligned());
+        self.tuner.key.iter().for_each(|part| words.push(part.of(self.args.words())));
+        Key::new(self.key, self.args.facts()).as_ref().iter().for_each(|word| words.push(*word));
+        words
     }
 }
 

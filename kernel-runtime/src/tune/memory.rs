@@ -26,7 +26,7 @@ pub(super) struct Undo {
 
 impl Memory {
     /// Copies what must be given back; none if there is no memory for that.
-    pub(super) fn save<G: Gpu, const WORDS: usize>(args: &Args<'_, WORDS>, gpu: G, undo: &Undo) -> Result<Option<Memory>> {
+    pub(super) fn save<G: Gpu, const WORDS: usize>(args: &Args<'_, WORDS>, gpu: &G, undo: &Undo) -> Result<Option<Memory>> {
         let updated = args.kernel().updates();
         let regions: Vec<Region> = args.regions().collect();
         let mut memory = Memory { copies: Vec::new(), zeroed: Vec::new(), written: Vec::new() };
@@ -54,7 +54,7 @@ impl Memory {
     }
 
     /// Makes as it was what a run finds changed.
-    pub(super) fn restore(&self, gpu: impl Gpu) -> Result<()> {
+    pub(super) fn restore(&self, gpu: &impl Gpu) -> Result<()> {
         for region in &self.zeroed {
             // SAFETY: the argument is borrowed mutably for the launch and holds that many bytes.
             unsafe { gpu.zero(region.address, region.bytes)? };
@@ -63,14 +63,14 @@ impl Memory {
     }
 
     /// Makes all as it was.
-    pub(super) fn restore_all(&self, gpu: impl Gpu) -> Result<()> {
+    pub(super) fn restore_all(&self, gpu: &impl Gpu) -> Result<()> {
         put_back(gpu, &self.written)?;
         self.restore(gpu)
     }
 }
 
 /// What an argument holds, on the host; none if there is no memory for a copy.
-pub(super) fn read(gpu: impl Gpu, region: Region) -> Result<Option<Vec<u8>>> {
+pub(super) fn read(gpu: &impl Gpu, region: Region) -> Result<Option<Vec<u8>>> {
     if region.bytes == 0 {
         return Ok(Some(Vec::new()));
     }
@@ -80,7 +80,7 @@ pub(super) fn read(gpu: impl Gpu, region: Region) -> Result<Option<Vec<u8>>> {
     }
 }
 
-fn put_back(gpu: impl Gpu, copies: &[(Region, Tensor<u8>)]) -> Result<()> {
+fn put_back(gpu: &impl Gpu, copies: &[(Region, Tensor<u8>)]) -> Result<()> {
     for (region, copy) in copies {
         // SAFETY: the argument is borrowed mutably for the launch and holds that many bytes, as does the copy.
         unsafe { gpu.copy(copy.view().address(), region.address, region.bytes)? };
@@ -89,7 +89,7 @@ fn put_back(gpu: impl Gpu, copies: &[(Region, Tensor<u8>)]) -> Result<()> {
 }
 
 /// A copy on the same device, queued on the stream of the launch.
-fn copy(gpu: impl Gpu, region: Region) -> Result<Option<Tensor<u8>>> {
+fn copy(gpu: &impl Gpu, region: Region) -> Result<Option<Tensor<u8>>> {
     let made = gpu.device().empty::<u8>(region.bytes).and_then(|mut copy| copy.set_stream(&gpu.stream()).map(|()| copy));
     let copy = match made {
         Err(Error::OutOfMemory { .. }) => return Ok(None),

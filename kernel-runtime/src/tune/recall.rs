@@ -24,7 +24,7 @@ pub(super) struct Unknown {
 /// What the program brings along comes before what lies on the disk: so all machines do what was committed, whatever they tuned before.
 pub(super) fn recall<C: TuneConfig, K: AsRef<[u64]>>(
     kernel: &Kernel,
-    gpu: impl Gpu,
+    gpu: &impl Gpu,
     (tuner, verifies): (&Tuner<C>, bool),
     completed: &[C],
     key_of: impl Fn(C) -> K,
@@ -65,7 +65,7 @@ impl Unknown {
 
 /// What a record is of: these configurations of the kernel, on this GPU, for the values of a tuning key. What heuristics give is no part of it, as it is
 /// no part of the key. Where results are compared, a record that nobody compared is another one.
-fn record_key<C: TuneConfig>(kernel: &Kernel, gpu: impl Gpu, configs: &[C], verifies: bool, values: &[u64]) -> RecordKey {
+fn record_key<C: TuneConfig>(kernel: &Kernel, gpu: &impl Gpu, configs: &[C], verifies: bool, values: &[u64]) -> RecordKey {
     let mut configs: String = configs.iter().map(|config| format!("{config:?}\n")).collect();
     if verifies {
         configs.push_str("verified");
@@ -203,13 +203,13 @@ mod tests {
         ];
         let device = Device::sim(Target::SM_80).unwrap();
         let Backend::Sim(sim) = device.backend() else { panic!("{device} is simulated") };
-        let of = |kernel, configs: &[Config]| record_key(kernel, SimGpu { device, sim }, configs, false, &[5]);
+        let of = |kernel, configs: &[Config]| record_key(kernel, &SimGpu { device, sim }, configs, false, &[5]);
         let [first, moved, other, compiled, edited] = KERNELS.each_ref().map(|kernel| of(kernel, &[Config(1)]));
         assert_eq!(first, moved);
         assert_eq!((first.device.as_str(), &first.values[..]), ("simulated A100 (sm_80)", &[5][..]));
         assert!(first.content != other.content && first.content != compiled.content && compiled.content != edited.content);
         assert_ne!(of(&KERNELS[0], &[Config(1), Config(2)]).content, first.content);
-        assert_ne!(record_key(&KERNELS[0], SimGpu { device, sim }, &[Config(1)], true, &[5]).content, first.content, "it was compared");
+        assert_ne!(record_key(&KERNELS[0], &SimGpu { device, sim }, &[Config(1)], true, &[5]).content, first.content, "it was compared");
     }
 
     #[cfg(all(feature = "cache", feature = "sim"))]
@@ -231,7 +231,7 @@ mod tests {
         let Backend::Sim(sim) = device.backend() else { panic!("{device} is simulated") };
         const CONFIGS: [Config; 2] = [Config(1), Config(2)];
         let (configs, tuner) = (CONFIGS, Tuner::new(&CONFIGS, &[]));
-        let recall = |values: &[u64]| recall(&KERNEL, SimGpu { device, sim }, (&tuner, false), &configs, |config| [config.0], values);
+        let recall = |values: &[u64]| recall(&KERNEL, &SimGpu { device, sim }, (&tuner, false), &configs, |config| [config.0], values);
         let found = |chosen: usize| {
             let outcome = Outcome::Measured { median_us: 3.5, samples: 9 };
             let trials = configs.iter().enumerate().map(|(i, &config)| Trial { config, outcome: outcome.clone(), chosen: i == chosen });

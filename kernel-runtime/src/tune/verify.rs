@@ -44,7 +44,7 @@ pub(super) struct Reference {
 
 impl HostArgs {
     /// The arguments as the launch finds them; those of the tensors with these numbers are zeros. None if there is no memory for that.
-    pub(super) fn read<G: Gpu, const WORDS: usize>(args: &Args<'_, WORDS>, gpu: G, zeroed: &[usize]) -> Result<Option<HostArgs>> {
+    pub(super) fn read<G: Gpu, const WORDS: usize>(args: &Args<'_, WORDS>, gpu: &G, zeroed: &[usize]) -> Result<Option<HostArgs>> {
         let mut tensors = Vec::new();
         for (number, (region, word)) in args.regions().zip(args.address_words()).enumerate() {
             let bytes = if zeroed.contains(&number) { Some(vec![0; region.bytes]) } else { read(gpu, region)? };
@@ -97,7 +97,7 @@ impl HostArgs {
 
 impl Reference {
     /// How what is there now differs; none if it does not.
-    pub(super) fn difference(&self, gpu: impl Gpu) -> Result<Option<String>> {
+    pub(super) fn difference(&self, gpu: &impl Gpu) -> Result<Option<String>> {
         for HostTensor { region, bytes, .. } in &self.tensors {
             // A tensor could be copied before, and nothing was kept of that copy.
             let Some(found) = read(gpu, *region)? else { continue };

@@ -8,7 +8,8 @@ use kernel_lang::{Bindings, Options, ir};
 use kernel_runtime::prelude::*;
 use kernel_runtime::private::{Args, Fact, Kernel, Launch, PtrArg, PtrMutArg, Schedule, Variant};
 
-use crate::{Test, allocations};
+use crate::Test;
+use crate::allocations::allocations;
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_fact_selects_a_variant_and_costs_little", a_fact_selects_a_variant_and_costs_little),

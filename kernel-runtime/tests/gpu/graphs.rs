@@ -3,12 +3,13 @@
 use std::time::Instant;
 
 use kernel_runtime::prelude::*;
-use kernel_runtime::private::{Args, Kernel, Launch, PtrArg, PtrMutArg, Schedule, Variant};
+use kernel_runtime::private::{Args, Kernel, Launch, PtrArg, PtrMutArg, Schedule};
 use kernel_runtime::{Update, cudarc::driver::CudaContext};
 
+use crate::Test;
+use crate::allocations::allocations;
 use crate::axpy::axpy;
-use crate::kernels::{BLOCK, add, nothing, slow_copy};
-use crate::{Test, allocations};
+use crate::kernels::{BLOCK, add, early_and_slow, nothing, slow_copy};
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_graph_is_ordered_with_all_other_uses", a_graph_is_ordered_with_all_other_uses),
@@ -233,54 +234,6 @@ fn graphs_of_many_threads(device: Device) {
         }
     });
 }
-
-/// Lets the launch behind it begin at once, and stores late.
-fn early_and_slow<'a>(x: impl PtrArg<'a, f32>, out: impl PtrMutArg<'a, f32>, cycles: i64) -> Launch<'a, 5, 0> {
-    const VARIANT: Variant =
-        Variant { key: &[], schedule: Schedule::DEFAULT, target: "sm_90a", entry: "early_and_slow", shared_bytes: 0, ptx: EARLY_AND_SLOW };
-    static KERNEL: Kernel = Kernel::new("early_and_slow", "", Schedule::DEFAULT, &[], &[VARIANT]);
-    let mut args = Args::new(&KERNEL);
-    args.pointer("x", x);
-    args.pointer_mut("out", out);
-    args.scalar(cycles);
-    Launch::new(args, [])
-}
-
-const EARLY_AND_SLOW: &str = r"
-.version 8.0
-.target sm_90a
-.address_size 64
-.visible .entry early_and_slow(.param .u64 x, .param .u64 x_len, .param .u64 out, .param .u64 out_len, .param .u64 cycles)
-{
-    .reg .pred %p;
-    .reg .b32 %r<3>;
-    .reg .b64 %rd<10>;
-    .reg .f32 %f0;
-    griddepcontrol.launch_dependents;
-    ld.param.u64 %rd7, [cycles];
-    mov.u64 %rd8, %clock64;
-spin:
-    mov.u64 %rd9, %clock64;
-    sub.u64 %rd9, %rd9, %rd8;
-    setp.lt.u64 %p, %rd9, %rd7;
-    @%p bra spin;
-    mov.u32 %r0, %ctaid.x;
-    mov.u32 %r1, %tid.x;
-    mad.lo.u32 %r2, %r0, 128, %r1;
-    cvt.u64.u32 %rd0, %r2;
-    ld.param.u64 %rd1, [out_len];
-    setp.ge.u64 %p, %rd0, %rd1;
-    @%p ret;
-    shl.b64 %rd2, %rd0, 2;
-    ld.param.u64 %rd3, [x];
-    add.u64 %rd3, %rd3, %rd2;
-    ld.param.u64 %rd5, [out];
-    add.u64 %rd5, %rd5, %rd2;
-    ld.global.f32 %f0, [%rd3];
-    st.global.f32 [%rd5], %f0;
-    ret;
-}
-";
 
 /// out = x + 1, in a kernel that only says that the next may begin: the compiler lets it wait.
 fn next<'a>(x: impl PtrArg<'a, f32>, out: impl PtrMutArg<'a, f32>, n: usize) -> Launch<'a, 5, 0> {

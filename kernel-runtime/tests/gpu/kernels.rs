@@ -23,7 +23,18 @@ pub(crate) fn add<'a>(x: impl PtrArg<'a, f32>, y: impl PtrArg<'a, f32>, out: imp
 /// out = x, each element after some GPU clock cycles.
 pub(crate) fn slow_copy<'a>(x: impl PtrArg<'a, f32>, out: impl PtrMutArg<'a, f32>, cycles: i64) -> Launch<'a, 5, 0> {
     static KERNEL: Kernel = Kernel::new("slow_copy", "", Schedule::DEFAULT, &[], &[variant("slow_copy", SLOW_COPY)]);
-    let mut args = Args::new(&KERNEL);
+    slow_copy_of(&KERNEL, x, out, cycles)
+}
+
+/// The same, but it lets the launch behind it begin at once.
+pub(crate) fn early_and_slow<'a>(x: impl PtrArg<'a, f32>, out: impl PtrMutArg<'a, f32>, cycles: i64) -> Launch<'a, 5, 0> {
+    const VARIANT: Variant = Variant { target: "sm_90a", ..variant("early_and_slow", EARLY_AND_SLOW) };
+    static KERNEL: Kernel = Kernel::new("early_and_slow", "", Schedule::DEFAULT, &[], &[VARIANT]);
+    slow_copy_of(&KERNEL, x, out, cycles)
+}
+
+fn slow_copy_of<'a>(kernel: &'static Kernel, x: impl PtrArg<'a, f32>, out: impl PtrMutArg<'a, f32>, cycles: i64) -> Launch<'a, 5, 0> {
+    let mut args = Args::new(kernel);
     args.pointer("x", x);
     args.pointer_mut("out", out);
     args.scalar(cycles);
@@ -113,16 +124,25 @@ pub(crate) const ADD: &str = r"
 }
 ";
 
-const SLOW_COPY: &str = r"
-.version 7.0
-.target sm_80
-.address_size 64
-.visible .entry slow_copy(.param .u64 x, .param .u64 x_len, .param .u64 out, .param .u64 out_len, .param .u64 cycles)
+/// A copy after some cycles: the version and target it is for, its name, and what it does first.
+macro_rules! slow_copy_ptx {
+    ($version:literal, $target:literal, $entry:literal, $first:literal) => {
+        concat!(
+            ".version ",
+            $version,
+            "\n.target ",
+            $target,
+            "\n.address_size 64\n.visible .entry ",
+            $entry,
+            r"(.param .u64 x, .param .u64 x_len, .param .u64 out, .param .u64 out_len, .param .u64 cycles)
 {
     .reg .pred %p;
     .reg .b32 %r<3>;
     .reg .b64 %rd<10>;
     .reg .f32 %f0;
+",
+            $first,
+            r"
     ld.param.u64 %rd7, [cycles];
     mov.u64 %rd8, %clock64;
 spin:
@@ -146,7 +166,13 @@ spin:
     st.global.f32 [%rd5], %f0;
     ret;
 }
-";
+"
+        )
+    };
+}
+
+const SLOW_COPY: &str = slow_copy_ptx!("7.0", "sm_80", "slow_copy", "");
+const EARLY_AND_SLOW: &str = slow_copy_ptx!("8.0", "sm_90a", "early_and_slow", "griddepcontrol.launch_dependents;");
 
 const SCALARS: &str = r"
 .version 7.0

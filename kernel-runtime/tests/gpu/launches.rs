@@ -3,9 +3,10 @@
 use kernel_runtime::prelude::*;
 use kernel_runtime::private::{Args, Kernel, Launch, Schedule, Variant};
 
+use crate::Test;
+use crate::allocations::allocations;
 use crate::axpy::axpy;
 use crate::kernels::{self, BLOCK, add};
-use crate::{Test, allocations};
 
 pub(crate) const TESTS: &[Test] = &[
     ("adds_ragged_lengths", adds_ragged_lengths),

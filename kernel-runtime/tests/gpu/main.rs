@@ -1,5 +1,7 @@
 //! What only a GPU can show. Without one every test is reported as ignored, with the reason as its kind.
 
+#[path = "../allocations/mod.rs"]
+mod allocations;
 #[path = "../axpy/mod.rs"]
 mod axpy;
 #[cfg(feature = "jit")]
@@ -17,41 +19,8 @@ mod streams;
 mod tuned;
 mod tuning;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
 use kernel_runtime::{Device, Error};
 use libtest_mimic::{Arguments, Trial};
-
-/// Counts the allocations of a thread.
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
-}
-
-/// Allocations of this thread so far.
-fn allocations() -> usize {
-    ALLOCATIONS.get()
-}
-
-// SAFETY: everything is passed on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // A thread that is ending has no counter any more.
-        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(start, layout) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
 
 type Test = (&'static str, fn(Device));
 

@@ -8,6 +8,7 @@ use kernel_runtime::private::{Args, AutotunedLaunch, Kernel, KeyPart, Rules, Sch
 use kernel_runtime::tune::{Outcome, Report};
 
 use crate::Test;
+use crate::allocations::allocations;
 use crate::kernels::{ADD, BLOCK};
 use crate::tuned::{Config, of, tuned};
 
@@ -142,9 +143,9 @@ fn a_tuned_launch_allocates_nothing(device: Device) {
     let (x, mut y) = (device.zeros::<f32>(1000).unwrap(), device.zeros::<f32>(1000).unwrap());
     let mut launch = || tuned(&x, &mut y, &TUNER, RULES).grid(|config| cdiv(1000, config.block_size)).launch().unwrap();
     launch();
-    let before = crate::allocations();
+    let before = allocations();
     (0..10).for_each(|_| launch());
-    assert_eq!(crate::allocations() - before, 0);
+    assert_eq!(allocations() - before, 0);
 }
 
 fn if_nothing_runs_every_reason_is_told(device: Device) {
