@@ -194,7 +194,9 @@ fn only_the_runtime_and_the_command_know_the_simulator() {
 
 fn simulator_crate(source: &Source) -> Vec<Finding> {
     // The manifest of the workspace lists its members, and the command runs PTX that no kernel of ours became.
-    if ["cli/", "kernel-runtime/", "kernel-sim/", "sim-driver/"].iter().any(|own| source.path.starts_with(own)) || source.path == "Cargo.toml" {
+    if ["cli/", "kernel-runtime/", "kernel-sim/", "sim-driver/"].iter().any(|own| source.path.starts_with(own))
+        || source.path == "Cargo.toml"
+    {
         return Vec::new();
     }
     let mend = "only kernel-runtime and the command name the simulator: use or add what the runtime offers";
