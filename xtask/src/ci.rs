@@ -100,15 +100,12 @@ fn test(tests: &mut Tests) -> Result<()> {
     Ok(())
 }
 
-/// Where a program finds the simulated driver in the place of NVIDIA's.
-const DRIVER: &str = "target/driver";
-
+/// The simulated driver lies where the programs find it in the place of NVIDIA's.
 fn driver(tests: &mut Tests) -> Result<()> {
     process::run(&mut process::command("cargo build --quiet --package sim-driver"))?;
-    let folder = process::root().join(DRIVER);
+    let (built, folder) = (process::target_dir().join("debug/libsim_driver.so"), process::target_dir().join("driver"));
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     for name in ["libcuda.so", "libcuda.so.1"] {
-        let built = process::root().join("target/debug/libsim_driver.so");
         fs::copy(&built, folder.join(name)).with_context(|| format!("cannot copy {}", built.display()))?;
     }
     let mut command = process::command("cargo test --package kernel-runtime --features sim --no-fail-fast");
