@@ -60,6 +60,12 @@ impl Event {
         Ok(Event { device, mark })
     }
 
+    /// One that happened when the clock of a device that does its work at once showed that.
+    #[cfg(test)]
+    pub(crate) fn at(device: Device, time: Duration) -> Event {
+        Event { device, mark: Mark::Time(Mutex::new(Some(time))) }
+    }
+
     /// Moves the event to after the work queued on `stream` so far.
     ///
     /// # Errors
