@@ -142,7 +142,8 @@ impl Graph {
         let changed: Vec<usize> = (0..nodes.len()).filter(changed).collect();
         // One that takes some of the new nodes and not all is given up: should there be no other either, the next launch makes one of the old nodes.
         let in_place = self.executable.take_if(|_| same_shape);
-        let in_place = in_place.filter(|executable| changed.iter().all(|&place| executable.replace(place, &nodes[place]).is_ok()));
+        let in_place =
+            in_place.filter(|executable| changed.iter().all(|&place| matches!(executable.replace(place, &nodes[place]), Ok(true))));
         let stays = same_shape && (in_place.is_some() || !self.device().is_cuda());
         let executable = if in_place.is_some() { in_place } else { executable(self.device(), &nodes)? };
         *self = Graph { nodes, uses, known: None, executable, stream: self.stream.clone(), room: std::mem::take(&mut self.room) };
