@@ -1,12 +1,13 @@
 //! `galatea cache`: what was compiled and tuned, and is kept on disk.
 
-use std::io::{ErrorKind, Write, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::SystemTime;
 
 use clap::{Args, Subcommand};
 use kernel_runtime::cache::{self, Entry, Key, Kind, Records, Store};
+
+use crate::output::print;
 
 /// Which store, and what to do with it.
 #[derive(Args)]
@@ -86,11 +87,7 @@ impl Cache {
             Command::Export { out, kernel, device } => export(&store, out.as_ref(), kernel.as_deref(), device.as_deref()),
             Command::Import { files } => import(&store, files),
         }?;
-        match stdout().write_all(text.as_bytes()) {
-            // Whoever reads has read enough: `galatea cache list | head`.
-            Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(format!("cannot print: {error}")),
-            _ => Ok(ExitCode::SUCCESS),
-        }
+        print(&text).map(|()| ExitCode::SUCCESS)
     }
 }
 

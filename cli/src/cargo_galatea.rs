@@ -1,5 +1,6 @@
 //! The command `cargo galatea`: what is to be known of the kernels of a crate while it is built.
 
+mod output;
 mod variants;
 
 use std::path::PathBuf;
@@ -74,10 +75,7 @@ struct Variants {
 
 fn main() -> ExitCode {
     let Cargo::Galatea(Galatea { command: Task::Variants(variants) }) = Cargo::parse();
-    let outcome = variants.run().and_then(|text| match std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(format!("cannot print: {error}")),
-        _ => Ok(()),
-    });
+    let outcome = variants.run().and_then(|text| output::print(&text));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -103,6 +101,8 @@ impl Variants {
         // Cargo does not know that the macros write: what is compiled anew writes, so what is asked for is dropped, and what it depends on kept.
         let mut clean = self.cargo("clean");
         clean.arg("--quiet").arg("--target-dir").arg(&target);
+        // Each profile has a folder of its own, and one is cleaned.
+        clean.args(self.release.then_some("--release"));
         let packages = self.packages(&metadata);
         packages.iter().for_each(|package| {
             clean.args(["--package", package]);

@@ -2,6 +2,7 @@
 
 mod argument;
 mod cache;
+mod output;
 mod sim;
 mod tune;
 mod variants;
@@ -42,10 +43,9 @@ fn main() -> ExitCode {
         Command::Sim(sim) => sim.run(),
         Command::Cache(cache) => cache.run(),
         Command::Tune(tune) => tune.run(),
-        Command::Variants { paths, report } => variants::report(&paths, &|_, _| true, &report).map(|text| {
-            print!("{text}");
-            ExitCode::SUCCESS
-        }),
+        Command::Variants { paths, report } => {
+            variants::report(&paths, &|_, _| true, &report).and_then(|text| output::print(&text)).map(|()| ExitCode::SUCCESS)
+        }
     };
     match result {
         Ok(code) => code,

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use kernel_sim::{Gpu, Kernel, Launch, LaunchError, Machine, Options};
 
 use crate::argument::Argument;
+use crate::output::print;
 
 /// What to run, and how.
 #[derive(Args)]
@@ -89,7 +90,7 @@ impl Sim {
         files.sort();
         for file in &files {
             let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read a report: {error}"))?;
-            print!("\n{text}");
+            print(&format!("\n{text}"))?;
         }
         if self.report && files.is_empty() {
             eprintln!(
@@ -139,18 +140,19 @@ impl Sim {
         let start = Instant::now();
         let launch = Launch { grid, block, cluster, shared_bytes: shared, params: &params, options };
         let counters = machine.launch(&kernel, &launch).map_err(|error: LaunchError| error.to_string())?;
-        println!("`{}` ran without a fault on a {}, in {:.3} s", kernel.name(), machine.gpu().name, start.elapsed().as_secs_f64());
+        let seconds = start.elapsed().as_secs_f64();
+        let mut text = format!("`{}` ran without a fault on a {}, in {seconds:.3} s\n", kernel.name(), machine.gpu().name);
         for (place, element, count, address) in buffers {
             let mut bytes = vec![0; count.min(self.show) * element.bytes()];
             machine.read(address, &mut bytes).map_err(|error| error.to_string())?;
             if !bytes.is_empty() {
-                println!("argument {place}: {}", element.show(&bytes));
+                text += &format!("argument {place}: {}\n", element.show(&bytes));
             }
         }
         if self.report {
-            print!("{}", counters.to_table(kernel.files()));
+            text += &counters.to_table(kernel.files());
         }
-        Ok(ExitCode::SUCCESS)
+        print(&text).map(|()| ExitCode::SUCCESS)
     }
 
     fn pick(&self, module: &kernel_sim::Module) -> Result<Kernel, String> {

@@ -6,8 +6,10 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use clap::Args;
-use kernel_runtime::cache::{Attempt, Records};
+use kernel_runtime::cache::{Attempt, Records, Updated};
 use kernel_runtime::tune::{Found, Origin, Shapes};
+
+use crate::output::print;
 
 /// What to tune for, and where to keep it.
 #[derive(Args)]
@@ -68,19 +70,13 @@ impl Tune {
             );
         }
         if let (Some(file), Some(known)) = (&self.records, known) {
-            let before = known.len();
-            // What the file has, and the program embeds, is there already.
-            let new: Records = found.iter().filter(|found| found.origin != Origin::Committed).map(|found| found.record.clone()).collect();
-            let added = new.len();
-            let all = known.updated(new);
-            write(file, &all)?;
-            let replaced = before + added - all.len();
-            print(&format!(
-                "{} holds {}: {} new, {replaced} in the place of older ones\n",
-                file.display(),
-                counted(all.len(), "record"),
-                added - replaced
-            ))?;
+            // What the program embeds is there already.
+            let (embedded, new): (Vec<&Found>, Vec<&Found>) = found.iter().partition(|found| found.origin == Origin::Committed);
+            let embedded: Records = embedded.into_iter().map(|found| found.record.clone()).collect();
+            let Updated { records, added, replaced } = known.updated(new.into_iter().map(|found| found.record.clone()), &embedded);
+            write(file, &records)?;
+            let count = counted(records.len(), "record");
+            print(&format!("{} holds {count}: {added} new, {replaced} in the place of older ones\n", file.display()))?;
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -118,14 +114,6 @@ fn write(file: &Path, records: &Records) -> Result<(), String> {
         written.persist(file).map_err(|failure| failure.error).map(|_| ())
     };
     write().map_err(|error| format!("cannot write `{}`: {error}", file.display()))
-}
-
-fn print(text: &str) -> Result<(), String> {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        // Whoever reads has read enough.
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(format!("cannot print: {error}")),
-        _ => Ok(()),
-    }
 }
 
 /// What was chosen, a table for each kernel and GPU, and a sum.

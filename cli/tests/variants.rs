@@ -89,6 +89,63 @@ fn what_is_wrong_is_said() {
     assert!(fail(&[".", "--ptxas", "nowhere"]).contains("`nowhere` is no assembler that can be run"));
 }
 
+#[cfg(unix)]
+#[test]
+fn who_reads_may_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("variants.jsonl"), LINES).unwrap();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = Command::new(env!("CARGO_BIN_EXE_galatea")).arg("variants").arg(folder.path()).stdout(writer).output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+}
+
+/// Two crates: `listed`, and a macro that it uses, which writes a line as those of Galatea do for each kernel that they compile.
+fn crates(folder: &Path) {
+    let write = |file: &str, text: &str| {
+        let path = folder.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    let manifest = |name: &str, rest: &str| format!("[package]\nname = \"{name}\"\nversion = \"0.0.0\"\nedition = \"2024\"\n{rest}\n");
+    write("writer/Cargo.toml", &manifest("writer", "[lib]\nproc-macro = true"));
+    write(
+        "writer/src/lib.rs",
+        r#"
+        #[proc_macro]
+        pub fn write(line: proc_macro::TokenStream) -> proc_macro::TokenStream {
+            use std::io::Write;
+            let folder = std::env::var_os("GALATEA_PTX_DIR").unwrap();
+            let file = std::path::Path::new(&folder).join("variants.jsonl");
+            let mut file = std::fs::OpenOptions::new().create(true).append(true).open(file).unwrap();
+            writeln!(file, "{}", line.to_string().replace('\n', " ")).unwrap();
+            proc_macro::TokenStream::new()
+        }
+        "#,
+    );
+    write("Cargo.toml", &manifest("listed", "[dependencies]\nwriter = { path = \"writer\" }\n[workspace]"));
+    let line = LINES.lines().next().unwrap().replacen('{', r#"{"package":"listed","crate":"listed","#, 1).replace("null", "0");
+    write("src/lib.rs", &format!("writer::write! {{ {line} }}"));
+}
+
+#[test]
+fn cargo_galatea_lists_the_same_each_time() {
+    let folder = tempfile::tempdir().unwrap();
+    crates(folder.path());
+    let list = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-galatea"));
+        command.current_dir(folder.path()).args(["galatea", "variants", "--json"]).args(arguments);
+        command.env_remove("CARGO_TARGET_DIR").env_remove("GALATEA_PTXAS").env("CARGO_NET_OFFLINE", "true");
+        let Output { status, stdout, stderr } = command.output().unwrap();
+        let (out, err) = (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap());
+        assert!(status.success(), "{out}{err}");
+        let list: serde_json::Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}{err}"));
+        list.as_array().unwrap().len()
+    };
+    let runs: [&[&str]; 5] = [&[], &[], &["--release"], &["--release"], &[]];
+    assert_eq!(runs.map(list), [1; 5]);
+}
+
 #[test]
 fn cargo_galatea_fails_as_cargo_does() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-galatea"));

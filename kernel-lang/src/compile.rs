@@ -121,7 +121,7 @@ pub fn notes(func: &Function, bindings: &Bindings) -> Vec<(Loc, String)> {
 }
 
 /// The pairs of a tensor and a scalar among the arguments of a generic kernel where the scalar is the distance of neighbours: where it is 1, a
-/// variant that knows so reads and writes several elements at once. See [`steps()`].
+/// variant that knows so reads and writes several elements at once. See [`analysis::steps`](crate::analysis::steps).
 pub fn steps(func: &Function) -> Vec<(Value, Value)> {
     steps::compute(func)
 }

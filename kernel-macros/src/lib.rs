@@ -141,7 +141,7 @@ pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// ```
 ///
 /// Integers must be equal. Floats may be off by `rtol` of the value and of the mean magnitude of the tensor together, 1e-4 for `f32`, 1e-9 for `f64`, 4e-3 for
-/// `f16` and 3e-2 for `bf16` if it is not said. It costs the time of the reference and a copy of what is written, once a key.
+/// `f16`, 3e-2 for `bf16`, 0.25 for `f8e4m3` and 0.5 for `f8e5m2` if it is not said. It costs the time of the reference and a copy of what is written, once a key.
 ///
 /// # The launcher
 ///

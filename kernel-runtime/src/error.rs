@@ -310,7 +310,9 @@ pub enum Error {
     },
 
     // Graphs.
-    /// Something was done while a graph is captured that a replay could not repeat.
+    /// Something was done while a graph is captured that a replay could not repeat: whatever makes a tensor, copies from or to the host,
+    /// records or waits for events and streams, runs a `.checked()` launch or a kernel that prints, tunes, or captures or launches another graph, gives
+    /// this on the thread that captures. See [`Graph`](crate::Graph).
     #[error("cannot {doing} while a graph is captured\nhelp: {help}")]
     InCapture {
         /// What was to be done.

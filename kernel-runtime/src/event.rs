@@ -60,10 +60,16 @@ impl Event {
         Ok(Event { device, mark })
     }
 
+    /// One that happened when the clock of a device that does its work at once showed that.
+    #[cfg(test)]
+    pub(crate) fn at(device: Device, time: Duration) -> Event {
+        Event { device, mark: Mark::Time(Mutex::new(Some(time))) }
+    }
+
     /// Moves the event to after the work queued on `stream` so far.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`] for a stream of another device, or what the driver says.
+    /// [`Error::WrongDevice`] for a stream of another device, [`Error::InCapture`], or what the driver says.
     pub fn record(&self, stream: &Stream) -> Result<()> {
         graph::forbid(Forbidden::Waiting)?;
         if stream.device() != self.device {
@@ -83,7 +89,7 @@ impl Event {
     /// Waits on the host until it has happened.
     ///
     /// # Errors
-    /// [`Error::EventNotRecorded`], or a failure of the work before it: [`Error::Asynchronous`].
+    /// [`Error::EventNotRecorded`], [`Error::InCapture`], or a failure of the work before it: [`Error::Asynchronous`].
     pub fn synchronize(&self) -> Result<()> {
         graph::forbid(Forbidden::Waiting)?;
         match (self.cuda_event()?, self.device.cuda_info()) {
@@ -101,7 +107,7 @@ impl Event {
     /// The clock of a GPU ticks about every half microsecond.
     ///
     /// # Errors
-    /// [`Error::EventNotRecorded`], [`Error::WrongDevice`] for events of two devices, or what the driver says.
+    /// [`Error::EventNotRecorded`], [`Error::WrongDevice`] for events of two devices, [`Error::InCapture`], or what the driver says.
     pub fn elapsed_ms(&self, end: &Event) -> Result<f32> {
         if self.device != end.device {
             return Err(Error::WrongDevice { what: "this event", device: end.device, expected: self.device });

@@ -22,7 +22,11 @@ impl Fact {
     }
 
     /// A power of two divides the argument.
+    ///
+    /// # Panics
+    /// If `of` is none; `#[kernel]` writes facts into statics, so that the program does not compile.
     pub const fn multiple_of(name: &'static str, word: usize, of: u64) -> Fact {
+        assert!(of.is_power_of_two(), "a fact asks of an argument whether a power of two divides it");
         Fact { name, word, mask: of - 1, bits: 0 }
     }
 
@@ -111,6 +115,14 @@ mod tests {
         assert_eq!(which_hold(&facts, &[0xffff_ffff, 2, 24]), 0b100);
         assert_eq!(which_hold(&facts, &[0, 0, 0]), 0b010);
         assert_eq!(which_hold(&[], &[1]), 0);
+    }
+
+    #[test]
+    fn only_a_power_of_two_is_asked_for() {
+        for of in [0, 3, 24] {
+            assert!(std::panic::catch_unwind(|| Fact::multiple_of("a", 0, of)).is_err(), "{of}");
+        }
+        assert_eq!(which_hold(&[Fact::multiple_of("a", 0, 1)], &[7]), 1);
     }
 
     #[test]

@@ -237,7 +237,8 @@ impl Kernel {
         }
     }
 
-    /// Of what is there for these types and constants, what counts on most of the facts that hold, and on no other.
+    /// Of what was built with the program for these types and constants, what counts on most of the facts that hold, and on no other; where nothing was, what was
+    /// compiled for any arguments.
     pub(crate) fn serving<'t, G: Gpu, const N: usize>(
         &self,
         gpu: &G,

@@ -82,10 +82,11 @@ impl<'a, const WORDS: usize, const KEY: usize, G> Launch<'a, WORDS, KEY, G> {
     }
 
     /// Does not wait where the variant for these arguments is still to be compiled: another thread compiles and loads it, while this launch and
-    /// those behind it run one that serves any arguments. When it is ready, later launches with this method, and all without, use it.
+    /// those behind it run what was built with the program and counts on fewer of the facts that hold of them, or what serves any arguments. When it is ready,
+    /// later launches with this method, and all without, use it.
     ///
     /// What is compiled is a combination of facts, such as strides that are 1, that was not built with the program. Where nothing was built for the
-    /// types and constants of the launch, and nothing has been compiled either, there is nothing to run meanwhile, and it waits. So it does on the CPU,
+    /// types and constants of the launch, and nothing that serves any arguments has been compiled either, there is nothing to run meanwhile, and it waits. So it does on the CPU,
     /// and where it is [`checked`](Launch::checked).
     ///
     /// If the other thread fails, one later launch with this method returns its error; those behind it run what ran before.
@@ -102,8 +103,8 @@ impl<const WORDS: usize, const KEY: usize> Launch<'_, WORDS, KEY, Grid> {
     ///
     /// # Errors
     /// [`Error::DeviceMismatch`], [`Error::GridTooLarge`], [`Error::ScalarTooLarge`], [`Error::Compile`] for types and constants
-    /// that do not compile, or [`Error::NotBuilt`] in a program that compiles none, [`Error::Jit`], [`Error::OutOfBounds`] or [`Error::AssertionFailed`] of a `.checked()` launch, or what the driver says; on a simulated GPU
-    /// every mistake that it sees, as an `Error::Fault`.
+    /// that do not compile, or [`Error::NotBuilt`] in a program that compiles none, [`Error::Jit`], [`Error::OutOfBounds`] or [`Error::AssertionFailed`] of a `.checked()` launch,
+    /// [`Error::InCapture`] for one that no graph can repeat, or what the driver says; on a simulated GPU every mistake that it sees, as an `Error::Fault`.
     ///
     /// [`Error::DeviceMismatch`]: crate::Error::DeviceMismatch
     /// [`Error::GridTooLarge`]: crate::Error::GridTooLarge
@@ -113,6 +114,7 @@ impl<const WORDS: usize, const KEY: usize> Launch<'_, WORDS, KEY, Grid> {
     /// [`Error::Jit`]: crate::Error::Jit
     /// [`Error::OutOfBounds`]: crate::Error::OutOfBounds
     /// [`Error::AssertionFailed`]: crate::Error::AssertionFailed
+    /// [`Error::InCapture`]: crate::Error::InCapture
     #[inline]
     pub fn launch(mut self) -> Result<()> {
         let place = Place::of(&mut self.args, self.stream)?;

@@ -57,7 +57,7 @@ impl Stream {
     /// Waits on the host until all work queued so far is done.
     ///
     /// # Errors
-    /// A failure of that work: [`Error::Asynchronous`].
+    /// [`Error::InCapture`], or a failure of that work: [`Error::Asynchronous`].
     pub fn synchronize(&self) -> Result<()> {
         graph::forbid(Forbidden::Waiting)?;
         self.cuda.as_deref().map_or(Ok(()), synchronize)
@@ -66,7 +66,7 @@ impl Stream {
     /// Makes work queued here from now on wait, on the device, until `event` has happened.
     ///
     /// # Errors
-    /// [`Error::EventNotRecorded`], or what the driver says.
+    /// [`Error::EventNotRecorded`], [`Error::InCapture`], or what the driver says.
     pub fn wait(&self, event: &Event) -> Result<()> {
         event.hold_back(self)
     }
@@ -74,7 +74,7 @@ impl Stream {
     /// Makes work queued here from now on wait, on the device, for all work queued on `other` so far.
     ///
     /// # Errors
-    /// What the driver says.
+    /// [`Error::InCapture`], or what the driver says.
     pub fn wait_for(&self, other: &Stream) -> Result<()> {
         graph::forbid(Forbidden::Waiting)?;
         match (&self.cuda, &other.cuda) {
@@ -86,7 +86,7 @@ impl Stream {
     /// An event that happens when all work queued so far is done.
     ///
     /// # Errors
-    /// What the driver says.
+    /// [`Error::InCapture`], or what the driver says.
     pub fn record(&self) -> Result<Event> {
         let event = Event::new(self.device)?;
         event.record(self)?;

@@ -39,7 +39,7 @@ impl Device {
     /// A tensor with one axis that holds a copy of `data`.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], or what the driver says.
+    /// [`Error::OutOfMemory`], [`Error::InCapture`], or what the driver says.
     pub fn tensor<T: Element>(&self, data: &[T]) -> Result<Tensor<T>> {
         self.tensor_from(data, data.len())
     }
@@ -47,7 +47,7 @@ impl Device {
     /// A tensor of this shape that holds a copy of `data`.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`], [`Error::OutOfMemory`], or what the driver says.
+    /// [`Error::ShapeMismatch`], [`Error::OutOfMemory`], [`Error::InCapture`], or what the driver says.
     pub fn tensor_from<T: Element>(&self, data: &[T], shape: impl IntoShape) -> Result<Tensor<T>> {
         let mut tensor = Tensor::uninit(self, fitting(shape, data.len())?)?;
         tensor.copy_from_slice(data)?;
@@ -57,7 +57,7 @@ impl Device {
     /// A tensor of zeros (of `false`).
     ///
     /// # Errors
-    /// [`Error::ShapeTooLarge`], [`Error::OutOfMemory`], or what the driver says.
+    /// [`Error::ShapeTooLarge`], [`Error::OutOfMemory`], [`Error::InCapture`], or what the driver says.
     pub fn zeros<T: Element>(&self, shape: impl IntoShape) -> Result<Tensor<T>> {
         Tensor::new(self, shape.into_shape()?, Init::Zeros)
     }
@@ -65,7 +65,7 @@ impl Device {
     /// A tensor with the same value everywhere.
     ///
     /// # Errors
-    /// [`Error::ShapeTooLarge`], [`Error::OutOfMemory`], or what the driver says.
+    /// [`Error::ShapeTooLarge`], [`Error::OutOfMemory`], [`Error::InCapture`], or what the driver says.
     pub fn full<T: Element>(&self, shape: impl IntoShape, value: T) -> Result<Tensor<T>> {
         let mut tensor = Tensor::uninit(self, shape.into_shape()?)?;
         tensor.fill(value)?;
@@ -76,7 +76,7 @@ impl Device {
     /// CPU zeros. A simulated GPU finds kernels that read them.
     ///
     /// # Errors
-    /// [`Error::ShapeTooLarge`], [`Error::OutOfMemory`], or what the driver says.
+    /// [`Error::ShapeTooLarge`], [`Error::OutOfMemory`], [`Error::InCapture`], or what the driver says.
     pub fn empty<T: Element>(&self, shape: impl IntoShape) -> Result<Tensor<T>> {
         let every_pattern_is_a_value = !matches!(T::DTYPE, Dtype::Bool);
         let init = if every_pattern_is_a_value { Init::Anything } else { Init::Zeros };
@@ -86,7 +86,7 @@ impl Device {
     /// [`Device::empty`] with the type and shape of another tensor, which may live elsewhere.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], or what the driver says.
+    /// [`Error::OutOfMemory`], [`Error::InCapture`], or what the driver says.
     pub fn empty_like<T: Element>(&self, other: &Tensor<T>) -> Result<Tensor<T>> {
         self.empty(other.shape)
     }
@@ -161,7 +161,7 @@ impl<T: Element> Tensor<T> {
     /// the same time.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`] for a stream of another device, or what the driver says.
+    /// [`Error::WrongDevice`] for a stream of another device, [`Error::InCapture`], or what the driver says.
     pub fn set_stream(&mut self, stream: &Stream) -> Result<()> {
         graph::forbid(Forbidden::Waiting)?;
         if stream.device() != self.device() {
@@ -211,7 +211,7 @@ impl<T: Element> Tensor<T> {
     /// The elements, copied to the host. Waits for the work that writes them.
     ///
     /// # Errors
-    /// A failure of that work: [`Error::Asynchronous`].
+    /// [`Error::InCapture`], or a failure of that work: [`Error::Asynchronous`].
     pub fn to_vec(&self) -> Result<Vec<T>> {
         self.view().to_vec()
     }
@@ -219,7 +219,7 @@ impl<T: Element> Tensor<T> {
     /// Copies the elements to the host. Waits for the work that writes them.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`], or a failure of that work: [`Error::Asynchronous`].
+    /// [`Error::LengthMismatch`], [`Error::InCapture`], or a failure of that work: [`Error::Asynchronous`].
     pub fn copy_to_slice(&self, target: &mut [T]) -> Result<()> {
         self.view().copy_to_slice(target)
     }
@@ -227,7 +227,7 @@ impl<T: Element> Tensor<T> {
     /// Copies elements from the host.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`], or what the driver says.
+    /// [`Error::LengthMismatch`], [`Error::InCapture`], or what the driver says.
     pub fn copy_from_slice(&mut self, source: &[T]) -> Result<()> {
         self.view_mut().copy_from_slice(source)
     }
@@ -243,7 +243,7 @@ impl<T: Element> Tensor<T> {
     /// A copy on any device, this one too.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], or what the driver says.
+    /// [`Error::OutOfMemory`], [`Error::InCapture`], or what the driver says.
     pub fn to_device(&self, device: &Device) -> Result<Tensor<T>> {
         self.view().to_device(device)
     }
@@ -251,7 +251,7 @@ impl<T: Element> Tensor<T> {
     /// A copy on the same device.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], or what the driver says.
+    /// [`Error::OutOfMemory`], [`Error::InCapture`], or what the driver says.
     pub fn try_clone(&self) -> Result<Tensor<T>> {
         self.to_device(&self.device())
     }

@@ -87,7 +87,7 @@ impl<'a, T: Element> TensorView<'a, T> {
     /// The elements, copied to the host. Waits for the work that writes them.
     ///
     /// # Errors
-    /// A failure of that work: [`Error::Asynchronous`].
+    /// [`Error::InCapture`], or a failure of that work: [`Error::Asynchronous`].
     pub fn to_vec(&self) -> Result<Vec<T>> {
         let mut target = vec![T::default(); self.len()];
         self.copy_to_slice(&mut target)?;
@@ -97,7 +97,7 @@ impl<'a, T: Element> TensorView<'a, T> {
     /// Copies the elements to the host. Waits for the work that writes them.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`], or a failure of that work: [`Error::Asynchronous`].
+    /// [`Error::LengthMismatch`], [`Error::InCapture`], or a failure of that work: [`Error::Asynchronous`].
     pub fn copy_to_slice(&self, target: &mut [T]) -> Result<()> {
         same_length(self.len(), target.len())?;
         // SAFETY: the elements are inside, borrowed, and the target has as many.
@@ -107,7 +107,7 @@ impl<'a, T: Element> TensorView<'a, T> {
     /// A copy on any device, this one too.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], or what the driver says.
+    /// [`Error::OutOfMemory`], [`Error::InCapture`], or what the driver says.
     pub fn to_device(&self, device: &Device) -> Result<Tensor<T>> {
         let mut copy = device.empty(self.shape)?;
         copy.view_mut().copy_from(self)?;
@@ -211,7 +211,7 @@ impl<'a, T: Element> TensorViewMut<'a, T> {
     /// Copies elements from the host.
     ///
     /// # Errors
-    /// [`Error::LengthMismatch`], or what the driver says.
+    /// [`Error::LengthMismatch`], [`Error::InCapture`], or what the driver says.
     pub fn copy_from_slice(&mut self, source: &[T]) -> Result<()> {
         same_length(source.len(), self.len())?;
         // SAFETY: the elements are inside, borrowed mutably, and the source has as many.

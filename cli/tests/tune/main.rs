@@ -103,6 +103,17 @@ fn older_records_are_replaced_and_others_stay() {
     let expected: Records =
         [first, elsewhere].iter().flat_map(|text| Records::parse(text).unwrap().iter().cloned().collect::<Vec<_>>()).collect();
     assert_eq!(all, expected);
+
+    // One record takes the place of those of two drivers.
+    let of_driver = |driver: &str| {
+        let mut records: Vec<_> = all.iter().filter(|record| record.of.device.starts_with("simulated")).cloned().collect();
+        records.iter_mut().for_each(|record| driver.clone_into(&mut record.of.driver));
+        records
+    };
+    let two: Records = ["older", "newer"].into_iter().flat_map(of_driver).collect();
+    fs::write(&file, two.to_string()).unwrap();
+    let (out, err, code) = galatea(folder.path(), SHAPES, &records, "tunes");
+    assert!(code == Some(0) && out.contains("tuned.json holds 3 records: 0 new, 3 in the place of older ones\n"), "{out}{err}");
 }
 
 fn what_is_wrong_is_said() {

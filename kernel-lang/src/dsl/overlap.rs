@@ -5,8 +5,8 @@ use super::only_in_a_kernel;
 /// Waits until the launch before this one is over, and what it stored is seen: `griddepcontrol.wait`, as Triton's `gdc_wait`.
 ///
 /// Only a launch with `.overlap_previous()`, on a GPU from compute capability 9.0 on, begins before that; to all others it costs nothing. What stands
-/// in front of it, such as indices, random numbers and other arithmetic, runs while the launch before still ends. It is no value, takes nothing, and is called at
-/// most anywhere a statement stands, but not in a closure of a reduction.
+/// in front of it, such as indices, random numbers and other arithmetic, runs while the launch before still ends. It takes nothing and gives
+/// nothing, and stands wherever a statement may, but not in a closure of a reduction.
 ///
 /// A safe kernel that says this word or [`gdc_launch_dependents`] waits before it touches memory, whatever it says: if some access could be reached without
 /// a `gdc_wait`, or the kernel could end without one, it waits at its very beginning as well. So launches that overlap give what others give.

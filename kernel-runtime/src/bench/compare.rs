@@ -12,7 +12,8 @@ use crate::{Device, Result};
 /// Tibshirani, *An Introduction to the Bootstrap*, 1993, chapter 13): turns are drawn again from those that were run, with replacement,
 /// 2000 times, and the interval holds the middle 99 % of the ratios of medians that come out. A turn is drawn with both its times, so that a
 /// clock that drifts touches both; turns are drawn in runs of neighbours (Künsch, *The jackknife and the bootstrap for general stationary
-/// observations*, 1989), because what disturbs one turn often disturbs the next. The draws are the same for the same times.
+/// observations*, 1989), because what disturbs one turn often disturbs the next. The draws are the same for the same times. Of fewer than ten
+/// turns too few different draws can be made to say anything: there the interval has no bounds, and names no winner.
 ///
 /// [`Comparison::verdict`] names a winner only where the whole interval lies more than half a percent from 1. Where the data
 /// happens to lie in memory can move equal kernels as far as that, and no number of runs would show it.
@@ -24,9 +25,9 @@ pub struct Comparison {
     pub second: Stats,
     /// The first one's median over the second's: above 1, the second is faster.
     pub speedup: f64,
-    /// The lower end of the confidence interval of `speedup`.
+    /// The lower end of the confidence interval of `speedup`; 0 if there were too few turns to tell.
     pub low: f64,
-    /// The upper end.
+    /// The upper end; infinite if there were too few turns to tell.
     pub high: f64,
 }
 
@@ -43,12 +44,16 @@ pub enum Verdict {
 
 /// A difference that is smaller is none.
 const MARGIN: f64 = 0.005;
+/// Turns that are run at least, however long they take: as they are drawn in runs of three, seven of them make a draw.
+const LEAST_TURNS: usize = 20;
+/// Turns below which nothing is told.
+const TELLING_TURNS: usize = 10;
 /// How often turns are drawn again.
 const DRAWS: usize = 2000;
 /// The part of the ratios that is left out at each end.
 const TAIL: f64 = 0.005;
 
-/// Times two pieces of work that take turns, and says what their ratio means.
+/// Times two pieces of work that take turns, 20 at least, and says what their ratio means.
 ///
 /// ```
 /// # use kernel_runtime::{Device, Result, bench::{Verdict, do_bench_paired}};
@@ -69,7 +74,7 @@ pub fn do_bench_paired(
     mut first: impl FnMut() -> Result<()>,
     mut second: impl FnMut() -> Result<()>,
 ) -> Result<Comparison> {
-    let times = timer::in_turns(device, &mut [&mut first, &mut second])?;
+    let times = timer::in_turns(device, LEAST_TURNS, &mut [&mut first, &mut second])?;
     Ok(Comparison::of(&times[0], &times[1]))
 }
 
@@ -78,26 +83,10 @@ impl Comparison {
     pub fn of(first: &[f64], second: &[f64]) -> Comparison {
         let turns = first.len().min(second.len());
         let (first, second) = (&first[..turns], &second[..turns]);
-        let (ranked_first, ranked_second) = (Ranked::of(first), Ranked::of(second));
-        let mut random = Random(0x9e37_79b9_7f4a_7c15);
-        // As long as keeps what is alike together, short enough that many are drawn: the cube root, as Künsch found for means.
-        let block = (turns as f64).cbrt().ceil() as usize;
-        let mut ratios: Vec<f64> = Vec::with_capacity(DRAWS);
-        let mut counts = vec![0u32; turns];
-        for _ in 0..if turns == 0 { 0 } else { DRAWS } {
-            draw(&mut counts, block, &mut random);
-            ratios.push(ranked_first.median(&counts) / ranked_second.median(&counts));
-        }
-        ratios.sort_by(f64::total_cmp);
-        let at = |q: f64| ratios.get((q * ratios.len().saturating_sub(1) as f64).round() as usize).copied().unwrap_or(f64::NAN);
         let (stats_first, stats_second) = (Stats::of(first.to_vec()), Stats::of(second.to_vec()));
-        Comparison {
-            first: stats_first,
-            second: stats_second,
-            speedup: stats_first.median_us / stats_second.median_us,
-            low: at(TAIL),
-            high: at(1.0 - TAIL),
-        }
+        let speedup = stats_first.median_us / stats_second.median_us;
+        let (low, high) = if turns < TELLING_TURNS { (0.0, f64::INFINITY) } else { interval(first, second) };
+        Comparison { first: stats_first, second: stats_second, speedup, low, high }
     }
 
     /// Who is faster, if that is sure.
@@ -113,15 +102,40 @@ impl Comparison {
     }
 }
 
-/// Said of the second: `1.021x as fast (99 % confidence: 1.018x to 1.024x, 412 turns)`, or that there is no difference.
+/// Said of the second: `1.021x as fast (99 % confidence: 1.018x to 1.024x, 412 turns)`, or that there is no difference, or that nobody can know.
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Comparison { speedup, low, high, .. } = self;
+        let turns = match self.first.samples {
+            1 => "1 turn".to_owned(),
+            turns => format!("{turns} turns"),
+        };
+        if self.first.samples < TELLING_TURNS {
+            return write!(f, "no difference is sure: {speedup:.3}x as fast ({turns}: too few to tell)");
+        }
         if self.verdict() == Verdict::NoDifference {
             write!(f, "no difference: ")?;
         }
-        write!(f, "{speedup:.3}x as fast (99 % confidence: {low:.3}x to {high:.3}x, {} turns)", self.first.samples)
+        write!(f, "{speedup:.3}x as fast (99 % confidence: {low:.3}x to {high:.3}x, {turns})")
     }
+}
+
+/// The middle of the ratios of medians when turns are drawn again.
+fn interval(first: &[f64], second: &[f64]) -> (f64, f64) {
+    let turns = first.len();
+    let (ranked_first, ranked_second) = (Ranked::of(first), Ranked::of(second));
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    // As long as keeps what is alike together, short enough that many are drawn: the cube root, as Künsch found for means.
+    let block = (turns as f64).cbrt().ceil() as usize;
+    let mut counts = vec![0u32; turns];
+    let ratio = |_| {
+        draw(&mut counts, block, &mut random);
+        ranked_first.median(&counts) / ranked_second.median(&counts)
+    };
+    let mut ratios: Vec<f64> = (0..DRAWS).map(ratio).collect();
+    ratios.sort_by(f64::total_cmp);
+    let at = |q: f64| ratios[(q * (DRAWS - 1) as f64).round() as usize];
+    (at(TAIL), at(1.0 - TAIL))
 }
 
 /// Draws as many turns as there are, in runs of `block` neighbours: how often each was drawn.
@@ -261,10 +275,29 @@ mod tests {
         assert_eq!(Comparison::of(&a, &b), Comparison::of(&a, &b));
         let none = Comparison::of(&[], &[]);
         assert!(none.speedup.is_nan() && none.verdict() == Verdict::NoDifference);
+        // However far apart they are: no draw of one or two turns differs from another.
+        for (a, b) in [(vec![100.0], vec![50.0]), (vec![100.0, 101.0], vec![50.0, 49.0]), (vec![100.0; 9], vec![50.0; 9])] {
+            let few = Comparison::of(&a, &b);
+            assert_eq!((few.low, few.high, few.verdict()), (0.0, f64::INFINITY, Verdict::NoDifference), "{few:?}");
+            assert!(few.speedup > 1.9 && few.first.samples == a.len(), "{few:?}");
+        }
+        assert_eq!(Comparison::of(&[3.0], &[2.0]).to_string(), "no difference is sure: 1.500x as fast (1 turn: too few to tell)");
         // A clock that has not moved.
-        assert_eq!(Comparison::of(&[0.0; 9], &[0.0; 9]).verdict(), Verdict::NoDifference);
-        let same = Comparison::of(&[3.0; 9], &[3.0; 9]);
+        assert_eq!(Comparison::of(&[0.0; 20], &[0.0; 20]).verdict(), Verdict::NoDifference);
+        let same = Comparison::of(&[3.0; 20], &[3.0; 20]);
         assert_eq!((same.low, same.high, same.verdict()), (1.0, 1.0, Verdict::NoDifference));
-        assert_eq!(same.to_string(), "no difference: 1.000x as fast (99 % confidence: 1.000x to 1.000x, 9 turns)");
+        assert_eq!(same.to_string(), "no difference: 1.000x as fast (99 % confidence: 1.000x to 1.000x, 20 turns)");
+    }
+
+    #[test]
+    fn however_slow_it_is_there_are_turns_enough() {
+        let sleep = |ms| {
+            move || {
+                std::thread::sleep(std::time::Duration::from_millis(ms));
+                Ok(())
+            }
+        };
+        let compared = do_bench_paired(&Device::cpu(), sleep(20), sleep(1)).unwrap();
+        assert_eq!((compared.first.samples, compared.verdict()), (LEAST_TURNS, Verdict::SecondIsFaster), "{compared}");
     }
 }

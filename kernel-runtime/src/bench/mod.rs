@@ -1,8 +1,8 @@
 //! Timing work on a device, by the method of Triton's `do_bench`.
 //!
 //! One run to get started; five to estimate how long one takes; warm-up for 25 ms; then as many timed runs as fit in 100 ms. Before
-//! every run a buffer of 256 MiB is zeroed, so that nothing the work reads is still in the L2 cache, and each run is timed on
-//! the GPU by a pair of events. Peers that are compared take turns, each time in another order, so that a drifting clock favours none.
+//! every run a buffer of 256 MiB is zeroed, so that nothing the work reads is still in the L2 cache (where there is no memory for it, standard error
+//! has a warning), and each run is timed on the GPU by a pair of events. Peers that are compared take turns, each time in another order, so that a drifting clock favours none.
 //!
 //! ```
 //! # use kernel_runtime::{Device, Result, bench::do_bench};
@@ -50,7 +50,7 @@ pub fn do_bench(device: &Device, mut work: impl FnMut() -> Result<()>) -> Result
 /// # Errors
 /// As [`do_bench`].
 pub fn do_bench_interleaved(device: &Device, works: &mut [&mut dyn FnMut() -> Result<()>]) -> Result<Vec<Stats>> {
-    Ok(timer::in_turns(device, works)?.into_iter().map(Stats::of).collect())
+    Ok(timer::in_turns(device, 1, works)?.into_iter().map(Stats::of).collect())
 }
 
 #[cfg(test)]

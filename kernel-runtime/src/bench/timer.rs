@@ -2,13 +2,13 @@
 
 use std::time::Instant;
 
-use crate::{Device, Event, Result, Stream, Tensor, profile};
+use crate::{Device, Error, Event, Result, Stream, Tensor, prints, profile};
 
 /// What is written to empty the cache, as Triton's `do_bench` does: several times what any GPU has.
 pub(crate) const FLUSH_BYTES: usize = 256 << 20;
 
-/// Times in microseconds of each work's runs, turn by turn: warm-up for 25 ms for each, then as many turns as fit in 100 ms for each.
-pub(super) fn in_turns(device: &Device, works: &mut [&mut dyn FnMut() -> Result<()>]) -> Result<Vec<Vec<f64>>> {
+/// Times in microseconds of each work's runs, turn by turn: warm-up for 25 ms for each, then as many turns as fit in 100 ms for each, and at least so many.
+pub(super) fn in_turns(device: &Device, least_turns: usize, works: &mut [&mut dyn FnMut() -> Result<()>]) -> Result<Vec<Vec<f64>>> {
     const WARM_UP_MS: f64 = 25.0;
     const TIMED_MS: f64 = 100.0;
     const ESTIMATE_RUNS: usize = 5;
@@ -27,7 +27,7 @@ pub(super) fn in_turns(device: &Device, works: &mut [&mut dyn FnMut() -> Result<
     timer.rounds(works, ESTIMATE_RUNS)?;
     let turn_ms = start.elapsed().as_secs_f64() * 1e3 / ESTIMATE_RUNS as f64;
     let runs = |ms: f64| (works.len() as f64 * ms / turn_ms).clamp(1.0, MOST_RUNS) as usize;
-    let (warm_up, timed) = (runs(WARM_UP_MS), runs(TIMED_MS));
+    let (warm_up, timed) = (runs(WARM_UP_MS), runs(TIMED_MS).max(least_turns));
     timer.rounds(works, warm_up)?;
     timer.rounds(works, timed)
 }
@@ -44,7 +44,7 @@ pub(crate) struct Timer {
 impl Timer {
     pub(crate) fn new(stream: &Stream, flush_bytes: usize) -> Result<Timer> {
         let device = stream.device();
-        let mut flush = if device.is_cuda() { device.empty::<u8>(flush_bytes).ok() } else { None };
+        let mut flush = if device.is_cuda() { unless_memory_is_short(device.empty::<u8>(flush_bytes))? } else { None };
         if let Some(buffer) = &mut flush {
             buffer.set_stream(stream)?;
         }
@@ -85,9 +85,46 @@ impl Timer {
     }
 }
 
+/// Whoever has filled the memory may time its work all the same, but is told what the times are of.
+fn unless_memory_is_short<T>(buffer: Result<T>) -> Result<Option<T>> {
+    match buffer {
+        Ok(buffer) => Ok(Some(buffer)),
+        Err(error @ Error::OutOfMemory { .. }) => {
+            prints::show(format!(
+                "warning: {error}; so the L2 cache is not emptied between runs that are timed, and they may find their data there"
+            ));
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::FreeBytes;
+
+    #[test]
+    fn runs_are_timed_without_memory_and_without_a_device_are_not() {
+        let short = Error::OutOfMemory { device: Device::cpu(), requested: 1 << 28, free: FreeBytes(Some(1 << 20)) };
+        let (without, lines) = prints::capture_prints(|| unless_memory_is_short::<()>(Err(short)));
+        assert!(matches!(without, Ok(None)) && lines.len() == 1, "{lines:?}");
+        assert!(
+            lines[0].starts_with("warning: out of memory on `cpu`: 268435456 bytes") && lines[0].contains("the L2 cache is not emptied")
+        );
+        assert!(matches!(unless_memory_is_short::<()>(Err(Error::NoDriver)), Err(Error::NoDriver)));
+        assert!(matches!(unless_memory_is_short(Ok(7)), Ok(Some(7))));
+    }
+
+    #[test]
+    fn a_slow_work_has_as_many_turns_as_are_wanted() {
+        let mut slow = || {
+            std::thread::sleep(std::time::Duration::from_millis(60));
+            Ok(())
+        };
+        let turns = |least, work: &mut dyn FnMut() -> Result<()>| in_turns(&Device::cpu(), least, &mut [work]).unwrap()[0].len();
+        assert_eq!((turns(1, &mut slow), turns(4, &mut slow)), (1, 4));
+    }
 
     #[test]
     fn every_turn_begins_with_another() {

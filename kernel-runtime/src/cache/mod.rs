@@ -53,7 +53,7 @@ pub use process::{current, default_directory, set};
 pub(crate) use record::FORMAT as RECORDS_FORMAT;
 pub use record::{Attempt, Record, RecordKey};
 #[cfg(feature = "cache")]
-pub use records::{Records, RecordsError};
+pub use records::{Records, RecordsError, Updated};
 #[cfg(feature = "cache")]
 pub(crate) use records::{find as find_record, lock as lock_record, save as save_record};
 #[cfg(feature = "cache")]

@@ -73,17 +73,33 @@ impl Records {
         self.0.iter().filter(fits).find(same_driver).or_else(|| self.0.iter().find(fits))
     }
 
-    /// These with newer ones: one for each kernel, GPU and key, the newer where both have one. What is replaced was found with another driver, or of
-    /// another version of the kernel.
+    /// These with newer ones, in the order in which they were made. A newer one takes the place of those that are of the same kernel, GPU and key, and were
+    /// found with another driver, or of an older version of the kernel, and of a newer one that is of the same.
+    ///
+    /// Kernels of different modules may have one name; what tells them apart, their content, tells a kernel from its older versions, too. So a record
+    /// of other content stays where nothing says that the kernel was edited: if these have a record of the newer one's content as well, or if
+    /// `in_use`, which are records that the program runs, have one of its own.
     #[must_use]
-    pub fn updated(self, newer: Records) -> Records {
-        fn same(record: &Record) -> (&str, &str, &[u64]) {
+    pub fn updated(self, newer: impl IntoIterator<Item = Record>, in_use: &Records) -> Updated {
+        /// The kernel by its name, GPU and key.
+        fn place(record: &Record) -> (&str, &str, &[u64]) {
             (&record.of.kernel, &record.of.device, &record.of.values)
         }
-        let Records(mut all) = newer;
-        let kept: Vec<Record> = self.0.into_iter().filter(|old| all.iter().all(|new| same(new) != same(old))).collect();
-        all.extend(kept);
-        all.into_iter().collect()
+        let same = |a: &Record, b: &Record| place(a) == place(b) && a.of.content == b.of.content;
+        let is_older = |old: &Record, new: &Record| {
+            let is_of_another_kernel = || self.0.iter().any(|one| same(one, new)) || in_use.iter().any(|one| same(one, old));
+            place(old) == place(new) && (old.of.content == new.of.content || !is_of_another_kernel())
+        };
+        let mut folded: Vec<Record> = Vec::new();
+        for record in newer {
+            folded.retain(|before| !same(before, &record));
+            folded.push(record);
+        }
+        let replaced = folded.iter().filter(|new| self.0.iter().any(|old| is_older(old, new))).count();
+        let added = folded.len() - replaced;
+        let kept: Vec<&Record> = self.0.iter().filter(|old| !folded.iter().any(|new| is_older(old, new))).collect();
+        let records = kept.into_iter().chain(&folded).cloned().collect();
+        Updated { records, added, replaced }
     }
 
     /// All records of a store.
@@ -102,6 +118,17 @@ impl Records {
     pub fn keep_in(&self, store: &Store) -> std::io::Result<()> {
         self.0.iter().try_for_each(|record| store.put(&record.of.key(), record.to_string().as_bytes()))
     }
+}
+
+/// What [`Records::updated`] made, and of how many records.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Updated {
+    /// The records.
+    pub records: Records,
+    /// How many of the newer ones are of what there was no record of.
+    pub added: usize,
+    /// How many of them are in the place of older ones.
+    pub replaced: usize,
 }
 
 impl FromIterator<Record> for Records {
@@ -253,6 +280,49 @@ mod tests {
         assert_eq!(find(&|of| of.content = "edited".into()), None);
         assert_eq!(find(&|of| of.device = "NVIDIA A100".into()), None);
         assert_eq!(find(&|of| of.values = vec![2]), None);
+    }
+
+    fn of_content(content: &str, record: Record) -> Record {
+        Record { of: RecordKey { content: content.into(), ..record.of }, ..record }
+    }
+
+    fn updated(old: &[&Record], newer: &[&Record], in_use: &[&Record]) -> (Vec<Record>, usize, usize) {
+        let records = |list: &[&Record]| list.iter().copied().cloned().collect::<Records>();
+        let Updated { records: Records(all), added, replaced } = records(old).updated(newer.iter().copied().cloned(), &records(in_use));
+        (all, added, replaced)
+    }
+
+    #[test]
+    fn a_newer_record_takes_the_place_of_all_older_ones() {
+        let [one, two, three] = ["12.8", "13.0", "13.1"].map(|driver| record("add", driver, &[1]));
+        let [other, elsewhere] = [record("add", "13.0", &[2]), record("mul", "13.0", &[1])];
+        // Two drivers: one record comes for both.
+        assert_eq!(updated(&[&one, &two, &elsewhere], &[&three], &[]), (vec![three.clone(), elsewhere.clone()], 0, 1));
+        assert_eq!(updated(&[&one], &[&three, &other], &[]), (vec![three.clone(), other.clone()], 1, 1));
+        assert_eq!(updated(&[], &[], &[]), (vec![], 0, 0));
+        assert_eq!(updated(&[&one, &two], &[], &[]), (vec![one.clone(), two.clone()], 0, 0));
+        // Two processes of a program tune the same key: the later one counts.
+        assert_eq!(updated(&[], &[&three, &other, &one], &[]), (vec![one.clone(), other.clone()], 2, 0));
+        let edited = of_content("edited", three.clone());
+        assert_eq!(updated(&[&one, &two], &[&edited], &[]), (vec![edited], 0, 1));
+    }
+
+    #[test]
+    fn kernels_of_one_name_keep_their_records() {
+        let here = record("add", "13.0", &[1]);
+        let there = of_content("there", here.clone());
+        let again = Record { chosen: 0, ..here.clone() };
+        let edited = of_content("edited", here.clone());
+        // Both are tuned.
+        assert_eq!(updated(&[], &[&here, &there], &[]), (vec![here.clone(), there.clone()], 2, 0));
+        assert_eq!(updated(&[&here, &there], &[&there, &again], &[]), (vec![again.clone(), there.clone()], 0, 2));
+        // One is, and is as it was.
+        assert_eq!(updated(&[&here, &there], &[&again], &[]), (vec![again, there.clone()], 0, 1));
+        // One is, for the first time or edited, while the program runs the other.
+        assert_eq!(updated(&[&there], &[&edited], &[&there]), (vec![edited.clone(), there.clone()], 1, 0));
+        assert_eq!(updated(&[&here, &there], &[&edited], &[&there]), (vec![edited.clone(), there.clone()], 0, 1));
+        // If it does not run the other, nothing tells that from an older version.
+        assert_eq!(updated(&[&here, &there], &[&edited], &[]), (vec![edited], 0, 1));
     }
 
     #[test]

@@ -152,7 +152,7 @@ impl Device {
     /// Waits for all work on all streams of this device.
     ///
     /// # Errors
-    /// A failure of that work: [`Error::Asynchronous`].
+    /// [`Error::InCapture`], or a failure of that work: [`Error::Asynchronous`].
     pub fn synchronize(&self) -> Result<()> {
         graph::forbid(Forbidden::Waiting)?;
         self.cuda_info().map_or(Ok(()), Cuda::synchronize)

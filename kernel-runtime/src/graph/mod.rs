@@ -43,7 +43,7 @@ use node::Node;
 /// ```
 ///
 /// # What is captured
-/// Every launch that the closure makes on this thread, wherever in its callees, [`Tensor::copy_from`](crate::TensorViewMut::copy_from) on one device, and `fill`. They run in
+/// Every launch that the closure makes on this thread, wherever in its callees, [`TensorViewMut::copy_from`](crate::TensorViewMut::copy_from) on one device, and `fill`. They run in
 /// this order, whatever streams they name. Arguments are captured as they are: scalars and grids by value, tensors by their place in memory.
 ///
 /// What a replay could not repeat is an [`Error::InCapture`](crate::Error::InCapture): to allocate, to copy from or to the host, to wait, to launch with
@@ -87,9 +87,8 @@ impl Graph {
     /// stream's, or what the driver says. A capture ends with its closure, also if that fails or panics.
     pub fn capture(stream: &Stream, work: impl FnOnce() -> Result<()>) -> Result<Graph> {
         let Capture { nodes, uses, .. } = Capture::of(stream.device(), work)?;
-        let mut graph = Graph { stream: stream.clone(), nodes, uses, known: None, room: Vec::new(), executable: None };
-        graph.build()?;
-        Ok(graph)
+        let executable = executable(stream.device(), &nodes)?;
+        Ok(Graph { stream: stream.clone(), nodes, uses, known: None, room: Vec::new(), executable })
     }
 
     /// Runs all that was captured, on the stream of the capture. On a GPU it is queued, in order with all other uses of the tensors, and allocates nothing.
@@ -135,27 +134,20 @@ impl Graph {
     /// Captures `work` instead, and says how much of the graph could stay. Launches that are queued already run as they were.
     ///
     /// # Errors
-    /// As [`Graph::capture`]. Where `work` fails, the graph is as it was.
+    /// As [`Graph::capture`]. Whatever fails, the graph is as it was.
     pub fn update(&mut self, work: impl FnOnce() -> Result<()>) -> Result<Update> {
         let Capture { nodes, uses, .. } = Capture::of(self.device(), work)?;
         let same_shape = nodes.len() == self.nodes.len() && nodes.iter().zip(&self.nodes).all(|(new, old)| new.takes_place_of(old));
         let changed = |place: &usize| !same_shape || nodes[*place] != self.nodes[*place];
         let changed: Vec<usize> = (0..nodes.len()).filter(changed).collect();
-        // From here on graph and uses belong together, whatever fails: an executable that does not have all of the new nodes is given up.
-        (self.nodes, self.uses) = (nodes, uses);
-        self.known = None;
-        let executable = self.executable.take();
-        if same_shape && self.device().is_cuda() {
-            self.executable = executable
-                .filter(|executable| changed.iter().all(|&place| matches!(executable.replace(place, &self.nodes[place]), Ok(true))));
-            if self.executable.is_none() {
-                self.build()?;
-                return Ok(Update::Rebuilt);
-            }
-        } else {
-            self.build()?;
-        }
-        Ok(if same_shape { Update::InPlace { changed: changed.len() } } else { Update::Rebuilt })
+        // One that takes some of the new nodes and not all is given up: should there be no other either, the next launch makes one of the old nodes.
+        let in_place = self.executable.take_if(|_| same_shape);
+        let in_place =
+            in_place.filter(|executable| changed.iter().all(|&place| matches!(executable.replace(place, &nodes[place]), Ok(true))));
+        let stays = same_shape && (in_place.is_some() || !self.device().is_cuda());
+        let executable = if in_place.is_some() { in_place } else { executable(self.device(), &nodes)? };
+        *self = Graph { nodes, uses, known: None, executable, stream: self.stream.clone(), room: std::mem::take(&mut self.room) };
+        Ok(if stays { Update::InPlace { changed: changed.len() } } else { Update::Rebuilt })
     }
 
     /// How many launches, copies and fills it has.
@@ -171,13 +163,6 @@ impl Graph {
     /// Where it runs.
     pub fn device(&self) -> Device {
         self.stream.device()
-    }
-
-    fn build(&mut self) -> Result<()> {
-        if let Backend::Cuda(cuda) = self.device().backend() {
-            self.executable = Some(Executable::new(cuda, &self.nodes)?);
-        }
-        Ok(())
     }
 
     fn run(&mut self, stream: &Stream, items: &[Item<'_>]) -> Result<()> {
@@ -202,6 +187,14 @@ impl Graph {
             // SAFETY: `cover` has seen that all memory that the nodes use is among the items, which are borrowed until this returns, mutably where it is written.
             (Backend::Cpu | Backend::Cuda(_), _) => self.nodes.iter().try_for_each(|node| unsafe { node.run_on_cpu() }),
         }
+    }
+}
+
+/// What the driver runs; none on the devices without one.
+fn executable(device: Device, nodes: &[Node]) -> Result<Option<Executable>> {
+    match device.backend() {
+        Backend::Cuda(cuda) => Executable::new(cuda, nodes).map(Some),
+        _ => Ok(None),
     }
 }
 

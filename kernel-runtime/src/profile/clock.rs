@@ -1,9 +1,11 @@
 //! The clocks of GPUs, and what they say by the host's.
 //!
 //! An event has no time, only a distance to another event, as an `f32` of milliseconds. So every clock has a *base*, an event whose time is known, and moves it along when
-//! distances grow so long that they lose digits. Where the host's clock stood at a time of the GPU's, events say that are waited for at once.
+//! distances grow so long that they lose digits; where nothing was launched for long, the next launch sets a new one. A launch's length is the distance of its
+//! own two events, however far the base is. Where the host's clock stood at a time of the GPU's, events say that are waited for at once.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -20,15 +22,27 @@ struct Clock {
     stream: Stream,
     /// An event, and its time in microseconds since the first comparison.
     base: (Event, f64),
-    /// The first comparison with the host's clock, which is the GPU's 0, and the last one.
+    /// What the host's clock showed, about, at the newest base, or will have shown at one that is pending.
+    based: Instant,
+    /// Comparisons with the host's clock: the first, which is the GPU's 0, the one from which the times that are read now are counted, and the last.
     first: Instant,
-    last: (f64, Instant),
-    /// Launches whose times nobody has read, the oldest first.
-    pending: VecDeque<(Marks, Arc<Record>)>,
-    /// Times that were read, to be translated in the end.
-    read: Vec<(f64, f64, Arc<Record>)>,
+    near: Compared,
+    last: Compared,
+    /// What nobody has read, the oldest first.
+    pending: VecDeque<Pending>,
+    /// Times that were read, to be translated in the end, each with a comparison that was made not long before it.
+    read: Vec<(Range<f64>, Compared, Arc<Record>)>,
     /// Events to be used again.
     free: Vec<Marks>,
+}
+
+/// A time of the GPU in microseconds since the first comparison, and what the host's clock showed then.
+type Compared = (f64, Instant);
+
+enum Pending {
+    Launch(Marks, Arc<Record>),
+    /// A new base: an event, and what the host's clock showed then. Launches behind it happen after it.
+    Base(Event, Instant),
 }
 
 /// The events around a launch.
@@ -39,8 +53,8 @@ pub(super) struct Marks {
 
 /// Launches whose events are out at once.
 const MOST_PENDING: usize = 512;
-/// A distance in microseconds after which the base moves: an `f32` of a second has steps of 0.06 us.
-const FAR_US: f64 = 1e6;
+/// A distance after which the base moves: an `f32` of a second has steps of 0.06 us.
+const FAR: Duration = Duration::from_secs(1);
 /// Shorter distances between comparisons say nothing of how the clocks' speeds differ.
 const TELLING_US: f64 = 1e5;
 
@@ -56,7 +70,11 @@ pub(super) fn is_capturing(stream: &CudaStream) -> bool {
 /// between the events.
 pub(super) fn timed(stream: &Stream, wait: impl FnOnce() -> Result<()>, launch: impl FnOnce() -> Result<()>) -> Result<Option<Marks>> {
     let mut clocks = clocks();
-    let marks = of(&mut clocks, stream.device()).and_then(Clock::marks).ok();
+    let marks = of(&mut clocks, stream.device()).and_then(|clock| {
+        clock.come_near();
+        clock.marks()
+    });
+    let marks = marks.ok();
     wait()?;
     let started = marks.filter(|marks| marks.start.record(stream).is_ok());
     launch()?;
@@ -66,7 +84,7 @@ pub(super) fn timed(stream: &Stream, wait: impl FnOnce() -> Result<()>, launch: 
 /// Has the times of the launch written to the record, once they are known.
 pub(super) fn keep(device: Device, marks: Marks, record: Arc<Record>) {
     if let Some(clock) = clocks().iter_mut().find(|clock| clock.device == device) {
-        clock.pending.push_back((marks, record));
+        clock.pending.push_back(Pending::Launch(marks, record));
         if clock.pending.len() > MOST_PENDING {
             clock.read(MOST_PENDING / 2);
         }
@@ -133,8 +151,19 @@ impl Clock {
     fn new(device: Device) -> Result<Clock> {
         let stream = device.new_stream()?;
         let (event, first) = compare(&stream)?;
-        let (base, last) = ((event, 0.0), (0.0, first));
-        Ok(Clock { device, stream, base, first, last, pending: VecDeque::new(), read: Vec::new(), free: Vec::new() })
+        let (base, near) = ((event, 0.0), (0.0, first));
+        let (pending, read, free) = (VecDeque::new(), Vec::new(), Vec::new());
+        Ok(Clock { device, stream, base, based: first, first, near, last: near, pending, read, free })
+    }
+
+    /// Sets a new base for the launches to come, if the newest is far away by the host's clock. If that fails their places are less exact.
+    fn come_near(&mut self) {
+        if self.based.elapsed() > FAR
+            && let Ok((event, host)) = compare(&self.stream)
+        {
+            self.based = host;
+            self.pending.push_back(Pending::Base(event, host));
+        }
     }
 
     fn marks(&mut self) -> Result<Marks> {
@@ -152,49 +181,143 @@ impl Clock {
     /// Waits for the oldest launches until so many are left. What failed stays without times.
     fn read(&mut self, left: usize) {
         while self.pending.len() > left {
-            let Some((mut marks, record)) = self.pending.pop_front() else { return };
-            let (Ok(start), Ok(end)) = (self.time(&marks.start), self.time(&marks.end)) else { continue };
-            self.read.push((start, end, record));
-            if end - self.base.1 > FAR_US {
-                std::mem::swap(&mut self.base.0, &mut marks.end);
-                self.base.1 = end;
+            match self.pending.pop_front() {
+                Some(Pending::Launch(marks, record)) => self.read_launch(marks, record),
+                Some(Pending::Base(event, host)) => {
+                    // The step of a long distance is an error of this time alone: what follows is counted from here, and translated from here.
+                    if let Ok(us) = self.time(&event) {
+                        (self.base, self.near) = ((event, us), (us, host));
+                    }
+                }
+                None => return,
             }
-            self.free.push(marks);
         }
+    }
+
+    fn read_launch(&mut self, mut marks: Marks, record: Arc<Record>) {
+        let (Ok(start), Ok(took_ms)) = (self.time(&marks.start), marks.start.elapsed_ms(&marks.end)) else { return };
+        let end = start + 1e3 * f64::from(took_ms);
+        self.read.push((start..end, self.near, record));
+        if end - self.base.1 > FAR.as_secs_f64() * 1e6 {
+            std::mem::swap(&mut self.base.0, &mut marks.end);
+            self.base.1 = end;
+            // Good enough to tell far from near.
+            self.based = self.based.max(host_time(self.near, 1.0, end));
+        }
+        self.free.push(marks);
     }
 
     /// Writes the times that were read, by the host's clock.
     fn translate(&mut self) {
-        let (first, last) = (self.first, self.last);
-        for (start, end, record) in self.read.drain(..) {
-            let _ = record.ran.set(Ran::Gpu(host_time(first, last, start), host_time(first, last, end)));
+        let speed = speed(self.first, self.last);
+        for (ran, near, record) in self.read.drain(..) {
+            let _ = record.ran.set(Ran::Gpu(host_time(near, speed, ran.start), host_time(near, speed, ran.end)));
         }
     }
 }
 
-/// What the host's clock showed when the GPU's showed `us`, which was 0 at `first`, if it showed `last.1` at `last.0`.
-fn host_time(first: Instant, last: (f64, Instant), us: f64) -> Instant {
-    let speed = if last.0 > TELLING_US { last.1.saturating_duration_since(first).as_secs_f64() * 1e6 / last.0 } else { 1.0 };
-    let since = us * speed * 1e-6;
+/// How many seconds the host counts in one of the GPU's, which was 0 at `first`.
+fn speed(first: Instant, (us, host): Compared) -> f64 {
+    if us > TELLING_US { host.saturating_duration_since(first).as_secs_f64() * 1e6 / us } else { 1.0 }
+}
+
+/// What the host's clock showed when the GPU's showed `us`, from a comparison that was made near.
+fn host_time((near, host): Compared, speed: f64, us: f64) -> Instant {
+    let since = (us - near) * speed * 1e-6;
     let distance = Duration::try_from_secs_f64(since.abs()).unwrap_or_default();
-    if since < 0.0 { first.checked_sub(distance).unwrap_or(first) } else { first + distance }
+    if since < 0.0 { host.checked_sub(distance).unwrap_or(host) } else { host + distance }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::OnceLock;
+
     use super::*;
 
     #[test]
     fn a_clock_that_runs_faster_is_translated() {
         let first = Instant::now() + Duration::from_secs(5);
         // The GPU counts 1.0001 s while the host counts one.
-        let last = (1_000_100.0, first + Duration::from_secs(1));
-        let near = |us: f64, want: Duration| (host_time(first, last, us) - first).abs_diff(want) < Duration::from_nanos(10);
+        let speed = speed(first, (1_000_100.0, first + Duration::from_secs(1)));
+        let near = |us: f64, want: Duration| (host_time((0.0, first), speed, us) - first).abs_diff(want) < Duration::from_nanos(10);
         assert!(near(1_000_100.0, Duration::from_secs(1)) && near(500_050.0, Duration::from_millis(500)) && near(0.0, Duration::ZERO));
-        assert!((first - host_time(first, last, -1000.1)).abs_diff(Duration::from_millis(1)) < Duration::from_nanos(10));
+        assert!((first - host_time((0.0, first), speed, -1000.1)).abs_diff(Duration::from_millis(1)) < Duration::from_nanos(10));
+        let later = (2_000_200.0, first + Duration::from_secs(2));
+        assert!((host_time(later, speed, 3_000_300.0) - first).abs_diff(Duration::from_secs(3)) < Duration::from_nanos(10));
         // In a short profile the comparison's own error would stretch kernels.
-        let short = (100.0, first + Duration::from_micros(110));
-        assert_eq!(host_time(first, short, 50.0), first + Duration::from_micros(50));
+        assert_eq!(super::speed(first, (100.0, first + Duration::from_micros(110))), 1.0);
+    }
+
+    /// The CPU's events say distances as a GPU's do: as `f32`.
+    fn clock() -> Clock {
+        let mut clock = Clock::new(Device::cpu()).unwrap();
+        clock.base.0 = at(0);
+        clock
+    }
+
+    fn at(nanoseconds: u64) -> Event {
+        Event::at(Device::cpu(), Duration::from_nanos(nanoseconds))
+    }
+
+    fn launch(start: u64, end: u64) -> Pending {
+        let record = Record {
+            kernel: "add",
+            parameters: String::new(),
+            grid: [1; 3],
+            schedule: None,
+            tensor_bytes: 0,
+            device: Device::cpu(),
+            stream: None,
+            thread: sink::thread(),
+            start: Instant::now(),
+            end: Instant::now(),
+            error: None,
+            ran: OnceLock::new(),
+        };
+        Pending::Launch(Marks { start: at(start), end: at(end) }, Arc::new(record))
+    }
+
+    #[test]
+    fn a_launch_is_as_long_as_it_was_however_far_the_base_is() {
+        const TEN_MINUTES: u64 = 600_000_000_000;
+        let mut clock = clock();
+        // Between `f32`s of 600,000 ms there are 62 us.
+        clock.pending.push_back(launch(TEN_MINUTES + 40_000, TEN_MINUTES + 50_500));
+        clock.read(0);
+        let (ran, ..) = &clock.read[0];
+        assert!((ran.end - ran.start - 10.5).abs() < 0.01, "{ran:?}");
+        // The next is placed by the end of that one.
+        clock.pending.push_back(launch(TEN_MINUTES + 60_500, TEN_MINUTES + 70_000));
+        clock.read(0);
+        assert!((clock.read[1].0.start - clock.read[0].0.end - 10.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_launch_after_a_long_pause_is_placed_by_a_new_comparison() {
+        const PAUSE: u64 = 600_000_000_000;
+        let mut clock = clock();
+        clock.come_near();
+        assert!(clock.pending.is_empty(), "the base is near");
+        let Some(long_ago) = Instant::now().checked_sub(2 * FAR) else { return };
+        clock.based = long_ago;
+        clock.come_near();
+        clock.come_near();
+        assert!(matches!(clock.pending.make_contiguous(), [Pending::Base(..)]) && clock.based.elapsed() < FAR);
+
+        let host = clock.first + Duration::from_nanos(PAUSE);
+        // In one step of an `f32` from the first base: the event of the comparison, and two launches.
+        clock.pending = VecDeque::from([
+            launch(1000, 2000),
+            Pending::Base(at(PAUSE), host),
+            launch(PAUSE + 7000, PAUSE + 9000),
+            launch(PAUSE + 11_000, PAUSE + 12_000),
+        ]);
+        clock.read(0);
+        let placed = |launch: usize, since: Instant, nanoseconds: u64| {
+            let (ran, near, _) = &clock.read[launch];
+            (host_time(*near, 1.0, ran.start) - since).abs_diff(Duration::from_nanos(nanoseconds)) < Duration::from_nanos(10)
+        };
+        assert!(placed(0, clock.first, 1000) && placed(1, host, 7000) && placed(2, host, 11_000));
     }
 
     #[test]

@@ -28,7 +28,7 @@
 //! | device | when a kernel ran |
 //! |---|---|
 //! | CPU | by the host's clock |
-//! | GPU | by a pair of events on its stream, whose own time, about 2 us, is in it. Its clock and the host's are compared when the first launch is seen and in the end, so places on the two are right to some 10 us, lengths to half a microsecond |
+//! | GPU | by a pair of events on its stream, whose own time, about 2 us, is in it. Its clock and the host's are compared when the first launch is seen, at the first launch after a pause of a second or more, and in the end, so places on the two are right to some 10 us, lengths to half a microsecond |
 //! | simulated GPU | by its estimated clock, which has nothing to do with the host's: a thread's kernels begin where its first was launched, and follow each other without gaps |
 //!
 //! # What it costs

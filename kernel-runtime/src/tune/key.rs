@@ -1,7 +1,8 @@
 //! The key of a launch: what it has in common with all launches that use the same configuration.
 //!
-//! Always part of it are the device, the configurations that `prune` leaves, the element types and the constants that the launch names, and which
-//! tensors are aligned for accesses of 16 bytes: kernels run another copy of their code where one is not. `key = [..]` adds sizes.
+//! Always part of it are the device, the configurations that `prune` leaves, the element types and the constants that the launch names, which facts of its
+//! arguments hold: they select another variant; and which tensors are aligned for accesses of 16 bytes: kernels run another copy of their code where
+//! one is not. `key = [..]` adds sizes.
 
 /// One argument word of a key, and which of its values are alike.
 #[doc(hidden)]

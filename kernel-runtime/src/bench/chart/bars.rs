@@ -23,7 +23,7 @@ pub struct BarChart {
 pub struct BarGroup {
     /// Two lines below the group.
     pub labels: [String; 2],
-    /// The height of each series' bar; none for a gap.
+    /// The height of each series' bar; none, or no number, for a gap.
     pub heights: Vec<Option<f64>>,
     /// Above the first bar.
     pub note: String,
@@ -35,6 +35,13 @@ const BAND: usize = 6;
 const BAND_HEIGHT: u32 = 340;
 const MARGINS: u32 = 160;
 const GROUP_WIDTH: u32 = 190;
+
+impl BarGroup {
+    /// The height of that series' bar, if there is one to draw.
+    fn height(&self, slot: usize) -> Option<f64> {
+        self.heights.get(slot).copied().flatten().filter(|height| height.is_finite())
+    }
+}
 
 impl BarChart {
     /// The chart as a file of SVG.
@@ -54,7 +61,8 @@ impl BarChart {
 
     fn band(&self, area: &Area<'_>, groups: &[BarGroup], places: usize, caption: &str) -> Drawn {
         // The room above the highest bar is the legend's.
-        let top = groups.iter().flat_map(|group| group.heights.iter().flatten()).copied().fold(0.0, f64::max) * 1.35;
+        let top = groups.iter().flat_map(|group| (0..group.heights.len()).filter_map(|slot| group.height(slot))).fold(0.0, f64::max) * 1.35;
+        let top = if top > 0.0 { top } else { 1.0 };
         let mut chart = ChartBuilder::on(area)
             .caption(caption, ("sans-serif", 16, &INK))
             .margin(12)
@@ -75,9 +83,9 @@ impl BarChart {
         let left_of = |group: usize, slot: usize| group as f64 + 0.12 + bar * slot as f64;
         for (slot, name) in self.series.iter().enumerate() {
             let color = color(slot);
-            let bars = groups.iter().enumerate().filter_map(|(group, BarGroup { heights, .. })| {
+            let bars = groups.iter().enumerate().filter_map(|(group, bars)| {
                 let left = left_of(group, slot);
-                let height = heights.get(slot).copied().flatten()?;
+                let height = bars.height(slot)?;
                 Some(Rectangle::new([(left, 0.0), (left + bar * 0.92, height)], color.filled()))
             });
             let legend = move |(x, y): (i32, i32)| Rectangle::new([(x, y - 5), (x + 12, y + 5)], color.filled());
@@ -87,7 +95,7 @@ impl BarChart {
         let label = |pixels: i32, vertical: VPos| ("sans-serif", pixels).into_font().color(&INK).pos(Pos::new(HPos::Center, vertical));
         chart.draw_series(groups.iter().enumerate().map(|(index, group)| {
             let middle = left_of(index, 0) + bar * 0.46;
-            let height = group.heights.first().copied().flatten().unwrap_or(0.0);
+            let height = group.height(0).unwrap_or(0.0);
             Text::new(group.note.clone(), (middle, height + top * 0.01), label(13, VPos::Bottom))
         }))?;
         for line in 0..2 {
@@ -127,6 +135,20 @@ mod tests {
         assert_eq!(heights.len(), 5, "{svg}");
         assert!(["ours", "theirs", "GB/s", "1.50x", "add", "2^20", "a GPU"].iter().all(|text| svg.contains(text)));
         assert_eq!(svg, chart.svg());
+    }
+
+    #[test]
+    fn what_is_no_number_is_a_gap() {
+        let chart = |heights: [Option<f64>; 3]| {
+            let group = |height| BarGroup { labels: [const { String::new() }; 2], heights: vec![height], note: String::new() };
+            let groups = heights.map(group).to_vec();
+            BarChart { caption: String::new(), y: String::new(), series: vec!["ours".to_owned()], groups }.svg()
+        };
+        assert_eq!(chart([Some(2.0), Some(f64::INFINITY), Some(f64::NAN)]), chart([Some(2.0), None, None]));
+        // Without a bar the axis still has a length.
+        for empty in [chart([None, None, None]), chart([Some(0.0), None, None]), chart([Some(f64::INFINITY), None, None])] {
+            assert!(empty.starts_with("<svg") && !empty.contains("NaN") && !empty.contains("inf"), "{empty}");
+        }
     }
 
     fn height(line: &str) -> f64 {

@@ -116,15 +116,15 @@ impl Step<'_> {
         self.device
     }
 
-    /// Times the contenders in turns, by the method of [`do_bench`](super::do_bench), and compares the others with the first, which is ours. Who is not named at a
-    /// size has a gap there.
+    /// Times the contenders in turns, by the method of [`do_bench`](super::do_bench), and compares the others with the first, which is ours, where
+    /// there are turns enough for it: runs that are so slow that fewer than ten fit are only timed. Who is not named at a size has a gap there.
     ///
     /// # Errors
     /// What a run returns, or a failure of what it queued.
     pub fn time<const N: usize>(&mut self, mut contenders: [Contender<'_>; N]) -> Result<()> {
         let mut works: Vec<&mut dyn FnMut() -> Result<()>> = Vec::new();
         works.extend(contenders.iter_mut().map(|contender| &mut contender.run as _));
-        let times = timer::in_turns(self.device, &mut works)?;
+        let times = timer::in_turns(self.device, 1, &mut works)?;
         let ours = self.series.first().map_or(Some(0), |ours| contenders.iter().position(|contender| contender.name == ours.name));
         for (place, (Contender { name, work, .. }, own)) in contenders.iter().zip(&times).enumerate() {
             let roof = self.roof.and_then(|roof| roof.least_us(work));
