@@ -8,14 +8,15 @@
 //! cargo xtask bench-report results.json                       # writes docs/benchmarks.*
 //! ```
 
+mod peers;
+
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::path::PathBuf;
 
 use galatea::bench::do_bench;
 use galatea::prelude::*;
+use peers::Peers;
 use serde_json::{Value, json};
 
 const ROUNDS: usize = 5;
@@ -342,38 +343,4 @@ fn today() -> String {
     let shifted = (5 * day_of_year + 2) / 153;
     let (day, month) = (day_of_year - (153 * shifted + 2) / 5 + 1, if shifted < 10 { shifted + 3 } else { shifted - 9 });
     format!("{:04}-{month:02}-{day:02}", year_of_era + era * 400 + i64::from(month <= 2))
-}
-
-/// The program that times the peers.
-struct Peers {
-    child: Child,
-    requests: ChildStdin,
-    answers: BufReader<ChildStdout>,
-}
-
-impl Peers {
-    fn start() -> Result<Peers, Box<dyn Error>> {
-        // In a bundle the script lies in the folder of the executable.
-        let beside = std::env::current_exe()?.with_file_name("peers.py");
-        let script = if beside.exists() { beside } else { Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peers.py") };
-        let mut child = Command::new("python3").arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        let requests = child.stdin.take().ok_or("the peers' input is closed")?;
-        let answers = BufReader::new(child.stdout.take().ok_or("the peers' output is closed")?);
-        Ok(Peers { child, requests, answers })
-    }
-
-    fn ask(&mut self, request: &str) -> Result<Value, Box<dyn Error>> {
-        writeln!(self.requests, "{request}")?;
-        let mut line = String::new();
-        self.answers.read_line(&mut line)?;
-        let answer: Value = serde_json::from_str(&line).map_err(|_| format!("the peers answered `{}` to `{request}`", line.trim()))?;
-        answer["error"].as_str().map_or(Ok(answer.clone()), |error| Err(error.into()))
-    }
-}
-
-impl Drop for Peers {
-    fn drop(&mut self) {
-        let _ = writeln!(self.requests, "quit");
-        let _ = self.child.wait();
-    }
 }

@@ -6,10 +6,11 @@
 //!
 //! The first launch loads the embedded PTX, which the driver compiles, or machine code that an earlier process kept, in the driver's cache or, made by an
 //! assembler, in ours: measured in new processes after the context is made. Enqueueing is timed in rounds, ours and `cuLaunchKernel` in turns: a kernel of four arguments, an
-//! autotuned one whose variant a stride selects, and one of nineteen arguments.
+//! autotuned one whose variant a stride selects, and one of nineteen arguments; where python3 has torch and Triton, the same by these.
 
 #[path = "../kernel-runtime/tests/allocations/mod.rs"]
 mod counted;
+mod peers;
 
 use std::error::Error;
 use std::ffi::{CString, OsString};
@@ -19,6 +20,7 @@ use std::time::Instant;
 use counted::allocations;
 use galatea::cudarc::driver::sys;
 use galatea::prelude::*;
+use peers::Peers;
 
 #[kernel(BLOCK_SIZE = 1024)]
 fn add<const BLOCK_SIZE: usize>(x: Ptr<f32>, y: Ptr<f32>, out: PtrMut<f32>, n: usize) {
@@ -101,6 +103,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     enqueue()?;
+    match peers_enqueue() {
+        Ok(()) => {}
+        Err(error) => println!("no peers to compare with: {error}"),
+    }
     chain()
 }
 
@@ -123,7 +129,16 @@ fn first_launch() -> Result<(), Box<dyn Error>> {
     if out.to_vec()? != [3.0f32; 5000] {
         return Err("the first launch is wrong".into());
     }
-    println!("context {context:.1?}; first launch to its end {first:.2?}; second {second:.1?}");
+    // What of the first launch is the kernel's, and what was to be done once in the process.
+    let ones = [0; 4].map(|_| device.tensor(&[1i64]));
+    let ([t1, t2, t3, t4], mut t5) = (ones, device.zeros::<i64>(1)?);
+    let (t1, t2, t3, t4) = (t1?, t2?, t3?, t4?);
+    device.synchronize()?;
+    let start = Instant::now();
+    nineteen::<1, 2, 3, 4, 5>(&t1, &t2, &t3, &t4, &mut t5, 1, 2, 3, 4, 5, 6, 7, 8, 9).grid(1).launch()?;
+    device.synchronize()?;
+    let other = start.elapsed();
+    println!("context {context:.1?}; first launch to its end {first:.2?}; second {second:.1?}; first of another kernel {other:.2?}");
     Ok(())
 }
 
@@ -143,6 +158,21 @@ fn enqueue() -> Result<(), Box<dyn Error>> {
     })?;
     if t5.to_vec()? != [4 + 45 + 15] {
         return Err("the launch of nineteen arguments is wrong".into());
+    }
+    Ok(())
+}
+
+/// The same kernels as Triton's, and torch's sum, queued by their own process.
+fn peers_enqueue() -> Result<(), Box<dyn Error>> {
+    let answer = Peers::start()?.ask("enqueue")?;
+    let what = [
+        ("triton_us", "4 arguments by Triton"),
+        ("triton_autotuned_us", "4 arguments and a stride by Triton, autotuned"),
+        ("triton_nineteen_us", "19 arguments by Triton"),
+        ("torch_us", "a sum by torch"),
+    ];
+    for (key, what) in what {
+        println!("enqueue of {what}: {:.2} us", answer[key].as_f64().ok_or("the peers gave no such time")?);
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ on standard output; everything else goes to standard error.
     works                               {"works": ["silu bf16", "vector_add f32", ..]}
     time vector_add f32 134217728       {"torch_us": .., "triton_us": .., "copy_us": .., "bytes": .., "triton_config": {..}}
     time softmax bf16 8192 4096         the same for a matrix of 8192 rows
+    enqueue                             {"triton_us": .., "triton_autotuned_us": .., "triton_nineteen_us": .., "torch_us": ..}
     quit
 
 A request that cannot be answered gives {"error": ".."} and the program goes on. The first request for a work and
@@ -24,6 +25,7 @@ import json
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Callable
 
 import torch
@@ -547,6 +549,51 @@ def time(name, dtype, *shape):
     }
 
 
+@triton.autotune([triton.Config({"BLOCK_SIZE": block}) for block in (256, 512, 1024)], key=["n"])
+@triton.jit
+def strided_add_kernel(x_ptr, y_ptr, out_ptr, n, stride, BLOCK_SIZE: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets * stride, mask=mask)
+    tl.store(out_ptr + offsets, x + tl.load(y_ptr + offsets, mask=mask), mask=mask)
+
+
+@triton.jit
+def nineteen_kernel(
+    t1, t2, t3, t4, t5, i1, i2, i3, i4, i5, i6, i7, i8, i9,
+    A: tl.constexpr, B: tl.constexpr, C: tl.constexpr, D: tl.constexpr, E: tl.constexpr,
+):  # fmt: skip
+    loaded = tl.load(t1) + tl.load(t2) + tl.load(t3) + tl.load(t4)
+    tl.store(t5, loaded + i1 + i2 + i3 + i4 + i5 + i6 + i7 + i8 + i9 + A + B + C + D + E)
+
+
+def enqueue():
+    """What the host needs to queue small launches: medians of 200 rounds of 200 launches each, in microseconds."""
+
+    def median(launch, rounds=200, launches=200):
+        launch()
+        times = []
+        for _ in range(rounds):
+            torch.cuda.synchronize()
+            start = perf_counter()
+            for _ in range(launches):
+                launch()
+            times.append((perf_counter() - start) / launches * 1e6)
+        return sorted(times)[rounds // 2]
+
+    n = 1024
+    x, y = torch.randn(n, device="cuda"), torch.randn(n, device="cuda")
+    out = torch.empty_like(x)
+    ones = [torch.ones(1, device="cuda", dtype=torch.int64) for _ in range(5)]
+    by_config = lambda meta: (triton.cdiv(n, meta["BLOCK_SIZE"]),)
+    return {
+        "triton_us": median(lambda: add_kernel[(1,)](x, y, out, n, BLOCK_SIZE=1024)),
+        "triton_autotuned_us": median(lambda: strided_add_kernel[by_config](x, y, out, n, 1)),
+        "triton_nineteen_us": median(lambda: nineteen_kernel[(1,)](*ones, 1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 2, 3, 4, 5)),
+        "torch_us": median(lambda: torch.add(x, y, out=out)),
+    }
+
+
 def versions():
     query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
     driver = subprocess.run(query, capture_output=True, text=True, check=True).stdout.split()[0]
@@ -562,7 +609,7 @@ def works():
     return {"works": sorted(f"{name} {dtype}" for name, (_, dtypes) in WORKS.items() for dtype in dtypes)}
 
 
-REQUESTS = {"time": time, "versions": versions, "works": works}
+REQUESTS = {"enqueue": enqueue, "time": time, "versions": versions, "works": works}
 
 
 def answer(line):

@@ -106,7 +106,8 @@ pub fn softmax<T: Float, const BLOCK_SIZE: usize, const ONCE: bool, const KEEP: 
             let base = finite(largest);
             let e = fast_exp2(parts * 1.442_695_04 - (base * 1.442_695_04)[(.., None)]);
             let (top, total) = reduce((largest, sum(e, axis = 1)), 0, joined);
-            let scale = fast_exp2((base - top) * 1.442_695_04) * (1.0 / total);
+            // Of a part in which everything is `-inf` this is 0, like its elements: `base` would overflow.
+            let scale = fast_exp2((largest - top) * 1.442_695_04) * (1.0 / total);
             reshape(e * scale[(.., None)], [BLOCK_SIZE]) as T
         };
         if KEEP {

@@ -401,7 +401,8 @@ impl Kernel {
 
     /// What `static_print!` says for values that no build has said it for.
     fn tell_notes(&self, func: &ir::Function, bindings: &Bindings, target: Option<Target>, key: &[u64]) {
-        if self.variants.iter().any(|variant| variant.key == key) {
+        let general = func.types.len() + func.consts.len();
+        if self.variants.iter().any(|variant| variant.key.get(..general) == key.get(..general)) {
             return;
         }
         for (loc, text) in kernel_lang::notes(func, &Bindings { target, ..bindings.clone() }) {

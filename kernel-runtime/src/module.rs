@@ -130,9 +130,9 @@ impl Gpu for CudaGpu<'_> {
         let Loaded { function, schedule, shared_bytes, .. } = *loaded;
         let threads = schedule.threads();
         let [x, y, z] = grid::of_ctas(grid, schedule.num_ctas, args.kernel().name())?;
-        self.cuda.bind()?;
         let in_order = args.are_in_order(self.stream);
         let guards = if in_order { Vec::new() } else { args.before(self.stream)? };
+        self.cuda.bind()?;
         // The driver takes the address of each word, of which it reads as many low bytes as the parameter has; it writes nothing.
         let params: *mut *mut c_void = params.as_ptr().cast_mut().cast();
         let raw = self.stream.cu_stream();

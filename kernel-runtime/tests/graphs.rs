@@ -291,6 +291,27 @@ fn an_update_says_whether_the_shape_stayed() {
     }
 }
 
+/// Simulated GPUs number their memory alike, and a graph that was launched with a tensor of one has not been lent the other's.
+#[cfg(feature = "sim")]
+#[test]
+fn tensors_of_another_device_are_not_taken_for_those_of_the_last_launch() {
+    let [near, far] = [Target::SM_80, Target::SM_90A].map(|target| Device::sim(target).unwrap());
+    // Until both have the same address free.
+    let (mut held, mut pair) = (Vec::new(), (full(near, 0.0), full(far, 0.0)));
+    while pair.0.view().address() != pair.1.view().address() {
+        let behind = if pair.0.view().address() < pair.1.view().address() { near } else { far };
+        let newer = full(behind, 0.0);
+        held.push(std::mem::replace(if behind == near { &mut pair.0 } else { &mut pair.1 }, newer));
+    }
+    let (mut own, mut other) = pair;
+    let mut graph = Graph::capture(near.stream(), || own.fill(1.0)).unwrap();
+    graph.launch(&mut own).unwrap();
+    own.fill(0.0).unwrap();
+    assert!(matches!(graph.launch(&mut other), Err(Error::NotLent { .. })));
+    check(&own, 0.0);
+    check(&other, 0.0);
+}
+
 #[test]
 fn work_stays_on_the_device_of_its_stream() {
     let devices = devices();

@@ -14,6 +14,7 @@ tests![
     errors_are_allowed_as_said,
     in_place_and_from_zeros,
     where_all_are_wrong_the_launch_says_so,
+    what_prune_leaves_out_is_no_reference,
 ];
 
 /// The reason why a configuration failed.
@@ -180,4 +181,24 @@ fn where_all_are_wrong_the_launch_says_so(lab: &mut Lab) {
         "{error}"
     );
     check_bits(&y.read(), |i| y.before()[i]);
+}
+
+/// One program for all: a block that is too small computes a part.
+#[autotune(configs = [Config { B: 64 }, Config { B: 256 }, Config { B: 512 }], key = [n], prune = |config| config.B < n, verify = cpu)]
+#[kernel]
+fn doubled_at_once<const B: usize>(x: Ptr<f32>, y: PtrMut<f32>, n: usize) {
+    let at = arange(0, B);
+    store(y + at, 2.0 * load(x + at, mask = at < n), mask = at < n);
+}
+
+fn what_prune_leaves_out_is_no_reference(lab: &mut Lab) {
+    let n = 200;
+    let values = lab.numbers::<f32>(n, -3.0, 3.0);
+    let x = lab.input(&values);
+    let mut y = lab.output::<f32>(n);
+    doubled_at_once(x.slice(), &mut y.slice(), n).grid(|_| 1).launch().unwrap();
+    check_bits(&y.read(), |i| 2.0 * values[i]);
+    let report = doubled_at_once(x.slice(), &mut y.slice(), n).grid(|_| 1).report().unwrap();
+    assert!(matches!(report.trials[0].outcome, Outcome::Pruned), "{report}");
+    assert!(report.trials[1..].iter().all(|trial| !matches!(trial.outcome, Outcome::Failed(_))), "{report}");
 }

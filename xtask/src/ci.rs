@@ -2,6 +2,7 @@
 //!
 //! All steps run even when one fails, so that one run shows everything there is to mend.
 
+use std::fs;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -25,6 +26,7 @@ const STEPS: &[Step] = &[
     Step { name: "fmt", what: "the sources are formatted", run: fmt },
     Step { name: "clippy", what: "no lint fires", run: clippy },
     Step { name: "test", what: "the tests pass: cargo test --workspace", run: test },
+    Step { name: "driver", what: "what talks to the CUDA driver is right on one of simulated GPUs", run: driver },
     Step { name: "examples", what: "every example checks itself on the CPU and on a simulated GPU", run: examples },
     Step { name: "ptxas", what: "all PTX assembles without warning, spill or local memory", run: ptx },
     Step { name: "docs", what: "the documentation builds without warning", run: docs },
@@ -98,6 +100,26 @@ fn test(tests: &mut Tests) -> Result<()> {
     Ok(())
 }
 
+/// Where a program finds the simulated driver in the place of NVIDIA's.
+const DRIVER: &str = "target/driver";
+
+fn driver(tests: &mut Tests) -> Result<()> {
+    process::run(&mut process::command("cargo build --quiet --package sim-driver"))?;
+    let folder = process::root().join(DRIVER);
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    for name in ["libcuda.so", "libcuda.so.1"] {
+        let built = process::root().join("target/debug/libsim_driver.so");
+        fs::copy(&built, folder.join(name)).with_context(|| format!("cannot copy {}", built.display()))?;
+    }
+    let mut command = process::command("cargo test --package kernel-runtime --features sim --no-fail-fast");
+    process::each_line(command.env("LD_LIBRARY_PATH", &folder), |line| {
+        println!("{line}");
+        tests.count(line);
+    })?;
+    ensure!(tests.failed == 0, "{} tests failed", tests.failed);
+    Ok(())
+}
+
 fn examples(_: &mut Tests) -> Result<()> {
     let names = example_names()?;
     ensure!(!names.is_empty(), "examples/ holds no example");
@@ -152,6 +174,7 @@ fn alone(_: &mut Tests) -> Result<()> {
         "kernel-runtime --features bench-report",
         "kernel-runtime --features sim",
         "kernel-sim",
+        "sim-driver",
         "kernel-macros",
         "galatea --no-default-features",
     ] {

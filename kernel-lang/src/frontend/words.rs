@@ -80,7 +80,8 @@ pub(crate) enum Word {
 impl Word {
     /// Does it compute from its operands alone?
     pub(crate) fn is_pure(self) -> bool {
-        !matches!(self, Word::Load | Word::Store | Word::Atomic(_) | Word::Barrier)
+        let has_effects = [Word::Load, Word::Store, Word::Barrier, Word::Assume, Word::GdcWait, Word::GdcLaunchDependents].contains(&self);
+        !has_effects && !matches!(self, Word::Atomic(_))
     }
 
     /// Does it stand behind a value only? Alone, its name is free for functions.

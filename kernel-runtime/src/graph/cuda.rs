@@ -124,8 +124,9 @@ impl Executable {
         check(unsafe { sys::cuGraphAddDependencies_v2(self.graph, &from, &to, &edge, 1) }, "let a launch in a graph begin early")
     }
 
-    /// Gives a node other arguments. Launches that are queued already keep those that they have.
-    pub(super) fn replace(&self, place: usize, node: &Node) -> Result<()> {
+    /// Gives a node other arguments. Launches that are queued already keep those that they have. False if another number of the driver's nodes is
+    /// needed for it.
+    pub(super) fn replace(&self, place: usize, node: &Node) -> Result<bool> {
         self.cuda.bind()?;
         let (context, doing) = (self.cuda.context.cu_ctx(), "change a graph");
         let known = self.nodes[place];
@@ -133,28 +134,28 @@ impl Executable {
             Node::Kernel(node) => with_params(node, |params| {
                 // SAFETY: the node is a kernel's of this graph, and the parameters are those of the function, which the driver copies.
                 unsafe { sys::cuGraphExecKernelNodeSetParams_v2(self.executable, known[0], params) }
-            }),
+            })?,
             Node::Copy { from, to, bytes } => {
                 let params = copy(*from, *to, *bytes);
                 // SAFETY: the node is a copy of this graph.
-                check(unsafe { sys::cuGraphExecMemcpyNodeSetParams(self.executable, known[0], &params, context) }, doing)
+                check(unsafe { sys::cuGraphExecMemcpyNodeSetParams(self.executable, known[0], &params, context) }, doing)?;
             }
             Node::Fill(fill) => {
                 let params = fills(fill);
                 if params.iter().flatten().count() != known.iter().filter(|node| !node.is_null()).count() {
-                    return Err(Error::Driver { doing, code: String::new(), description: "it has another number of nodes".to_owned() });
+                    return Ok(false);
                 }
                 params.into_iter().flatten().zip(known).try_for_each(|(params, node)| {
                     // SAFETY: the node is a fill of this graph.
                     check(unsafe { sys::cuGraphExecMemsetNodeSetParams(self.executable, node, &params, context) }, doing)
-                })
+                })?;
             }
         }
+        Ok(true)
     }
 
     /// Queues a launch behind all that its memory is used for.
     pub(super) fn launch(&self, cuda: &Cuda, stream: &Arc<CudaStream>, items: &[Item<'_>], known: &[Known]) -> Result<()> {
-        cuda.bind()?;
         let used = || items.iter().zip(known).filter_map(|(item, known)| Some((&item.pointer.owner, known.written?)));
         let mut guards: Vec<SyncOnDrop<'_>> = Vec::new();
         for (owner, writes) in used() {
@@ -162,6 +163,7 @@ impl Executable {
                 guards.push(guard);
             }
         }
+        cuda.bind()?;
         // SAFETY: graph and stream are alive; what the nodes use is among the items, which are borrowed until the launch is ordered before every later use.
         let code = unsafe { sys::cuGraphLaunch(self.executable, stream.cu_stream()) };
         drop(guards);

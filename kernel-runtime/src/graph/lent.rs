@@ -57,6 +57,8 @@ pub(super) struct Known {
     len: u64,
     dtype: Dtype,
     writes: bool,
+    /// Addresses of two devices may be the same number.
+    device: Option<Device>,
     /// Does the graph use it, and if so, does it write it?
     pub(super) written: Option<bool>,
 }
@@ -64,7 +66,8 @@ pub(super) struct Known {
 /// The same memory, lent in the same way?
 impl PartialEq for Known {
     fn eq(&self, other: &Known) -> bool {
-        (self.address, self.len, self.dtype, self.writes) == (other.address, other.len, other.dtype, other.writes)
+        let compared = |known: &Known| (known.address, known.len, known.dtype, known.writes, known.device);
+        compared(self) == compared(other)
     }
 }
 
@@ -88,8 +91,8 @@ impl<'t> Lent<'t> {
 
 impl Item<'_> {
     pub(super) fn known(&self) -> Known {
-        let Item { pointer: Pointer { address, len, .. }, dtype, writes } = *self;
-        Known { address, len, dtype, writes, written: None }
+        let Item { pointer: Pointer { address, len, owner }, dtype, writes } = *self;
+        Known { address, len, dtype, writes, device: owner.device().ok(), written: None }
     }
 }
 

@@ -147,8 +147,8 @@ impl Graph {
         self.known = None;
         let executable = self.executable.take();
         if same_shape && self.device().is_cuda() {
-            self.executable =
-                executable.filter(|executable| changed.iter().all(|&place| executable.replace(place, &self.nodes[place]).is_ok()));
+            self.executable = executable
+                .filter(|executable| changed.iter().all(|&place| matches!(executable.replace(place, &self.nodes[place]), Ok(true))));
             if self.executable.is_none() {
                 self.build()?;
                 return Ok(Update::Rebuilt);

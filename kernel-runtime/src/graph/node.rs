@@ -6,7 +6,7 @@ use kernel_lang::backend::cpu::Program;
 
 use crate::kernel::Kernel;
 use crate::sim::SimGpu;
-use crate::{Error, Result, cpu, module};
+use crate::{Result, cpu, module};
 
 /// One step of a graph.
 pub(super) enum Node {
@@ -48,6 +48,9 @@ pub(super) struct Fill {
     pub(super) bits: u64,
 }
 
+/// Why a node has code for the device of its graph.
+const ELSEWHERE: &str = "a capture takes launches of its own device only";
+
 impl Node {
     /// Is it the same kind of step, of the same code, so that only arguments differ?
     pub(super) fn takes_place_of(&self, other: &Node) -> bool {
@@ -65,7 +68,7 @@ impl Node {
     pub(super) fn simulate(&self, gpu: SimGpu) -> Result<()> {
         match self {
             Node::Kernel(KernelNode { kernel, code: Code::Sim(loaded), words, grid, .. }) => gpu.run(kernel.name(), loaded, *grid, words),
-            Node::Kernel(node) => Err(node.elsewhere()),
+            Node::Kernel(_) => unreachable!("{ELSEWHERE}"),
             Node::Copy { from, to, bytes } => gpu.sim.copy(*from, *to, *bytes),
             Node::Fill(fill) => gpu.sim.fill(fill.address, &fill.bits.to_le_bytes()[..fill.width], fill.count),
         }
@@ -80,7 +83,7 @@ impl Node {
             Node::Kernel(KernelNode { kernel, code: Code::Cpu(program), words, grid, .. }) => {
                 cpu::run(kernel.name(), program, words, *grid, false)
             }
-            Node::Kernel(node) => Err(node.elsewhere()),
+            Node::Kernel(_) => unreachable!("{ELSEWHERE}"),
             Node::Copy { from, to, bytes } => {
                 let (from, to) = (std::ptr::with_exposed_provenance(*from as usize), std::ptr::with_exposed_provenance_mut(*to as usize));
                 // SAFETY: as the caller promises, these bytes are there.
@@ -96,13 +99,6 @@ impl Node {
                 Ok(())
             }
         }
-    }
-}
-
-impl KernelNode {
-    /// A capture takes launches of its own device only.
-    fn elsewhere(&self) -> Error {
-        Error::InCapture { doing: self.kernel.name(), help: "launch the graph where it was captured" }
     }
 }
 

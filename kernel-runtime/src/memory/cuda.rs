@@ -10,6 +10,8 @@
 //!
 //! So home is always behind every write, readers run beside each other, and work on the home stream alone, the usual
 //! case, costs nothing. Freeing is a write on the home stream.
+//!
+//! Ordering two streams may leave the context of either as the thread's own, so a use binds its own context after it has been ordered.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -164,8 +166,8 @@ impl CudaBuffer {
         if source.is_empty() {
             return Ok(());
         }
-        self.cuda.bind()?;
         self.before_write(self.home()?)?;
+        self.cuda.bind()?;
         let doing = "copy to the GPU";
         let (target, start) = (self.address + offset as u64, source.as_ptr().cast());
         // SAFETY: both sides hold that many bytes. The driver has read pageable memory when the call returns, and
@@ -215,8 +217,8 @@ impl CudaBuffer {
         if count == 0 {
             return Ok(());
         }
-        self.cuda.bind()?;
         self.before_write(self.home()?)?;
+        self.cuda.bind()?;
         let (start, stream) = (self.address + offset as u64, self.raw());
         let (low, high) = (bits as u32, (bits >> 32) as u32);
         // SAFETY: as the caller promises.
@@ -242,7 +244,7 @@ impl Drop for CudaBuffer {
     fn drop(&mut self) {
         let Ok(home) = self.home() else { return };
         let context = &self.cuda.context;
-        if self.cuda.bind().is_err() || self.before_write(home).is_err() {
+        if self.before_write(home).is_err() || self.cuda.bind().is_err() {
             // The device is lost, and its memory with it.
             return;
         }

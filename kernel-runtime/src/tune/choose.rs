@@ -52,7 +52,7 @@ where
         let reference = match verify {
             Some(verify) => {
                 progress.tell(|| "the reference".to_owned());
-                let Some(reference) = self.reference(verify, &configs, &grids, gpu)? else { return Ok(None) };
+                let Some(reference) = self.reference(verify, kept, &configs, &grids, gpu)? else { return Ok(None) };
                 Some(reference)
             }
             None => None,
@@ -100,18 +100,25 @@ where
     G: IntoGrid,
 {
     /// What is right for these arguments; none if there is no memory for their copies.
-    fn reference<P: Gpu>(&self, verify: Verify, configs: &[C], grids: &[Result<[u32; 3]>], gpu: &P) -> Result<Option<Reference>> {
+    fn reference<P: Gpu>(
+        &self,
+        verify: Verify,
+        kept: Kept,
+        configs: &[C],
+        grids: &[Result<[u32; 3]>],
+        gpu: &P,
+    ) -> Result<Option<Reference>> {
         let Some(mut host) = HostArgs::read(&self.args, gpu, self.tuner.zeroed)? else { return Ok(None) };
         match verify.by {
             Some(reference) => reference(&mut host),
             None => {
                 let kernel = self.args.kernel();
-                // Of the configurations that compile the first; if there is none, none wins.
-                let programs = configs.iter().zip(grids).filter_map(|(config, grid)| {
-                    let grid = *grid.as_ref().ok().filter(|grid| !grid.contains(&0))?;
-                    Some((kernel.on_cpu(self.key_of(*config).general()).ok()?, grid))
+                // Of the configurations that fit the arguments and compile the first; if there is none, none wins.
+                let program = self.indices(kept).find_map(|place| {
+                    let grid = *grids[place].as_ref().ok().filter(|grid| !grid.contains(&0))?;
+                    Some((kernel.on_cpu(self.key_of(configs[place]).general()).ok()?, grid))
                 });
-                if let Some((program, grid)) = programs.take(1).next() {
+                if let Some((program, grid)) = program {
                     host.run(|words| cpu::run(kernel.name(), &program, words, grid, false))?;
                 }
             }

@@ -99,8 +99,9 @@ impl Reference {
     /// How what is there now differs; none if it does not.
     pub(super) fn difference(&self, gpu: &impl Gpu) -> Result<Option<String>> {
         for HostTensor { region, bytes, .. } in &self.tensors {
-            // A tensor could be copied before, and nothing was kept of that copy.
-            let Some(found) = read(gpu, *region)? else { continue };
+            let Some(found) = read(gpu, *region)? else {
+                return Ok(Some(format!("cannot be compared with the reference: there is no memory for a copy of `{}`", region.name)));
+            };
             if let Some(difference) = difference(region.name, region.dtype, &found, bytes, self.rtol) {
                 return Ok(Some(difference));
             }

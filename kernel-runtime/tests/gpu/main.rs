@@ -1,4 +1,5 @@
-//! What only a GPU can show. Without one every test is reported as ignored, with the reason as its kind.
+//! What only a GPU can show, or the simulated driver in its place (`cargo xtask ci driver`). Without either every test is reported as ignored, with the
+//! reason as its kind.
 
 #[path = "../allocations/mod.rs"]
 mod allocations;
@@ -10,6 +11,7 @@ mod graphs;
 mod interop;
 mod kernels;
 mod launches;
+mod orders;
 mod overhead;
 mod profiles;
 #[cfg(feature = "cache")]
@@ -35,6 +37,16 @@ mod no_store {
 mod no_compiler {
     pub(crate) const TESTS: &[crate::Test] = &[];
 }
+
+/// Tests of times, of which a simulated GPU has none.
+const TIMED: [&str; 6] = [
+    "readers_and_homes_overlap",
+    "events_time_the_gpu",
+    "benchmarks_see_the_bandwidth",
+    "a_launch_costs_little_more_than_the_drivers",
+    "the_roof_is_above_what_is_reached",
+    "kernels_of_a_profile_follow_each_other",
+];
 
 fn main() {
     if std::env::var_os(launches::CRASH).is_some() {
@@ -62,6 +74,7 @@ fn main() {
     let tests = [
         launches::TESTS,
         streams::TESTS,
+        orders::TESTS,
         interop::TESTS,
         tuning::TESTS,
         graphs::TESTS,
@@ -71,12 +84,15 @@ fn main() {
         facts::TESTS,
     ]
     .concat();
+    assert!(TIMED.iter().all(|timed| tests.iter().any(|(name, _)| name == timed)), "there are such tests: {TIMED:?}");
     let trials = tests.into_iter().map(|(name, test)| {
         let run = move || {
             device.into_iter().for_each(test);
             Ok(())
         };
-        Trial::test(name, run).with_ignored_flag(device.is_none()).with_kind(reason.clone())
+        let is_timed = kernels::is_simulated() && TIMED.contains(&name);
+        let kind = if is_timed { "skipped: a simulated GPU takes no time".to_owned() } else { reason.clone() };
+        Trial::test(name, run).with_ignored_flag(device.is_none() || is_timed).with_kind(kind)
     });
     let two = graphs::OF_TWO.iter().map(|&(name, test)| {
         let kind = if Device::cuda_count() < 2 { "skipped: fewer than two GPUs" } else { "cuda" };

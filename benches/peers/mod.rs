@@ -1,0 +1,42 @@
+//! Triton and torch on the same GPU, in a child process: see `peers.py`.
+
+use std::error::Error;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde_json::Value;
+
+/// The program that times the peers.
+pub(crate) struct Peers {
+    child: Child,
+    requests: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Peers {
+    pub(crate) fn start() -> Result<Peers, Box<dyn Error>> {
+        // In a bundle the script lies in the folder of the executable.
+        let beside = std::env::current_exe()?.with_file_name("peers.py");
+        let script = if beside.exists() { beside } else { Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peers.py") };
+        let mut child = Command::new("python3").arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let requests = child.stdin.take().ok_or("the peers' input is closed")?;
+        let answers = BufReader::new(child.stdout.take().ok_or("the peers' output is closed")?);
+        Ok(Peers { child, requests, answers })
+    }
+
+    pub(crate) fn ask(&mut self, request: &str) -> Result<Value, Box<dyn Error>> {
+        writeln!(self.requests, "{request}")?;
+        let mut line = String::new();
+        self.answers.read_line(&mut line)?;
+        let answer: Value = serde_json::from_str(&line).map_err(|_| format!("the peers answered `{}` to `{request}`", line.trim()))?;
+        answer["error"].as_str().map_or(Ok(answer.clone()), |error| Err(error.into()))
+    }
+}
+
+impl Drop for Peers {
+    fn drop(&mut self) {
+        let _ = writeln!(self.requests, "quit");
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,121 @@
+//! Events.
+
+use std::ffi::c_void;
+
+use cudarc::driver::sys::{CUdriverProcAddressQueryResult, CUevent, CUresult, CUstream};
+
+use crate::call::{answer, call, call_in_context, handle};
+use crate::state::State;
+use crate::work::{Ticket, Work};
+
+/// A mark in the work of a stream.
+#[derive(Default)]
+pub(crate) struct Event {
+    pub(crate) gpu: usize,
+    /// Where it was recorded last.
+    pub(crate) recorded: Option<Ticket>,
+    /// How often it was recorded.
+    pub(crate) generation: u64,
+    /// When it happened, if it has since.
+    pub(crate) time_us: Option<f64>,
+}
+
+impl State {
+    fn event(&mut self, event: CUevent) -> Result<&mut Event, CUresult> {
+        self.events.get_mut(&event.addr()).ok_or(CUresult::CUDA_ERROR_INVALID_HANDLE)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuEventCreate(event: *mut CUevent, _flags: u32) -> CUresult {
+    call_in_context(|state, gpu| {
+        let new = state.handle();
+        state.events.insert(new, Event { gpu, ..Event::default() });
+        // SAFETY: the caller's place for the answer.
+        unsafe { answer(event, handle(new)) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuEventDestroy_v2(event: CUevent) -> CUresult {
+    call(|state| state.events.remove(&event.addr()).map(drop).ok_or(CUresult::CUDA_ERROR_INVALID_HANDLE))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuEventRecord(event: CUevent, stream: CUstream) -> CUresult {
+    call_in_context(|state, gpu| {
+        let own = state.stream_of(stream, gpu)?;
+        let of_stream = state.streams[&own].gpu;
+        let known = state.event(event)?;
+        if known.gpu != of_stream {
+            return Err(CUresult::CUDA_ERROR_INVALID_HANDLE);
+        }
+        known.generation += 1;
+        known.time_us = None;
+        let generation = known.generation;
+        let ticket = state.queue(own, Work::Record { event: event.addr(), generation })?;
+        state.event(event)?.recorded = Some(ticket);
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuEventSynchronize(event: CUevent) -> CUresult {
+    call(|state| {
+        if let Some(ticket) = state.event(event)?.recorded {
+            state.finish(ticket);
+        }
+        Ok(())
+    })
+}
+
+/// Who asks makes it happen, so that asking again and again comes to an end.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuEventQuery(event: CUevent) -> CUresult {
+    call(|state| {
+        let recorded = state.event(event)?.recorded;
+        let Some(pending) = recorded.filter(|ticket| !state.is_done(*ticket)) else { return Ok(()) };
+        state.finish(pending);
+        Err(CUresult::CUDA_ERROR_NOT_READY)
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuEventElapsedTime(milliseconds: *mut f32, start: CUevent, end: CUevent) -> CUresult {
+    call(|state| {
+        let mut time = |event: CUevent| -> Result<f64, CUresult> {
+            let event = state.event(event)?;
+            event.recorded.ok_or(CUresult::CUDA_ERROR_INVALID_HANDLE)?;
+            event.time_us.ok_or(CUresult::CUDA_ERROR_NOT_READY)
+        };
+        let (start, end) = (time(start)?, time(end)?);
+        // SAFETY: the caller's place for the answer.
+        unsafe { answer(milliseconds, ((end - start) / 1e3) as f32) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuEventElapsedTime_v2(milliseconds: *mut f32, start: CUevent, end: CUevent) -> CUresult {
+    // SAFETY: as the caller promises.
+    unsafe { cuEventElapsedTime(milliseconds, start, end) }
+}
+
+/// Knows the one function that is asked for by its version.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuGetProcAddress_v2(
+    symbol: *const std::ffi::c_char,
+    function: *mut *mut c_void,
+    _version: i32,
+    _flags: u64,
+    _status: *mut CUdriverProcAddressQueryResult,
+) -> CUresult {
+    // SAFETY: the caller gives a terminated text.
+    let symbol = unsafe { std::ffi::CStr::from_ptr(symbol) };
+    call(|_| {
+        let known = symbol == c"cuEventElapsedTime";
+        let found = if known { cuEventElapsedTime as *mut c_void } else { std::ptr::null_mut() };
+        // SAFETY: the caller's place for the answer.
+        unsafe { answer(function, found)? };
+        if known { Ok(()) } else { Err(CUresult::CUDA_ERROR_NOT_FOUND) }
+    })
+}

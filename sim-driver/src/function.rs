@@ -1,0 +1,175 @@
+//! Modules, their functions, and launches of these.
+
+use std::ffi::{CStr, c_char, c_void};
+
+use cudarc::driver::sys::{
+    CUfunction, CUfunction_attribute as Attribute, CUjit_option as Option_, CUlaunchConfig, CUmodule, CUresult, CUstream,
+};
+use kernel_sim::Kernel;
+
+use crate::call::{answer, call_in_context, handle};
+use crate::state::State;
+use crate::work::{Call, Work};
+
+/// A kernel of a module.
+#[derive(Clone)]
+pub(crate) struct Function {
+    gpu: usize,
+    kernel: Kernel,
+    /// Dynamic shared memory that a launch may ask for.
+    shared_bytes: u32,
+}
+
+/// So much without asking for more.
+const SHARED_BYTES: u32 = 48 << 10;
+const MOST_THREADS: u32 = 1024;
+
+/// Loads PTX; machine code is for real GPUs.
+fn load(state: &mut State, gpu: usize, module: *mut CUmodule, image: *const c_void) -> Result<(), (CUresult, String)> {
+    // SAFETY: the caller gives PTX, which is terminated, or machine code, which begins with four bytes that are not zero.
+    let text = unsafe { CStr::from_ptr(image.cast()) };
+    if text.to_bytes().starts_with(b"\x7fELF") {
+        return Err((CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU, String::new()));
+    }
+    let refused = |log: String| (CUresult::CUDA_ERROR_INVALID_PTX, log);
+    let text = text.to_str().map_err(|error| refused(error.to_string()))?;
+    let loaded = state.gpus[gpu].load(text).map_err(|error| refused(format!("simulated driver: {error}")))?;
+    let new = state.handle();
+    state.modules.insert(new, (gpu, loaded));
+    // SAFETY: the caller's place for the answer.
+    unsafe { answer(module, handle(new)) }.map_err(|code| (code, String::new()))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuModuleLoadData(module: *mut CUmodule, image: *const c_void) -> CUresult {
+    call_in_context(|state, gpu| load(state, gpu, module, image).map_err(|(code, _)| code))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuModuleLoadDataEx(
+    module: *mut CUmodule,
+    image: *const c_void,
+    count: u32,
+    options: *const i32,
+    values: *const *mut c_void,
+) -> CUresult {
+    let option = |wanted: Option_| {
+        // SAFETY: the caller gives that many options, and a value for each.
+        (0..count as usize).find(|at| unsafe { *options.add(*at) } == wanted as i32).map(|at| unsafe { *values.add(at) })
+    };
+    call_in_context(|state, gpu| {
+        load(state, gpu, module, image).map_err(|(code, log)| {
+            let room = option(Option_::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES).map_or(0, |size| size.addr());
+            if let Some(buffer) = option(Option_::CU_JIT_ERROR_LOG_BUFFER).filter(|_| room > 0) {
+                let kept = log.len().min(room - 1);
+                // SAFETY: the buffer has that much room.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(log.as_ptr(), buffer.cast(), kept);
+                    buffer.cast::<u8>().add(kept).write(0);
+                }
+            }
+            code
+        })
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuModuleUnload(module: CUmodule) -> CUresult {
+    call_in_context(|state, _| state.modules.remove(&module.addr()).map(drop).ok_or(CUresult::CUDA_ERROR_INVALID_HANDLE))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuModuleGetFunction(function: *mut CUfunction, module: CUmodule, name: *const c_char) -> CUresult {
+    // SAFETY: the caller gives a terminated name.
+    let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
+    call_in_context(|state, _| {
+        let (gpu, module) = state.modules.get(&module.addr()).ok_or(CUresult::CUDA_ERROR_INVALID_HANDLE)?;
+        let kernel = module.kernel(&name).ok_or(CUresult::CUDA_ERROR_NOT_FOUND)?;
+        let new = Function { gpu: *gpu, kernel, shared_bytes: SHARED_BYTES };
+        let known = state.handle();
+        state.functions.insert(known, new);
+        // SAFETY: the caller's place for the answer.
+        unsafe { answer(function, handle(known)) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuFuncSetAttribute(function: CUfunction, attribute: i32, value: i32) -> CUresult {
+    call_in_context(|state, _| {
+        let function = state.functions.get_mut(&function.addr()).ok_or(CUresult::CUDA_ERROR_INVALID_HANDLE)?;
+        if attribute == Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as i32 {
+            let most = state.gpus[function.gpu].gpu().shared_bytes;
+            let asked = u32::try_from(value).ok().filter(|asked| *asked <= most);
+            function.shared_bytes = asked.ok_or(CUresult::CUDA_ERROR_INVALID_VALUE)?;
+        }
+        Ok(())
+    })
+}
+
+/// The parameters of a launch, which are read now.
+///
+/// # Safety
+/// There is a pointer to each parameter of the function.
+pub(crate) unsafe fn checked_call(
+    state: &State,
+    gpu: usize,
+    function: CUfunction,
+    grid: [u32; 3],
+    block: [u32; 3],
+    shared_bytes: u32,
+    params: *const *mut c_void,
+) -> Result<Call, CUresult> {
+    let function = state.functions.get(&function.addr()).ok_or(CUresult::CUDA_ERROR_INVALID_HANDLE)?;
+    if function.gpu != gpu {
+        return Err(CUresult::CUDA_ERROR_INVALID_HANDLE);
+    }
+    let threads = block.iter().product::<u32>();
+    let is_launchable = !grid.contains(&0) && grid[1..].iter().all(|extent| *extent <= 0xffff) && (1..=MOST_THREADS).contains(&threads);
+    if !is_launchable || shared_bytes > function.shared_bytes {
+        return Err(CUresult::CUDA_ERROR_INVALID_VALUE);
+    }
+    let read = |(at, bytes): (usize, u32)| {
+        // SAFETY: as the caller promises.
+        unsafe { std::slice::from_raw_parts((*params.add(at)).cast::<u8>(), bytes as usize) }.to_vec()
+    };
+    let params = function.kernel.params().enumerate().map(read).collect();
+    Ok(Call { kernel: function.kernel.clone(), grid, block, shared_bytes, params })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuLaunchKernel(
+    function: CUfunction,
+    grid_x: u32,
+    grid_y: u32,
+    grid_z: u32,
+    block_x: u32,
+    block_y: u32,
+    block_z: u32,
+    shared_bytes: u32,
+    stream: CUstream,
+    params: *mut *mut c_void,
+    _extra: *mut *mut c_void,
+) -> CUresult {
+    call_in_context(|state, gpu| {
+        let own = state.own_stream(stream, gpu)?;
+        let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
+        // SAFETY: as the caller promises.
+        let call = unsafe { checked_call(state, gpu, function, grid, block, shared_bytes, params)? };
+        state.queue(own, Work::Launch(call)).map(drop)
+    })
+}
+
+/// Attributes only say what else would be allowed: a launch that may begin early begins when everything before it is done.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuLaunchKernelEx(
+    config: *const CUlaunchConfig,
+    function: CUfunction,
+    params: *mut *mut c_void,
+    extra: *mut *mut c_void,
+) -> CUresult {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let CUlaunchConfig { gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, .. } = *config;
+        cuLaunchKernel(function, gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes, hStream, params, extra)
+    }
+}
