@@ -104,7 +104,7 @@ pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// | argument | meaning |
 /// |---|---|
-/// | `configs = [Config { B: 64, num_warps: 4 }, ..]` | the configurations: values of constant parameters, which all of them name, and of `num_warps`, `num_ctas`, `num_stages`, `maxnreg` |
+/// | `configs = [Config { B: 64, num_warps: 4 }, ..]` | the configurations: values of constant parameters, which all of them name, and of `num_warps`, `num_ctas`, `num_stages`, `maxnreg`, which are as `#[kernel(..)]` has them where one names none |
 /// | `configs = product(B = [64, 128], num_warps = [4, 8]) if B * num_warps < 1024` | every combination for which the condition holds; what it leaves out does not exist. A product may also stand in the list |
 /// | `key = [n, bucket(m), bucket(k, 512), extent(x, 1)]` | what of the arguments chooses: a value, its next power of two, its next multiple of a number; an extent of a view. Element types, constants that the launch names, the device and which tensors are aligned to 16 bytes always do |
 /// | `prune = \|config\| config.B < n` | the configurations that do not fit the arguments of a launch: they are neither timed nor run. If none is left, the launch is an error that lists them |
@@ -120,7 +120,7 @@ pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// Closures see the arguments as heuristics do, and capture nothing else.
 ///
 /// A launch that tunes runs the kernel many times; in later ones with the same key the choice is looked up. `.report()` in place of `.launch()` tells what
-/// was tried, and so does every tuning if the environment variable `GALATEA_PRINT_TUNING` is set. How it is measured: `galatea::tune`.
+/// was tried, and runs nothing besides; so does every tuning if the environment variable `GALATEA_PRINT_TUNING` is set. How it is measured: `galatea::tune`.
 ///
 /// # Records that are committed
 ///
@@ -141,7 +141,8 @@ pub fn kernel(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// ```
 ///
 /// Integers must be equal. Floats may be off by `rtol` of the value and of the mean magnitude of the tensor together, 1e-4 for `f32`, 1e-9 for `f64`, 4e-3 for
-/// `f16`, 3e-2 for `bf16`, 0.25 for `f8e4m3` and 0.5 for `f8e5m2` if it is not said. It costs the time of the reference and a copy of what is written, once a key.
+/// `f16`, 3e-2 for `bf16`, 0.25 for `f8e4m3` and 0.5 for `f8e5m2` if it is not said. It costs the time of the reference and a copy of what is written, once a
+/// key. On the CPU, where nothing is tuned, nothing is compared.
 ///
 /// # The launcher
 ///

@@ -6,7 +6,9 @@ use crate::Device;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong, where, and how to mend it.
-#[derive(Debug, thiserror::Error)]
+///
+/// `Debug` writes what `Display` does: it is what `main`, `unwrap` and `expect` show of an error.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     // The machine.
@@ -156,9 +158,9 @@ pub enum Error {
         /// Where the launch runs.
         expected: Device,
     },
-    /// More programs along one axis than the hardware can count.
+    /// More programs along one axis than the hardware can count, or a negative number of them.
     #[error(
-        "kernel `{kernel}`: a grid of {programs} programs along axis {axis} is not possible: 0 to {limit} are\nhelp: give each program more work, or use another axis"
+        "kernel `{kernel}`: a grid of {programs} programs along axis {axis} is not possible: 0 to {limit} are\nhelp: {}", grid_help(*.programs)
     )]
     GridTooLarge {
         /// The kernel.
@@ -182,7 +184,7 @@ pub enum Error {
     },
     /// A tensor has another number of axes than the kernel's `View`, or its rows have gaps between their elements.
     #[error(
-        "kernel `{kernel}`: argument `{argument}` has the shape {shape:?}, and the kernel takes {expected} axes\nhelp: give it that shape: `x.reshape([m, n])`"
+        "kernel `{kernel}`: argument `{argument}` has the shape {shape:?}, and the kernel takes {expected} axes\nhelp: give it as many: `{argument}.reshape({})`", extents(*.expected)
     )]
     ViewRank {
         /// The kernel.
@@ -229,7 +231,7 @@ pub enum Error {
     /// No variant was built for these types and constants, and the program has no compiler: its feature `jit` is off.
     #[error(
         "kernel `{kernel}` was not built for {parameters} and {num_warps} warps, as `{device}` needs it, and this program cannot compile it: the \
-         feature `jit` is off\nhelp: list it, `#[kernel({list})]`, or turn the feature on: `galatea = {{ .., features = [\"jit\"] }}`"
+         feature `jit` is off\nhelp: {}, or turn the feature on: `galatea = {{ .., features = [\"jit\"] }}`", without_compiler(.list)
     )]
     NotBuilt {
         /// The kernel.
@@ -240,7 +242,7 @@ pub enum Error {
         parameters: String,
         /// Warps of a CTA.
         num_warps: u32,
-        /// The values as an argument of the attribute.
+        /// The values as an argument of the attribute; empty for a `.checked()` launch, which no build makes.
         list: String,
     },
     /// The GPU is older than every target that the compiler knows.
@@ -321,7 +323,7 @@ pub enum Error {
         help: &'static str,
     },
     /// A launch of a graph was not given memory that its work reads or writes.
-    #[error("{} was not given to the launch of the graph{}\nhelp: name every tensor that the graph works on, `&mut` if it is written: `graph.launch((&x, &mut y))`", work_argument(*.kernel, argument), shared(*.only_shared))]
+    #[error("{} was not given to the launch of the graph{}\nhelp: {}", work_argument(*.kernel, argument), shared(*.only_shared), lend(*.only_shared))]
     NotLent {
         /// The kernel; none for a copy or a fill.
         kernel: Option<&'static str>,
@@ -350,6 +352,12 @@ pub enum Error {
         /// Each configuration with the reason why it does not run.
         failures: Vec<String>,
     },
+}
+
+impl std::fmt::Debug for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
 }
 
 /// Where a `.checked()` launch left its tensor.
@@ -432,6 +440,37 @@ fn work_argument(kernel: Option<&str>, argument: &str) -> String {
 
 fn shared(only_shared: bool) -> &'static str {
     if only_shared { " to be written, only to be read" } else { "" }
+}
+
+fn lend(only_shared: bool) -> &'static str {
+    if only_shared {
+        "lend what is written by `&mut`: `graph.launch((&x, &mut y))`"
+    } else {
+        "lend every tensor of the capture, `graph.launch((&x, &mut y))`; others take their place by `graph.update(..)`"
+    }
+}
+
+fn without_compiler(list: &str) -> String {
+    if list.is_empty() { "check it on `Device::cpu()`".to_owned() } else { format!("list it, `#[kernel({list})]`") }
+}
+
+/// A number that is negative comes of a subtraction, not of too much work.
+fn grid_help(programs: i64) -> &'static str {
+    if programs < 0 {
+        "a grid counts programs: look at how this one is computed"
+    } else {
+        "give each program more work, or use another axis"
+    }
+}
+
+/// A shape of so many axes, as it is written.
+fn extents(axes: usize) -> String {
+    let extents: Vec<String> = match axes {
+        1 => vec!["n".to_owned()],
+        2 => vec!["m".to_owned(), "n".to_owned()],
+        _ => (0..axes).map(|axis| format!("n{axis}")).collect(),
+    };
+    format!("[{}]", extents.join(", "))
 }
 
 fn found(count: usize) -> String {
@@ -559,5 +598,38 @@ mod tests {
     fn the_log_of_the_driver_is_set_apart() {
         let error = Error::Jit { kernel: "k", device: device(), code: "CODE".into(), log: "first\nsecond\n".into() };
         assert_eq!(error.to_string(), "kernel `k`: `cpu` cannot load its PTX (`CODE`)\n  | first\n  | second");
+    }
+
+    #[test]
+    fn main_shows_an_error_as_it_is_written() {
+        for error in errors() {
+            assert_eq!(format!("{error:?}"), error.to_string());
+        }
+    }
+
+    #[test]
+    fn helps_are_of_the_case_at_hand() {
+        let help = |error: Error| error.to_string().split_once("help: ").map(|(_, help)| help.to_owned()).unwrap_or_default();
+        let grid = |programs| help(Error::GridTooLarge { kernel: "k", axis: 1, programs, limit: 65_535 });
+        assert_eq!(grid(65_536), "give each program more work, or use another axis");
+        assert_eq!(grid(-1), "a grid counts programs: look at how this one is computed");
+
+        let rank = |expected| help(Error::ViewRank { kernel: "k", argument: "out", expected, shape: vec![12] });
+        assert_eq!(rank(2), "give it as many: `out.reshape([m, n])`");
+        assert_eq!(rank(3), "give it as many: `out.reshape([n0, n1, n2])`");
+
+        let not_lent = |only_shared| help(Error::NotLent { kernel: Some("k"), argument: "x", only_shared });
+        assert_eq!(not_lent(true), "lend what is written by `&mut`: `graph.launch((&x, &mut y))`");
+        let all = "lend every tensor of the capture, `graph.launch((&x, &mut y))`; others take their place by `graph.update(..)`";
+        assert_eq!(not_lent(false), all);
+
+        let not_built = |list: &str| {
+            let (parameters, list) = ("`B = 64`".to_owned(), list.to_owned());
+            help(Error::NotBuilt { kernel: "k", device: device(), parameters, num_warps: 4, list })
+        };
+        let feature = "or turn the feature on: `galatea = { .., features = [\"jit\"] }`";
+        assert_eq!(not_built("B = [64]"), format!("list it, `#[kernel(B = [64])]`, {feature}"));
+        // What looks for mistakes is in no build, whatever is listed.
+        assert_eq!(not_built(""), format!("check it on `Device::cpu()`, {feature}"));
     }
 }

@@ -353,7 +353,8 @@ impl Kernel {
         let what = if checked { "a `.checked()` launch with " } else { "" };
         let parameters = format!("{what}{}", quoted(&parameters(func, key, self.facts)));
         let Schedule { num_warps, .. } = schedule.unwrap_or(self.schedule);
-        Err(Error::NotBuilt { kernel: self.name, device: gpu.device(), parameters, num_warps, list: listing(func, key) })
+        let list = if checked { String::new() } else { listing(func, key) };
+        Err(Error::NotBuilt { kernel: self.name, device: gpu.device(), parameters, num_warps, list })
     }
 
     /// Compiles and loads.

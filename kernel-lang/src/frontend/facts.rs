@@ -15,13 +15,12 @@
 //! each `assume`, which knows those steps, too, unless it speaks of steps itself. So there are at most two more than `assume`s, and a launch
 //! that brings another combination compiles that one.
 
-use syn::ext::IdentExt;
-use syn::parse::ParseStream;
+use syn::parse::{Parse, ParseStream};
 
 use crate::diagnostic::did_you_mean;
 use crate::dtype::Dtype;
 use crate::frontend::attributes::integer;
-use crate::frontend::parse::plain;
+use crate::frontend::autotune::name_of;
 use crate::frontend::place::{Errors, Place};
 use crate::frontend::signature::Signature;
 use crate::frontend::variants::Instance;
@@ -191,11 +190,7 @@ fn fact(entry: &syn::Expr, signature: &Signature, errors: &mut Errors) -> Option
         syn::Expr::Binary(binary) if matches!(binary.op, syn::BinOp::Rem(_)) => (&*binary.left, Some(&*binary.right)),
         other => (other, None),
     };
-    let name = match named {
-        syn::Expr::Path(path) => path.path.get_ident().map(plain),
-        _ => None,
-    };
-    let Some(name) = name else {
+    let Some(name) = name_of(named) else {
         errors.push_help(Place::of(named), "`assume` names an argument of the launch", FORM);
         return None;
     };
@@ -292,13 +287,17 @@ pub(crate) fn do_not_specialize(
         return Ok(());
     }
     syn::bracketed!(names in input);
-    let names = names.parse_terminated(syn::Ident::parse_any, syn::Token![,])?;
+    let names = names.parse_terminated(syn::Expr::parse, syn::Token![,])?;
     if names.is_empty() {
         errors.push_help(place, "`do_not_specialize` names nothing", DO_NOT_FORM);
     }
     for name in &names {
-        let place = Place::from(name);
-        if let Some((index, _)) = scalar(&plain(name), place, signature, errors) {
+        let place = Place::of(name);
+        let Some(name) = name_of(name) else {
+            errors.push_help(place, "`do_not_specialize` lists names of arguments", DO_NOT_FORM);
+            continue;
+        };
+        if let Some((index, _)) = scalar(&name, place, signature, errors) {
             declared.left_out.push(index);
         }
     }

@@ -134,21 +134,22 @@ impl Tuned<'_> {
         let private = self.launcher.private();
         let Autotune { prune, top_k, pre_hook, post_hook, heuristics, verify, .. } = self.autotune;
         let module = &self.launcher.item.sig.ident;
-        let asked = |closure: &TokenStream| {
+        // The type of the answer is named, so that another one is a mistake of the closure's body.
+        let asked = |closure: &TokenStream, answer: TokenStream| {
             let arguments = self.arguments(closure);
-            quote!(|words, config| { #arguments #private::asked(config, #closure) })
+            quote!(|words, config| { #arguments #private::asked::<_, #answer>(config, #closure) })
         };
         let mut rules = Vec::new();
         if !heuristics.is_empty() {
             rules.push(self.complete());
         }
-        rules.extend(prune.as_ref().map(asked).map(|rule| quote!(.prune(#rule))));
+        rules.extend(prune.as_ref().map(|rule| asked(rule, quote!(bool))).map(|rule| quote!(.prune(#rule))));
         rules.extend(top_k.as_ref().map(|(count, cost)| {
-            let cost = asked(cost);
+            let cost = asked(cost, quote!(f64));
             quote!(.top_k(#count, #cost))
         }));
-        rules.extend(pre_hook.as_ref().map(asked).map(|rule| quote!(.pre_hook(#rule))));
-        rules.extend(post_hook.as_ref().map(asked).map(|rule| quote!(.post_hook(#rule))));
+        rules.extend(pre_hook.as_ref().map(|rule| asked(rule, quote!(_))).map(|rule| quote!(.pre_hook(#rule))));
+        rules.extend(post_hook.as_ref().map(|rule| asked(rule, quote!(_))).map(|rule| quote!(.post_hook(#rule))));
         rules.extend(verify.as_ref().map(|verify| self.verify(verify)));
         if rules.is_empty() {
             return quote!(&#private::Rules::NONE);

@@ -55,6 +55,7 @@ use node::Node;
 ///
 /// # Other values
 /// [`Graph::update`] captures the work anew, with other scalars, grids and tensors, and changes the graph in place where it has the same kernels in the same order.
+#[must_use = "nothing of a graph runs until `graph.launch(..)`"]
 pub struct Graph {
     stream: Stream,
     nodes: Vec<Node>,

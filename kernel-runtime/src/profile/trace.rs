@@ -42,7 +42,7 @@ pub struct LaunchRecord {
     pub enqueued: Range<Duration>,
     /// When it ran; none for a launch that failed, one that was captured into a graph, and where the GPU's time cannot be read.
     pub ran: Option<Range<Duration>>,
-    /// Why it failed.
+    /// Why it failed. What is refused before it starts, such as a grid that is too large, is not recorded.
     pub error: Option<String>,
     pub(super) thread_number: u64,
     pub(super) stream: Option<usize>,

@@ -84,7 +84,7 @@ where
             }
             None => {
                 let failures = report.trials.iter().map(|trial| match &trial.outcome {
-                    Outcome::Failed(reason) => format!("  {:?}: {reason}", trial.config),
+                    Outcome::Failed(reason) => format!("  {:?}: {}", trial.config, reason.replace('\n', "\n    ")),
                     _ => format!("  {:?}: pruned for these arguments", trial.config),
                 });
                 Err(Error::NoConfig { kernel, device, failures: failures.collect() })

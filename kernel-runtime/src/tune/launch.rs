@@ -102,7 +102,8 @@ where
         }
     }
 
-    /// What was tried for this key and what was chosen; tunes first where it is new.
+    /// What was tried for this key and what was chosen; tunes first where it is new. Nothing is launched besides: tensors are as they were, but for what
+    /// tuning leaves in those that the kernel only writes, or that are set to zero before each run.
     ///
     /// # Errors
     /// As [`AutotunedLaunch::launch`].

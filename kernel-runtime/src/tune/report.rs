@@ -110,13 +110,35 @@ impl<C: fmt::Debug> fmt::Display for Report<C> {
                     writeln!(f, "{mark} {median_us:>10.1} us  {samples:>3} runs  {config:?}")?;
                 }
                 Outcome::Failed(reason) => {
-                    let reason = reason.lines().next().unwrap_or_default();
-                    writeln!(f, "{mark} {:>10}               {config:?}: {reason}", "failed")?;
+                    writeln!(f, "{mark} {:>10}               {config:?}: {}", "failed", in_short(reason))?;
                 }
                 Outcome::Pruned => writeln!(f, "{mark} {:>10}               {config:?}", "pruned")?,
                 Outcome::Untimed => writeln!(f, "{mark} {:>10}               {config:?}", "untimed")?,
             }
         }
         Ok(())
+    }
+}
+
+/// A reason in one line: how an error begins and, of one that holds the compiler's, the first of those.
+fn in_short(reason: &str) -> String {
+    let mut lines = reason.lines();
+    let first = lines.next().unwrap_or_default();
+    match lines.next().and_then(|line| line.strip_prefix("error: ")) {
+        Some(cause) => format!("{first}: {cause}"),
+        None => first.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_in_short_says_why() {
+        let compile =
+            "kernel `k` does not compile for `B = 0`\nerror: the extent of a tile is a positive number, not 0\n --> k.rs:1:1\nhelp: ..";
+        assert_eq!(in_short(compile), "kernel `k` does not compile for `B = 0`: the extent of a tile is a positive number, not 0");
+        assert_eq!(in_short("kernel `k` cannot start\nhelp: use fewer warps"), "kernel `k` cannot start");
     }
 }

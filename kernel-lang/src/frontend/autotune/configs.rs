@@ -260,6 +260,11 @@ fn fields(written: &Written<'_>, signature: &Signature, attributes: &Attributes,
         match at {
             _ if SCHEDULE.contains(&name) => schedule(name, value, &mut read.schedule, errors),
             Some(at) => values[at] = const_value(value, &signature.consts[tuned[at]], errors).or(Some(0)),
+            None if signature.types.iter().any(|generic| generic.name.text == name) => {
+                let help =
+                    format!("each type that launches name is tuned by itself; `#[kernel({name} = [f32, bf16])]` lists what is compiled");
+                errors.push_help(place, format!("`{name}` is a type, and configurations fix constants"), help);
+            }
             None => {
                 let names = signature.consts.iter().map(|generic| generic.name.text.as_str()).chain(SCHEDULE);
                 let help = match did_you_mean(name, names) {

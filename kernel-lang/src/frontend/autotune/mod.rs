@@ -224,7 +224,8 @@ fn several(value: &syn::Expr) -> Vec<&syn::Expr> {
     }
 }
 
-fn name_of(value: &syn::Expr) -> Option<String> {
+/// The name that an expression is, if it is nothing else.
+pub(crate) fn name_of(value: &syn::Expr) -> Option<String> {
     match value {
         syn::Expr::Path(path) => path.path.get_ident().map(plain),
         syn::Expr::Group(group) => name_of(&group.expr),
