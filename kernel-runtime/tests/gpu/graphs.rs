@@ -9,11 +9,12 @@ use kernel_runtime::{Update, cudarc::driver::CudaContext};
 use crate::Test;
 use crate::allocations::allocations;
 use crate::axpy::axpy;
-use crate::kernels::{BLOCK, add, early_and_slow, nothing, slow_copy};
+use crate::kernels::{BLOCK, add, crowded, early_and_slow, nothing, slow_copy};
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_graph_is_ordered_with_all_other_uses", a_graph_is_ordered_with_all_other_uses),
     ("the_driver_changes_nodes_in_place", the_driver_changes_nodes_in_place),
+    ("an_update_that_the_driver_refuses_changes_nothing", an_update_that_the_driver_refuses_changes_nothing),
     ("copies_and_fills_are_nodes", copies_and_fills_are_nodes),
     ("a_capture_disturbs_nobody", a_capture_disturbs_nobody),
     ("slices_are_captured", slices_are_captured),
@@ -98,6 +99,16 @@ fn the_driver_changes_nodes_in_place(device: Device) {
     assert_eq!(graph.update(|| scaled(1.0, &mut z, grid)).unwrap(), Update::Rebuilt);
     graph.launch((&x, &mut z)).unwrap();
     assert_eq!(z.to_vec().unwrap()[N - 1], 8.0);
+}
+
+fn an_update_that_the_driver_refuses_changes_nothing(device: Device) {
+    let (x, mut y) = (full(device, 2.0), full(device, 0.0));
+    let mut graph = Graph::capture(device.stream(), || axpy::<f32, 64>(1.0, &x, &mut y, N).grid(cdiv(N, 64)).launch()).unwrap();
+    for turn in 1..3u8 {
+        assert!(graph.update(|| crowded().on(device.stream()).grid(1).launch()).is_err());
+        graph.launch((&x, &mut y)).unwrap();
+        check(&y, 2.0 * f32::from(turn));
+    }
 }
 
 fn copies_and_fills_are_nodes(device: Device) {
@@ -269,9 +280,6 @@ fn next_of<'a>(kernel: &'static Kernel, x: impl PtrArg<'a, f32>, out: impl PtrMu
 }
 
 fn an_early_launch_waits_before_it_reads(device: Device) {
-    if device.compute_capability() != Some((9, 0)) {
-        return println!("skipped: launches do not overlap on {}", device.name());
-    }
     let (mut y, mut z) = (full(device, -1.0), full(device, -1.0));
     for turn in 0..5u8 {
         let x = full(device, f32::from(turn));

@@ -90,6 +90,16 @@ pub(crate) fn nothing<'a>(x: impl PtrArg<'a, f32>, y: impl PtrArg<'a, f32>, out:
     Launch::new(args, [])
 }
 
+/// Has more threads than any GPU lets a program have.
+pub(crate) fn crowded() -> Launch<'static, 0, 0> {
+    const SCHEDULE: Schedule = Schedule { num_warps: 64, ..Schedule::DEFAULT };
+    const VARIANT: Variant = Variant { schedule: SCHEDULE, ..variant("crowded", CROWDED) };
+    static KERNEL: Kernel = Kernel::new("crowded", "", SCHEDULE, &[], &[VARIANT]);
+    Launch::new(Args::new(&KERNEL), [])
+}
+
+const CROWDED: &str = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry crowded() {\n    ret;\n}\n";
+
 /// Writes to dynamic shared memory beyond what a kernel has without asking, and stores what is there.
 pub(crate) fn shared<'a>(out: impl PtrMutArg<'a, f32>) -> Launch<'a, 2, 0> {
     const VARIANT: Variant = Variant { shared_bytes: 100 << 10, ..variant("shared", SHARED) };

@@ -126,11 +126,7 @@ fn too_much_shared_memory_is_refused(device: Device) {
 }
 
 fn a_refused_launch_names_the_kernel(device: Device) {
-    const CROWDED: Variant =
-        Variant { entry: "crowded", schedule: Schedule { num_warps: 64, ..Schedule::DEFAULT }, ptx: CROWDED_PTX, ..BROKEN };
-    const CROWDED_PTX: &str = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry crowded() {\n    ret;\n}\n";
-    static KERNEL: Kernel = Kernel::new("crowded", "", Schedule { num_warps: 64, ..Schedule::DEFAULT }, &[], &[CROWDED]);
-    let error = Launch::<0, 0>::new(Args::new(&KERNEL), []).on(device.stream()).grid(1).launch().unwrap_err();
+    let error = kernels::crowded().on(device.stream()).grid(1).launch().unwrap_err();
     println!("{error}");
     assert!(matches!(error, Error::LaunchRefused { kernel: "crowded", threads: 2048, .. }));
     device.synchronize().unwrap();
