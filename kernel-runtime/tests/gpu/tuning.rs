@@ -64,7 +64,7 @@ const REPEATS: &[Repeat] = &[Repeat(64), Repeat(1), Repeat(3), Repeat(8)];
 /// What tuning finds in this process, or knows from another.
 fn report(device: Device) -> Arc<Report<Repeat>> {
     static TUNER: Tuner<Repeat> = Tuner::new(REPEATS, &[KeyPart::exact(6)]);
-    let n = (1 << if is_simulated() { 14 } else { 22 }) + 5;
+    let n = (1 << if is_simulated() { 18 } else { 22 }) + 5;
     let x = device.full(n, 2.0f32).unwrap();
     let mut out = device.zeros::<f32>(n).unwrap();
     add(&x, &mut out, &TUNER).grid(grid(n)).launch().unwrap();
