@@ -1,5 +1,11 @@
 //! What can go wrong at run time: one enum, each variant with what a user can act on.
 
+mod phrases;
+
+#[cfg(feature = "sim")]
+use phrases::fault_text;
+use phrases::{asked_by, count, extents, found, grid_help, lend, listed, log_or_hint, shared, tensor, without_compiler, work_argument};
+
 use crate::Device;
 
 /// The result of everything in this crate that can fail.
@@ -389,13 +395,6 @@ pub struct OutOfBounds {
     pub parameter: String,
 }
 
-fn tensor(parameter: &str, length: u64) -> String {
-    match parameter {
-        "" => "what an address leads to".to_string(),
-        _ => format!("`{parameter}`, which has {length} elements"),
-    }
-}
-
 /// A `device_assert!` that did not hold in a `.checked()` launch.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -428,99 +427,6 @@ impl std::fmt::Display for FreeBytes {
             Some(bytes) => write!(f, "{bytes}"),
             None => f.write_str("an unknown number"),
         }
-    }
-}
-
-fn work_argument(kernel: Option<&str>, argument: &str) -> String {
-    match kernel {
-        Some(kernel) => format!("argument `{argument}` of kernel `{kernel}`"),
-        None => argument.to_owned(),
-    }
-}
-
-fn shared(only_shared: bool) -> &'static str {
-    if only_shared { " to be written, only to be read" } else { "" }
-}
-
-fn lend(only_shared: bool) -> &'static str {
-    if only_shared {
-        "lend what is written by `&mut`: `graph.launch((&x, &mut y))`"
-    } else {
-        "lend every tensor of the capture, `graph.launch((&x, &mut y))`; others take their place by `graph.update(..)`"
-    }
-}
-
-fn without_compiler(list: &str) -> String {
-    if list.is_empty() { "check it on `Device::cpu()`".to_owned() } else { format!("list it, `#[kernel({list})]`") }
-}
-
-/// A number that is negative comes of a subtraction, not of too much work.
-fn grid_help(programs: i64) -> &'static str {
-    if programs < 0 {
-        "a grid counts programs: look at how this one is computed"
-    } else {
-        "give each program more work, or use another axis"
-    }
-}
-
-/// A shape of so many axes, as it is written.
-fn extents(axes: usize) -> String {
-    let extents: Vec<String> = match axes {
-        1 => vec!["n".to_owned()],
-        2 => vec!["m".to_owned(), "n".to_owned()],
-        _ => (0..axes).map(|axis| format!("n{axis}")).collect(),
-    };
-    format!("[{}]", extents.join(", "))
-}
-
-fn found(count: usize) -> String {
-    match count {
-        0 => "the driver sees no GPU".to_owned(),
-        1 => "the driver sees one GPU, number 0".to_owned(),
-        n => format!("the driver sees {n} GPUs, numbers 0 to {}", n - 1),
-    }
-}
-
-/// Where the mistake is, as the compiler's errors show it.
-#[cfg(feature = "sim")]
-fn fault_text(fault: &kernel_sim::Fault) -> String {
-    let kernel_sim::Fault { kind, kernel, file, line, column, callers, ptx_line, instruction, cta, thread } = fault;
-    let place = match file {
-        Some(file) if *line > 0 => format!("\n  --> {file}:{line}:{column}"),
-        _ => String::new(),
-    };
-    let callers: String = callers.iter().map(|caller| format!("\n   = called at {caller}")).collect();
-    let three = |[x, y, z]: &[u32; 3]| format!("({x}, {y}, {z})");
-    let (program, thread) = (three(cta), three(thread));
-    format!(
-        "kernel `{kernel}`: {kind}{place}{callers}\n   = program id {program}, thread {thread}\n   = PTX line {ptx_line}: `{instruction}`"
-    )
-}
-
-fn asked_by(variable: Option<&str>) -> String {
-    variable.map_or_else(String::new, |variable| format!("the environment variable {variable}: "))
-}
-
-/// `a`, `b` and `c`, each in backticks.
-fn listed(names: &[String]) -> String {
-    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-    match quoted.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
-        _ => quoted.concat(),
-    }
-}
-
-fn count(shape: &[usize]) -> String {
-    match shape.iter().try_fold(1usize, |len, &dim| len.checked_mul(dim)) {
-        Some(len) => len.to_string(),
-        None => "too many".to_owned(),
-    }
-}
-
-fn log_or_hint(log: &str) -> String {
-    match log.trim() {
-        "" => "help: a newer driver may know this PTX version or this device".to_owned(),
-        log => log.lines().map(|line| format!("  | {line}")).collect::<Vec<_>>().join("\n"),
     }
 }
 
