@@ -25,11 +25,11 @@ impl Args {
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or_else(|| format!("`{word}` needs a value"));
             match word.as_str() {
-                "--device" => device = Some(Device::parse(&value()?).map_err(|error| error.to_string())?),
+                "--device" => device = Some(Device::parse(&value()?)?),
                 "--len" => len = Some(value()?.parse().map_err(|_| "`--len` needs a number")?),
                 _ => {
                     let known = "`--device cpu|cuda|cuda:N|sim|sim:TARGET` and `--len N`";
-                    return Err(format!("unknown argument `{word}`\nhelp: the arguments are {known}").into());
+                    return Err(format!("unknown argument `{word}`; the arguments are {known}").into());
                 }
             }
         }
