@@ -251,7 +251,7 @@ fn cross_entropy_backward_row(device: &Device, peers: &mut Peers, rows: usize, c
     let mut dlogits = device.empty_like(&logits)?;
     let mut launch = |what| {
         let call = kernel_library::cross_entropy_backward(&logits, &targets, &lse, &dlosses, &mut dlogits, classes, -100, 1.0);
-        run!(what, call.grid(|_| rows))
+        run!(what, call.grid(|config| rows * cdiv(classes, config.SEGMENT)))
     };
     matrix_row(device, peers, "cross_entropy_backward bf16", (rows, classes), 2 * size_of::<bf16>() * rows * classes, &mut launch)
 }
@@ -273,7 +273,7 @@ fn transpose_row<T: Float>(
     let mut y = device.empty_like(&x)?;
     let mut launch = |what| {
         let call = kernel_library::transpose(&x, &mut y, rows, columns);
-        run!(what, call.grid(|config| (cdiv(rows, config.TILE), cdiv(columns, config.TILE))))
+        run!(what, call.grid(|config| (cdiv(rows, config.ROWS), cdiv(columns, config.COLUMNS))))
     };
     let work = format!("transpose {}", T::DTYPE);
     matrix_row(device, peers, &work, (rows, columns), 2 * size_of::<T>() * rows * columns, &mut launch)

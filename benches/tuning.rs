@@ -155,7 +155,7 @@ fn tune(device: &Device) -> Result<(), Box<dyn Error>> {
             told("layer_norm_backward f16", &shape, &*norm.grid(|_| 132).report()?);
         }
         let turned = kernel_library::transpose(&singles, &mut z, rows, columns);
-        told("transpose f32", &shape, &*turned.grid(|config| (cdiv(rows, config.TILE), cdiv(columns, config.TILE))).report()?);
+        told("transpose f32", &shape, &*turned.grid(|config| (cdiv(rows, config.ROWS), cdiv(columns, config.COLUMNS))).report()?);
     }
     for n in [1 << 16, 1 << 20, (1 << 22) + 3, 1 << 25] {
         let shape = format!("{n}");

@@ -7,7 +7,7 @@ use crate::ir::{Function, Op, Stage, Value, Violation, verify};
 use crate::location::Loc;
 use crate::passes::{self, PIPELINE, SIMPLIFY, UNCHECKED, assign_layouts, prefetch_loads, specialize::Bindings};
 use crate::schedule::Schedule;
-use crate::target::Target;
+use crate::target::{Asked, Target};
 
 /// What a compilation fixes.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -74,18 +74,37 @@ pub fn compile(func: &Function, options: &Options) -> Result<Compiled, Diagnosti
 /// # Errors
 /// As [`compile`].
 pub fn compile_with(func: &Function, options: &Options, after: &mut dyn FnMut(&str, &Function, bool)) -> Result<Compiled, Diagnostics> {
-    check_schedule(options)?;
-    let mut func = simplified(func, &Bindings { target: Some(options.target), ..options.bindings.clone() }, options.checked, after)?;
+    compile_asking(func, options, &Asked::new(options.target), after)
+}
+
+/// As [`compile`]; gives also the other targets for which the code is the same, up to the lines that name the target.
+///
+/// # Errors
+/// As [`compile`].
+pub fn compile_alike(func: &Function, options: &Options) -> Result<(Compiled, Vec<Target>), Diagnostics> {
+    let target = Asked::new(options.target);
+    let compiled = compile_asking(func, options, &target, &mut |_, _, _| {})?;
+    Ok((compiled, target.alike()))
+}
+
+fn compile_asking(
+    func: &Function,
+    options: &Options,
+    target: &Asked,
+    after: &mut dyn FnMut(&str, &Function, bool),
+) -> Result<Compiled, Diagnostics> {
+    check_schedule(options, target)?;
+    let mut func = simplified(func, &options.bindings, Some(target), options.checked, after)?;
     // A launch that looks for violations survives them, also in a kernel that is trusted otherwise.
     func.reports = options.checked;
     func.unchecked &= !options.checked;
     passes::run(&mut func, PIPELINE, &mut |pass, func, changed| after(pass.name, func, changed));
-    let changed = prefetch_loads::run(&mut func, &options.target, options.schedule)?;
+    let changed = prefetch_loads::run(&mut func, target, options.schedule)?;
     after("prefetch_loads", &func, changed);
-    assign_layouts::run(&mut func, &options.target, options.schedule)?;
+    assign_layouts::run(&mut func, target, options.schedule)?;
     after("assign_layouts", &func, true);
     let verified = verify(&func, Stage::Gpu).map_err(|violations| defect(&violations))?;
-    let backend::ptx::Module { text, sites, shared_bytes } = backend::ptx::emit(verified, &options.target, options.schedule);
+    let backend::ptx::Module { text, sites, shared_bytes } = backend::ptx::emit(verified, target, options.schedule);
     Ok(Compiled { ptx: text, sites, entry: func.name.to_string(), shared_bytes })
 }
 
@@ -95,7 +114,7 @@ pub fn compile_with(func: &Function, options: &Options, after: &mut dyn FnMut(&s
 /// As [`compile`].
 pub fn compile_cpu(func: &Function, bindings: &Bindings) -> Result<backend::cpu::Program, Diagnostics> {
     // Whether a launch is checked is known when it runs.
-    let func = simplified(func, bindings, true, &mut |_, _, _| {})?;
+    let func = simplified(func, bindings, None, true, &mut |_, _, _| {})?;
     let verified = verify(&func, Stage::Tile).map_err(|violations| defect(&violations))?;
     // The frontend writes a branch for the CPU around every text.
     if let Some(inst) = func.all_insts().into_iter().find(|inst| matches!(func.inst(*inst).op, Op::InlinePtx { .. })) {
@@ -105,12 +124,12 @@ pub fn compile_cpu(func: &Function, bindings: &Bindings) -> Result<backend::cpu:
     Ok(backend::cpu::Program::compile(verified))
 }
 
-/// What `static_print!` says of a kernel with these values, in order; nothing if they are mistaken.
-pub fn notes(func: &Function, bindings: &Bindings) -> Vec<(Loc, String)> {
+/// What `static_print!` says of a kernel with these values on that target, or on the CPU, in order; nothing if they are mistaken.
+pub fn notes(func: &Function, bindings: &Bindings, target: Option<Target>) -> Vec<(Loc, String)> {
     if !func.all_insts().iter().any(|inst| matches!(func.inst(*inst).op, Op::StaticPrint { .. })) {
         return Vec::new();
     }
-    match passes::specialize::run(func, bindings) {
+    match passes::specialize::run(func, bindings, target.map(Asked::new).as_ref()) {
         Ok(func) => func.notes,
         Err(mistakes) => {
             // Whoever compiles it is told.
@@ -129,10 +148,11 @@ pub fn steps(func: &Function) -> Vec<(Value, Value)> {
 fn simplified(
     func: &Function,
     bindings: &Bindings,
+    target: Option<&Asked>,
     asserts: bool,
     after: &mut dyn FnMut(&str, &Function, bool),
 ) -> Result<Function, Diagnostics> {
-    let mut func = passes::specialize::run(func, bindings)?;
+    let mut func = passes::specialize::run(func, bindings, target)?;
     after("specialize", &func, true);
     if !asserts {
         passes::run(&mut func, UNCHECKED, &mut |pass, func, changed| after(pass.name, func, changed));
@@ -141,23 +161,23 @@ fn simplified(
     Ok(func)
 }
 
-fn check_schedule(options: &Options) -> Result<(), Diagnostics> {
+fn check_schedule(options: &Options, target: &Asked) -> Result<(), Diagnostics> {
     let Schedule { num_warps, num_ctas, maxnreg, .. } = options.schedule;
-    let (most_warps, most_ctas) = (options.target.max_warps(), options.target.max_cluster());
+    let most_warps = target.ask(Target::max_warps);
     let (message, help) = if !num_warps.is_power_of_two() || num_warps > most_warps {
         let message = format!("`num_warps` is a power of two up to {most_warps}, not {num_warps}");
         (message, "4 and 8 are usual; a warp is 32 threads")
     } else if !num_ctas.is_power_of_two() || num_ctas > Schedule::MOST_CTAS {
         (format!("`num_ctas` is a power of two up to {}, not {num_ctas}", Schedule::MOST_CTAS), "1 is usual")
-    } else if num_ctas > most_ctas {
+    } else if target.ask(|target| num_ctas > target.max_cluster()) {
         (format!("`num_ctas = {num_ctas}` makes clusters, and {} has none", options.target), "leave `num_ctas` out on such devices")
     } else if let Some(registers) = maxnreg.filter(|registers| !(1..=Schedule::MOST_REGISTERS).contains(registers)) {
         (
             format!("`maxnreg` is a number up to {}, not {registers}", Schedule::MOST_REGISTERS),
             "leave it out, and the assembler takes what it needs",
         )
-    } else if let Some(registers) = maxnreg.filter(|registers| registers * options.schedule.threads() > options.target.registers()) {
-        let (threads, most) = (options.schedule.threads(), options.target.registers());
+    } else if let Some(registers) = maxnreg.filter(|registers| registers * options.schedule.threads() > target.ask(Target::registers)) {
+        let (threads, most) = (options.schedule.threads(), target.ask(Target::registers));
         let message = format!("{threads} threads of {registers} registers take more than the {most} that a GPU has for them");
         return Err(Diagnostic::new(Loc::NONE, message).help("say fewer `num_warps`, or a smaller `maxnreg`").beyond_gpu().into());
     } else {

@@ -32,6 +32,6 @@ pub use schedule::Schedule;
 pub const COMPILER: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("KERNEL_LANG_SOURCES"));
 
 #[cfg(feature = "codegen")]
-pub use compile::{Compiled, Options, compile, compile_cpu, compile_with, notes, steps};
+pub use compile::{Compiled, Options, compile, compile_alike, compile_cpu, compile_with, notes, steps};
 #[cfg(feature = "codegen")]
 pub use passes::specialize::Bindings;

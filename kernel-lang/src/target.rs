@@ -1,5 +1,6 @@
 //! What a GPU has: facts as data. Comparisons of architectures stand here and nowhere else.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::str::FromStr;
 
@@ -97,6 +98,48 @@ impl Target {
     /// The widest access of one thread to global memory, in bytes.
     pub const fn widest_access(self) -> u32 {
         16
+    }
+}
+
+/// A target that is asked what it has, and the other targets that would have answered each time the same: they get the same code.
+///
+/// What compiles a kernel has no other way to a target's facts.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    target: Target,
+    alike: RefCell<Vec<Target>>,
+}
+
+impl Asked {
+    /// A target that nothing was asked yet.
+    pub fn new(target: Target) -> Asked {
+        Asked { target, alike: RefCell::new(Target::ALL.into_iter().filter(|other| *other != target).collect()) }
+    }
+
+    /// What the target answers. The less is asked, the more targets answer the same: rather how many stages there is room for than how many bytes there are.
+    ///
+    /// ```
+    /// use kernel_lang::target::{Asked, Target};
+    /// let target = Asked::new(Target::SM_80);
+    /// assert!(target.ask(|target| target.shared_bytes() > 1024));
+    /// assert_eq!(target.alike(), [Target::SM_90A]);
+    /// assert!(!target.ask(Target::has_bf16_atomics));
+    /// assert_eq!(target.alike(), []);
+    /// ```
+    pub fn ask<T: PartialEq>(&self, question: impl Fn(Target) -> T) -> T {
+        let answer = question(self.target);
+        self.alike.borrow_mut().retain(|other| question(*other) == answer);
+        answer
+    }
+
+    /// The target itself, for what only names it.
+    pub fn name(&self) -> Target {
+        self.target
+    }
+
+    /// The targets that cannot be told from this one by what was asked.
+    pub fn alike(&self) -> Vec<Target> {
+        self.alike.borrow().clone()
     }
 }
 

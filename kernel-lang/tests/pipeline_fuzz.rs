@@ -10,8 +10,8 @@ use cpu_support::{Buffer, Random, compile_function, matrix_kernels, random_kerne
 use kernel_lang::Schedule;
 use kernel_lang::dtype::Dtype;
 use kernel_lang::ir::{Function, Op, Stage, UnaryOp, parse, verify};
-use kernel_lang::passes::{self, PIPELINE, SIMPLIFY, prefetch_loads};
-use kernel_lang::target::Target;
+use kernel_lang::passes::{self, PIPELINE, Pass, SIMPLIFY, prefetch_loads};
+use kernel_lang::target::{Asked, Target};
 use proptest::prelude::*;
 
 const GRID: [u32; 3] = [3, 1, 1];
@@ -19,13 +19,12 @@ const GRID: [u32; 3] = [3, 1, 1];
 /// Runs a kernel before and after the passes; returns how many wide accesses ran.
 fn compare(func: &Function, mut tensors: Vec<Option<Buffer>>, scalars: &[u64]) -> usize {
     let mut ready = func.clone();
-    passes::run(&mut ready, SIMPLIFY, &mut |_, _, _| {});
-    passes::run(&mut ready, PIPELINE, &mut |_, _, _| {});
-    verify(&ready, Stage::Tile).unwrap_or_else(|violations| panic!("{violations:?}\n{ready}"));
+    passes::run(&mut ready, SIMPLIFY, &mut verified);
+    passes::run(&mut ready, PIPELINE, &mut verified);
     let ready = parse(&ready.to_string()).unwrap_or_else(|error| panic!("{error}\n{ready}"));
     // What loads ahead, too; the CPU does not, so only the naive executor runs it.
     let mut ahead = ready.clone();
-    let changed = prefetch_loads::run(&mut ahead, &Target::SM_80, Schedule { num_warps: 1, ..Schedule::DEFAULT })
+    let changed = prefetch_loads::run(&mut ahead, &Asked::new(Target::SM_80), Schedule { num_warps: 1, ..Schedule::DEFAULT })
         .unwrap_or_else(|error| panic!("{}", error.render(&[])));
     verify(&ahead, Stage::Tile).unwrap_or_else(|violations| panic!("{violations:?}\n{ahead}"));
     let ahead = if changed { parse(&ahead.to_string()).unwrap_or_else(|error| panic!("{error}\n{ahead}")) } else { ahead };
@@ -77,6 +76,11 @@ fn compare(func: &Function, mut tensors: Vec<Option<Buffer>>, scalars: &[u64]) -
         }
     }
     wide
+}
+
+/// After each pass the kernel obeys the law.
+fn verified(pass: &Pass, func: &Function, _: bool) {
+    verify(func, Stage::Tile).unwrap_or_else(|violations| panic!("`{}`: {violations:?}\n{func}", pass.name));
 }
 
 fn naive_args<'a>(tensors: &'a mut [Option<Buffer>], scalars: &[u64]) -> Vec<Arg<'a>> {

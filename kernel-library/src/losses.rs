@@ -1,4 +1,6 @@
 //! Losses of the rows of a matrix: cross entropy, with its gradient.
+//!
+//! With `STREAM` the L2 gives up first what is read, with `KEEP` last: what the fastest does depends on how much there is to read.
 
 use galatea::prelude::*;
 
@@ -28,19 +30,21 @@ use crate::online::finite;
 /// ```
 #[autotune(
     configs = [
-        Config { BLOCK_SIZE: 512, num_warps: 1 },
-        Config { BLOCK_SIZE: 1024, num_warps: 2 },
-        Config { BLOCK_SIZE: 2048, num_warps: 4 },
-        Config { BLOCK_SIZE: 4096, num_warps: 4 },
-        Config { BLOCK_SIZE: 4096, num_warps: 8 },
-        Config { BLOCK_SIZE: 8192, num_warps: 8 },
-        Config { BLOCK_SIZE: 8192, num_warps: 16 },
+        Config { BLOCK_SIZE: 512, STREAM: false, num_warps: 1 },
+        Config { BLOCK_SIZE: 1024, STREAM: false, num_warps: 2 },
+        Config { BLOCK_SIZE: 2048, STREAM: false, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, STREAM: false, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, STREAM: false, num_warps: 8 },
+        Config { BLOCK_SIZE: 4096, STREAM: true, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, STREAM: false, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, STREAM: false, num_warps: 16 },
+        Config { BLOCK_SIZE: 8192, STREAM: true, num_warps: 16 },
     ],
     key = [classes],
     prune = |config| config.BLOCK_SIZE >= 2 * classes.max(257),
 )]
 #[kernel(T = [f32, f16, bf16], contract)]
-pub fn cross_entropy<T: Float, const BLOCK_SIZE: usize>(
+pub fn cross_entropy<T: Float, const BLOCK_SIZE: usize, const STREAM: bool>(
     logits: Ptr<T>,
     targets: Ptr<i64>,
     losses: PtrMut<f32>,
@@ -61,16 +65,20 @@ pub fn cross_entropy<T: Float, const BLOCK_SIZE: usize>(
     for first in range(0, classes, BLOCK_SIZE) {
         let at = first + class;
         let lowest = f32::NEG_INFINITY as T;
-        let v = load(logits + row * classes + at, mask = at < classes, other = lowest, evict = "evict_first") as f32;
+        let v = if STREAM {
+            load(logits + row * classes + at, mask = at < classes, other = lowest, evict = "evict_first") as f32
+        } else {
+            load(logits + row * classes + at, mask = at < classes, other = lowest) as f32
+        };
         let eights = reshape(v, [2, BLOCK_SIZE / 8, 4]);
         let next = max(largest, max(max(eights, axis = 2), axis = 0));
-        let scaled = finite(next) * 1.442_695_04; // log2(e)
-        let terms = fast_exp2(eights * 1.442_695_04 - scaled[(None, .., None)]);
-        total = total * fast_exp2(largest * 1.442_695_04 - scaled) + sum(sum(terms, axis = 2), axis = 0);
+        let base = finite(next);
+        let terms = fast_exp(eights - base[(None, .., None)]);
+        total = total * fast_exp(largest - base) + sum(sum(terms, axis = 2), axis = 0);
         largest = next;
     }
     let top = max(largest);
-    let row_lse = top + log(sum(total * fast_exp2((largest - top) * 1.442_695_04)));
+    let row_lse = top + log(sum(total * fast_exp(largest - finite(top))));
     let loss = select(is_class, row_lse - chosen, f32::NAN);
     store(losses + row, select(target == ignore_index, 0.0, loss));
     store(lse + row, row_lse);
@@ -78,24 +86,45 @@ pub fn cross_entropy<T: Float, const BLOCK_SIZE: usize>(
 
 /// The gradient of [`cross_entropy()`]: `dlogits[i, j] = dlosses[i] * scale * (exp(logits[i, j] - lse[i]) - 1 if j is the target)`.
 ///
-/// `logits` and `dlogits` are `[rows, classes]`, `targets`, `lse` and `dlosses` are `[rows]`; the grid is the number of rows. For the mean of the
-/// losses `dlosses` are the gradient of the mean in each row, and `scale` is one over the number of rows that count. Computed in `f32` and rounded
-/// once. A row whose target is `ignore_index` has the gradient 0; one whose target is no class otherwise NaN.
+/// `logits` and `dlogits` are `[rows, classes]`, `targets`, `lse` and `dlosses` are `[rows]`. A program takes `SEGMENT` classes of a row: the grid is
+/// `rows * cdiv(classes, config.SEGMENT)`. For the mean of the losses `dlosses` are the gradient of the mean in each row, and `scale` is one over the
+/// number of rows that count. Computed in `f32` and rounded once. A row whose target is `ignore_index` has the gradient 0; one whose target is no
+/// class otherwise NaN.
+///
+/// ```
+/// # use galatea::prelude::*;
+/// # fn main() -> galatea::Result<()> {
+/// let device = Device::cpu();
+/// let logits = device.tensor(&[1.0f32, 1.0, 1.0, 1.0, 0.0, 9.0, 0.0, 0.0])?;
+/// let targets = device.tensor(&[2i64, -100])?;
+/// let [mut losses, mut lse] = [device.empty::<f32>(2)?, device.empty::<f32>(2)?];
+/// kernel_library::cross_entropy(&logits, &targets, &mut losses, &mut lse, 4, -100).grid(|_| 2).launch()?;
+/// let (dlosses, mut dlogits) = (device.tensor(&[1.0f32, 1.0])?, device.empty_like(&logits)?);
+/// kernel_library::cross_entropy_backward(&logits, &targets, &lse, &dlosses, &mut dlogits, 4, -100, 1.0)
+///     .grid(|config| 2 * cdiv(4, config.SEGMENT))
+///     .launch()?;
+/// let expected = [0.25, 0.25, -0.75, 0.25, 0.0, 0.0, 0.0, 0.0];
+/// assert!(dlogits.to_vec()?.iter().zip(expected).all(|(have, want): (&f32, f32)| (have - want).abs() < 1e-6));
+/// # Ok(())
+/// # }
+/// ```
 #[autotune(
     configs = [
-        Config { BLOCK_SIZE: 256, KEEP: true, num_warps: 1 },
-        Config { BLOCK_SIZE: 1024, KEEP: true, num_warps: 2 },
-        Config { BLOCK_SIZE: 1024, KEEP: false, num_warps: 2 },
-        Config { BLOCK_SIZE: 2048, KEEP: true, num_warps: 4 },
-        Config { BLOCK_SIZE: 4096, KEEP: true, num_warps: 8 },
-        Config { BLOCK_SIZE: 4096, KEEP: false, num_warps: 8 },
-        Config { BLOCK_SIZE: 8192, KEEP: true, num_warps: 8 },
+        Config { BLOCK_SIZE: 256, SEGMENT: 8192, KEEP: true, num_warps: 1 },
+        Config { BLOCK_SIZE: 1024, SEGMENT: 8192, KEEP: true, num_warps: 2 },
+        Config { BLOCK_SIZE: 1024, SEGMENT: 8192, KEEP: false, num_warps: 2 },
+        Config { BLOCK_SIZE: 2048, SEGMENT: 8192, KEEP: true, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, SEGMENT: 8192, KEEP: true, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, SEGMENT: 8192, KEEP: false, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, SEGMENT: 16384, KEEP: true, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, SEGMENT: 16384, KEEP: true, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, SEGMENT: 32768, KEEP: true, num_warps: 16 },
     ],
     key = [classes],
     prune = |config| config.BLOCK_SIZE >= 2 * classes.max(129),
 )]
 #[kernel(T = [f32, f16, bf16], contract)]
-pub fn cross_entropy_backward<T: Float, const BLOCK_SIZE: usize, const KEEP: bool>(
+pub fn cross_entropy_backward<T: Float, const BLOCK_SIZE: usize, const SEGMENT: usize, const KEEP: bool>(
     logits: Ptr<T>,
     targets: Ptr<i64>,
     lse: Ptr<f32>,
@@ -105,19 +134,21 @@ pub fn cross_entropy_backward<T: Float, const BLOCK_SIZE: usize, const KEEP: boo
     ignore_index: i64,
     scale: f32,
 ) {
-    let row = program_id(0);
+    let segments = cdiv(classes, SEGMENT);
+    let row = program_id(0) / segments;
+    let start = program_id(0) % segments * SEGMENT;
     let target = load(targets + row);
-    let row_lse = load(lse + row) * 1.442_695_04; // log2(e)
+    let row_lse = load(lse + row);
     let factor = select((target >= 0) & (target < classes), load(dlosses + row) * scale, f32::NAN);
-    for first in range(0, classes, BLOCK_SIZE, num_stages = 3) {
+    for first in range(start, min(start + SEGMENT, classes), BLOCK_SIZE, num_stages = 3) {
         let class = first + arange(0, BLOCK_SIZE);
         let mask = class < classes;
         let v = if KEEP {
             load(logits + row * classes + class, mask = mask, evict = "evict_last") as f32
         } else {
-            load(logits + row * classes + class, mask = mask, evict = "evict_first") as f32
+            load(logits + row * classes + class, mask = mask) as f32
         };
-        let gradient = (fast_exp2(v * 1.442_695_04 - row_lse) - select(class == target, 1.0, 0.0)) * factor;
+        let gradient = (fast_exp(v - row_lse) - select(class == target, 1.0, 0.0)) * factor;
         store(dlogits + row * classes + class, select(target == ignore_index, 0.0, gradient) as T, mask = mask);
     }
 }

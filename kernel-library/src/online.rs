@@ -1,4 +1,7 @@
 //! Sums of exponentials of parts of a row, each relative to the largest element of its part (online normalizer calculation, arXiv 1805.02867).
+//!
+//! Exponents are differences before they are scaled for the machine's base of 2: scaled first, `f32::MIN`, which masks write, would overflow, and a
+//! large offset of the whole row would take digits.
 
 use galatea::prelude::*;
 
@@ -14,5 +17,5 @@ pub(crate) fn joined(one: (Value<f32>, Value<f32>), other: (Value<f32>, Value<f3
     let ((a, x), (b, y)) = (one, other);
     let top = max(a, b);
     let base = finite(top);
-    (top, x * fast_exp2((a - base) * 1.442_695_04) + y * fast_exp2((b - base) * 1.442_695_04))
+    (top, x * fast_exp(a - base) + y * fast_exp(b - base))
 }

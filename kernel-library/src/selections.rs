@@ -4,8 +4,8 @@ use galatea::prelude::*;
 
 /// `y[i]` = the column of the largest element of row `i`, of equal ones the first: a program a row.
 ///
-/// `x` is `[rows, columns]`, `y` is `[rows]` of `i64`; the grid is the number of rows. Rows are of any length. NaN counts as `-inf`; a row of nothing
-/// else, or of no columns, gives 0.
+/// `x` is `[rows, columns]` of `f32`, `f16` or `bf16`, `y` is `[rows]` of `i64`; the grid is the number of rows. Rows are of any length. NaN counts as
+/// `-inf`; a row of nothing else, or of no columns, gives 0.
 ///
 /// ```
 /// # use galatea::prelude::*;
@@ -30,6 +30,7 @@ use galatea::prelude::*;
 )]
 #[kernel(T = [f32, f16, bf16])]
 pub fn row_argmax<T: Float, const BLOCK_SIZE: usize>(x: Ptr<T>, y: PtrMut<i64>, columns: usize) {
+    static_assert!(T != f64, "elements are compared as f32, in which different numbers of f64 are equal");
     let row = program_id(0);
     let column = arange(0, BLOCK_SIZE);
     let mut largest = full([BLOCK_SIZE], f32::NEG_INFINITY);
@@ -47,8 +48,8 @@ pub fn row_argmax<T: Float, const BLOCK_SIZE: usize>(x: Ptr<T>, y: PtrMut<i64>, 
 
 /// The `K` largest elements of each row, from the largest on, and their columns: a program a row.
 ///
-/// `x` is `[rows, columns]`, `values` is `[rows, K]`, `places` is `[rows, K]` of `i64`; the grid is the number of rows. `K` is at most 256, best a
-/// power of two; 8 and 64 are compiled ahead. Rows are of any length below 2^32. Of equal elements the first comes first. The order is that of `sort`: NaN is
+/// `x` is `[rows, columns]` of `f32`, `f16` or `bf16`, `values` is `[rows, K]`, `places` is `[rows, K]` of `i64`; the grid is the number of rows. `K` is
+/// at most 256, best a power of two; 8 and 64 are compiled ahead. Rows are of any length below 2^32. Of equal elements the first comes first. The order is that of `sort`: NaN is
 /// beyond the infinity of its sign, -0.0 less than 0.0. Where a row has fewer than `K` elements, the rest is `-inf` at column -1.
 ///
 /// ```
@@ -74,6 +75,7 @@ pub fn row_argmax<T: Float, const BLOCK_SIZE: usize>(x: Ptr<T>, y: PtrMut<i64>, 
 )]
 #[kernel(T = [f32, f16, bf16], K = [8, 64])]
 pub fn row_topk<T: Float, const K: usize, const BLOCK_SIZE: usize>(x: Ptr<T>, values: PtrMut<T>, places: PtrMut<i64>, columns: usize) {
+    static_assert!(T != f64, "elements are compared as f32, in which different numbers of f64 are equal");
     let row = program_id(0);
     let column = arange(0, BLOCK_SIZE);
     // A key is an element above its column: the bits of a float as an integer of the same order, and columns counted from the end.

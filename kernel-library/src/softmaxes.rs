@@ -97,17 +97,17 @@ pub fn softmax<T: Float, const BLOCK_SIZE: usize, const ONCE: bool, const KEEP: 
             load(x + start + lane, mask = mask, other = lowest) as f32
         };
         let p = if BLOCK_SIZE <= 32_768 {
-            let e = fast_exp2(v * 1.442_695_04 - max(v) * 1.442_695_04); // log2(e)
+            let e = fast_exp(v - max(v));
             (e * (1.0 / sum(e))) as T
         } else {
             // Each part has a largest element and a sum of its own.
             let parts = reshape(v, [PARTS, BLOCK_SIZE / PARTS]);
             let largest = max(parts, axis = 1);
             let base = finite(largest);
-            let e = fast_exp2(parts * 1.442_695_04 - (base * 1.442_695_04)[(.., None)]);
+            let e = fast_exp(parts - base[(.., None)]);
             let (top, total) = reduce((largest, sum(e, axis = 1)), 0, joined);
             // Of a part in which everything is `-inf` this is 0, like its elements: `base` would overflow.
-            let scale = fast_exp2((largest - top) * 1.442_695_04) * (1.0 / total);
+            let scale = fast_exp(largest - top) * (1.0 / total);
             reshape(e * scale[(.., None)], [BLOCK_SIZE]) as T
         };
         if KEEP {
@@ -128,26 +128,21 @@ pub fn softmax<T: Float, const BLOCK_SIZE: usize, const ONCE: bool, const KEEP: 
             };
             let fours = reshape(v, [BLOCK_SIZE / 4, 4]);
             let next = max(largest, max(fours, axis = 1));
-            let scaled = finite(next) * 1.442_695_04;
-            let terms = fast_exp2(fours * 1.442_695_04 - scaled[(.., None)]);
-            total = total * fast_exp2(largest * 1.442_695_04 - scaled) + sum(terms, axis = 1);
+            let base = finite(next);
+            let terms = fast_exp(fours - base[(.., None)]);
+            total = total * fast_exp(largest - base) + sum(terms, axis = 1);
             largest = next;
         }
         let largest = reshape(largest, [PARTS, BLOCK_SIZE / (4 * PARTS)]);
         let part_top = max(largest, axis = 1);
-        let terms = reshape(total, [PARTS, BLOCK_SIZE / (4 * PARTS)]) * fast_exp2((largest - finite(part_top)[(.., None)]) * 1.442_695_04);
+        let terms = reshape(total, [PARTS, BLOCK_SIZE / (4 * PARTS)]) * fast_exp(largest - finite(part_top)[(.., None)]);
         let (top, total) = reduce((part_top, sum(terms, axis = 1)), 0, joined);
         let scale = 1.0 / total;
         for first in range(0, columns, BLOCK_SIZE) {
             let at = first + lane;
             // Read for the last time.
             let v = load(x + start + at, mask = at < columns, evict = "evict_first") as f32;
-            store(
-                y + start + at,
-                (fast_exp2(v * 1.442_695_04 - top * 1.442_695_04) * scale) as T,
-                mask = at < columns,
-                evict = "evict_first",
-            );
+            store(y + start + at, (fast_exp(v - top) * scale) as T, mask = at < columns, evict = "evict_first");
         }
     }
 }

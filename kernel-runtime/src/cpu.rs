@@ -70,7 +70,7 @@ impl Work<'_> {
         let mut result = Ok(range.end);
         for index in range {
             // SAFETY: the words are the arguments of this kernel; what they point to is alive, and borrowed mutably where the
-            // kernel writes.
+            // kernel writes. That its programs do not race for an element is the kernel's part, as on a GPU.
             let ran = unsafe { program.run(words, grid, coordinates(index, grid), &mut scratch, checked) };
             if let Err(violation) = ran {
                 result = Err(violation);

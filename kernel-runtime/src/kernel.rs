@@ -270,8 +270,7 @@ impl Kernel {
         Ok(table.checked.keep(schedule, key, Arc::new(Checked { loaded, sites })).clone())
     }
 
-    /// What tells this kernel's code on a GPU from any other: a hash of its PTX without places in the source, which an edited comment moves, or of what
-    /// all of it is compiled from.
+    /// What tells the PTX that was built with the program for a GPU from any other: a hash of it without places in the source, which an edited comment moves.
     pub(crate) fn content<G: Gpu>(&self, gpu: &G) -> &str {
         let table = self.table(gpu);
         table.content.get_or_init(|| {
@@ -280,11 +279,19 @@ impl Kernel {
                 content.push(variant.target.as_bytes());
                 content.extend(variant.ptx.lines().filter(|line| !is_place(line)).map(str::as_bytes));
             }
-            if content.is_empty() {
-                content.extend([COMPILER.as_bytes(), self.ir.as_bytes()]);
-            }
             cache::hash(&content)
         })
+    }
+
+    /// The same of what is compiled in process: a hash of who compiles, and of what.
+    pub(crate) fn source(&self) -> String {
+        let lines = self.ir.lines().flat_map(|line| [without_place(line).as_bytes(), b"\n"]);
+        cache::hash(&std::iter::once(COMPILER.as_bytes()).chain(lines).collect::<Vec<_>>())
+    }
+
+    /// Was this very variant built with the program, so that nothing is compiled for it?
+    pub(crate) fn is_built<G: Gpu>(&self, gpu: &G, key: &[u64], schedule: Schedule) -> bool {
+        self.table(gpu).places.find(Some(schedule), key).is_some()
     }
 
     #[inline]
@@ -406,7 +413,7 @@ impl Kernel {
         if self.variants.iter().any(|variant| variant.key.get(..general) == key.get(..general)) {
             return;
         }
-        for (loc, text) in kernel_lang::notes(func, &Bindings { target, ..bindings.clone() }) {
+        for (loc, text) in kernel_lang::notes(func, bindings, target) {
             let file = func.files.get(usize::from(loc.file)).map_or("kernel", |file| file);
             prints::show(format!("{file}:{}: {text}", loc.line));
         }
@@ -489,6 +496,12 @@ fn bindings(func: &ir::Function, key: &[u64], facts: &[Fact]) -> Bindings {
 fn is_place(line: &str) -> bool {
     let line = line.trim_start();
     line.is_empty() || [".loc", ".file", "//"].iter().any(|start| line.starts_with(start))
+}
+
+/// The line of IR without its place in the source: ` @3:9` at its end.
+fn without_place(line: &str) -> &str {
+    let is_place = |place: &str| place.bytes().all(|byte| byte.is_ascii_digit() || byte == b':');
+    line.rsplit_once(" @").filter(|(_, place)| is_place(place)).map_or(line, |(op, _)| op)
 }
 
 fn runs_on(target: Target, gpu: &impl Gpu) -> bool {

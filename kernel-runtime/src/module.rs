@@ -1,5 +1,5 @@
-//! PTX on a CUDA GPU: compiled and loaded by the driver, whose log says what it disliked, and launched on a stream. Machine code that the driver
-//! made once is loaded again, see [`cache`].
+//! PTX on a CUDA GPU: compiled and loaded by the driver, whose log says what it disliked, and launched on a stream. Machine code that an
+//! assembler made once is loaded again, see [`cache`].
 
 use std::ffi::{CStr, CString, c_void};
 use std::sync::Arc;
@@ -202,12 +202,11 @@ fn load(device: Device, cuda: &Cuda, image: &Image<'_>) -> Result<Loaded> {
         Some(module) => module,
         None => load_ptx(&text).map_err(|(code, log)| refused(code_name(code), log))?,
     };
+    let module = Module(module);
     let mut function = std::ptr::null_mut();
     // SAFETY: the module is loaded and the name terminated.
-    let code = unsafe { sys::cuModuleGetFunction(&mut function, module, entry.as_ptr()) };
+    let code = unsafe { sys::cuModuleGetFunction(&mut function, module.0, entry.as_ptr()) };
     if code != CUresult::CUDA_SUCCESS {
-        // SAFETY: nobody has seen the module.
-        let _ = unsafe { sys::cuModuleUnload(module) };
         return Err(refused(code_name(code), format!("the PTX has no entry `{}`", image.entry)));
     }
     if image.shared_bytes > SHARED_BYTES_UNASKED {
@@ -222,7 +221,25 @@ fn load(device: Device, cuda: &Cuda, image: &Image<'_>) -> Result<Loaded> {
     }
     // The text says whether this very code waits: of another target, or of an `unchecked` kernel, it may not.
     let waits = image.ptx.contains("griddepcontrol.wait");
+    module.keep();
     Ok(Loaded { function, schedule: image.schedule, shared_bytes: image.shared_bytes, waits })
+}
+
+/// A module in the current context that goes again, unless it is kept.
+struct Module(sys::CUmodule);
+
+impl Module {
+    /// It stays for as long as the process runs.
+    fn keep(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        // SAFETY: it is loaded, and nobody outside of `load` has seen it or its functions.
+        let _ = unsafe { sys::cuModuleUnload(self.0) };
+    }
 }
 
 /// Loads the machine code that an assembler made of the PTX, now or in another process; none without an assembler or a store to keep it in.

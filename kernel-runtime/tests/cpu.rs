@@ -152,6 +152,26 @@ fn the_cpu_runs_the_first_configuration() {
 }
 
 #[test]
+fn the_cpu_passes_over_what_does_not_fit_in_a_grid() {
+    static TUNER: Tuner<Config> = Tuner::new(&[of(16, 1), of(64, 1), of(32, 1)], &[]);
+    let (x, mut y) = (cpu().full(40, 3.0f32).unwrap(), cpu().zeros::<f32>(40).unwrap());
+    let ran = std::cell::Cell::new(0);
+    let mut launch = |most: usize| {
+        let grid = |config: Config| {
+            ran.set(config.block_size);
+            (1, if config.block_size > most { 1 } else { 1 << 20 })
+        };
+        tuned(&x, &mut y, &TUNER, &Rules::NONE).grid(grid).launch()
+    };
+    launch(16).unwrap();
+    assert_eq!(ran.get(), 64, "the first that can");
+    launch(0).unwrap();
+    assert_eq!(ran.get(), 16);
+    assert!(matches!(launch(64), Err(Error::GridTooLarge { axis: 1, .. })), "none can");
+    assert_eq!(y.to_vec().unwrap()[..16], [6.0; 16]);
+}
+
+#[test]
 fn a_launch_that_fits_one_thread_allocates_nothing() {
     let (x, mut y) = (cpu().zeros::<f32>(64).unwrap(), cpu().zeros::<f32>(64).unwrap());
     let mut launch = || {

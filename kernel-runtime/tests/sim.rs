@@ -309,6 +309,18 @@ fn if_nothing_runs_every_reason_is_told_and_nothing_has_changed() {
     assert_eq!(y.to_vec().unwrap(), [0.5; 100]);
 }
 
+#[test]
+fn a_checked_launch_passes_over_what_does_not_fit() {
+    static TUNER: Tuner<Config> = Tuner::new(&[of(32, 2), of(64, 3), of(1024, 4)], &[]);
+    let device = Device::sim(Target::SM_90A).unwrap();
+    let (x, mut y) = (device.full(1000, 3.0f32).unwrap(), device.full(1000, 0.5f32).unwrap());
+    let grid = |config: Config| (1, if config.block_size == 32 { 1 << 20 } else { 1 });
+    tuned(&x, &mut y, &TUNER, &Rules::NONE).grid(grid).checked().launch().unwrap();
+    assert_eq!(y.to_vec().unwrap(), [3.5; 1000]);
+    let error = tuned(&x, &mut y, &TUNER, &Rules::NONE).grid(|_| (1, 1 << 20)).checked().launch().unwrap_err();
+    assert!(matches!(error, Error::GridTooLarge { axis: 1, .. }), "{error}");
+}
+
 /// What heuristics give is no part of the key, so that what ran for one launch may not run for another: then the next best does.
 #[test]
 fn a_winner_that_does_not_run_is_replaced() {

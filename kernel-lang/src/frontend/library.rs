@@ -1,4 +1,4 @@
-//! Words that are written in the language itself: the files of `src/library`, parsed when a kernel first uses a word of them.
+//! Words that are written in the language itself: the functions in the files of `src/library`, parsed when a kernel first uses them.
 //!
 //! A file holds one family of words as plain functions, and whatever functions these need; the functions of a file see each other and
 //! every word, and a file takes others' by `use super::..`. To the user a call of one looks as a call of any other word: mistakes are shown at the call.
@@ -26,44 +26,43 @@ const FILES: &[(&str, &str)] = &[
     ("statistics", include_str!("../library/statistics.rs")),
 ];
 
-/// The functions of a family.
+/// A function that a family has: its own, or one that its file takes from another. No other is read: few kernels use many.
 ///
 /// # Panics
 /// If the library itself is at fault, which the tests of this module rule out.
-pub(crate) fn functions(family: &'static str) -> Vec<Rc<DeviceFn>> {
-    let text = FILES.iter().find(|(name, _)| *name == family).map_or("", |(_, text)| text);
-    let file = syn::parse_file(text).expect("the library's files are Rust");
+pub(crate) fn function(family: &str, name: &str) -> Option<Rc<DeviceFn>> {
+    let (family, text) = *FILES.iter().find(|(known, _)| *known == family)?;
+    let Some(source) = source(text, name) else {
+        return used(text).filter(|(_, names)| names.contains(&name)).and_then(|(other, _)| function(other, name));
+    };
+    let item = syn::parse_str(source).expect("the library's files are Rust");
     let mut errors = Errors::default();
-    let mut own = Vec::new();
-    for item in &file.items {
-        match item {
-            syn::Item::Fn(item) => own.push(Rc::new(device::parse(item, Home::Library(family), &mut errors))),
-            syn::Item::Use(item) => own.extend(used(item)),
-            _ => {}
-        }
-    }
+    let func = device::parse(&item, Home::Library(family), &mut errors);
     assert!(errors.is_empty(), "the library's `{family}` has mistakes: {errors:?}");
-    own
+    Some(Rc::new(func))
 }
 
-/// The functions that a file takes from another: `use super::extended::{two_sum, two_product};`.
-fn used(item: &syn::ItemUse) -> Vec<Rc<DeviceFn>> {
-    let form = "a file of the library takes functions from another: `use super::extended::{two_sum, two_product};`";
-    let syn::UseTree::Path(path) = &item.tree else { panic!("{form}") };
-    let syn::UseTree::Path(path) = &*path.tree else { panic!("{form}") };
-    let (other, _) = FILES.iter().find(|(name, _)| path.ident == name).expect(form);
-    let name = |tree: &syn::UseTree| match tree {
-        syn::UseTree::Name(name) => name.ident.to_string(),
-        _ => panic!("{form}"),
-    };
-    let names: Vec<String> = match &*path.tree {
-        syn::UseTree::Group(group) => group.items.iter().map(name).collect(),
-        one => vec![name(one)],
-    };
-    let mut functions = functions(other);
-    functions.retain(|func| names.contains(&func.name.text));
-    assert_eq!(functions.len(), names.len(), "not every function of `{names:?}` is in the library's `{other}`");
-    functions
+/// The text of a function: from the line with its name to the brace in the first column.
+fn source<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    const END: &str = "\n}\n";
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let head = line.split_once("fn ").filter(|(before, _)| ["", "pub ", "pub(super) "].contains(before));
+        let generics = head.and_then(|(_, head)| head.strip_prefix(name));
+        if generics.is_some_and(|rest| rest.starts_with(['<', '('])) {
+            let length = text[start..].find(END)? + END.len();
+            return text.get(start..start + length);
+        }
+        start += line.len();
+    }
+    None
+}
+
+/// What a file takes from another: `use super::extended::{two_sum, two_product};`.
+fn used(text: &str) -> Option<(&str, Vec<&str>)> {
+    let line = text.lines().find_map(|line| line.strip_prefix("use super::"))?;
+    let (other, names) = line.split_once("::{")?;
+    Some((other, names.strip_suffix("};")?.split(", ").collect()))
 }
 
 #[cfg(test)]
@@ -75,9 +74,8 @@ mod tests {
     #[test]
     fn words_and_functions_agree() {
         for (family, text) in FILES {
-            let functions = functions(family);
             for row in WORDS.iter().filter(|row| row.word == Word::Library(family)) {
-                let func = functions.iter().find(|func| func.name.text == row.name);
+                let func = function(family, row.name);
                 let func = func.unwrap_or_else(|| panic!("the library's `{family}` has no function `{}`", row.name));
                 let args = func.params.iter().filter(|param| param.option.is_none()).count();
                 assert_eq!(args, row.args, "`{}` takes {args} arguments", row.name);
@@ -90,6 +88,32 @@ mod tests {
         for row in WORDS {
             if let Word::Library(family) = row.word {
                 assert!(FILES.iter().any(|(name, _)| *name == family), "there is no file `{family}`");
+            }
+        }
+    }
+
+    /// Each function is found in its text as rustc would find it, and each that a file takes from another is there.
+    #[test]
+    fn every_function_is_found() {
+        for (family, text) in FILES {
+            for item in syn::parse_file(text).expect("it is Rust").items {
+                match item {
+                    syn::Item::Fn(mut item) => {
+                        item.attrs.retain(|attribute| !attribute.path().is_ident("doc"));
+                        let name = item.sig.ident.to_string();
+                        let found = source(text, &name).unwrap_or_else(|| panic!("`{name}` is not found in `{family}`"));
+                        let found: syn::ItemFn = syn::parse_str(found).expect("it is a function");
+                        assert_eq!(quote::quote!(#found).to_string(), quote::quote!(#item).to_string());
+                        assert_eq!(function(family, &name).expect("it is there").name.text, name);
+                    }
+                    syn::Item::Use(item) => {
+                        let (other, names) = used(text).expect("`use super::extended::{two_sum, two_product};` in one line");
+                        let whole: proc_macro2::TokenStream = format!("use super::{other}::{{{}}};", names.join(", ")).parse().unwrap();
+                        assert_eq!(quote::quote!(#item).to_string(), whole.to_string());
+                        names.iter().for_each(|name| assert!(function(family, name).is_some(), "`{other}` has no `{name}`"));
+                    }
+                    _ => panic!("`{family}` holds something else than functions, and what it takes from another file"),
+                }
             }
         }
     }

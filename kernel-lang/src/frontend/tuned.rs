@@ -209,7 +209,8 @@ impl Tuned<'_> {
             pointer += 1;
         }
         let call = located(quote!(#path(#(#passed),*)), Place::of(path).start);
-        quote!(.verify_by(#rtol, |host| { #(#takes)* #call; #(#gives)* }))
+        let name = path.to_token_stream().to_string().replace(' ', "");
+        quote!(.verify_by(#rtol, #name, |host| { #(#takes)* #call; #(#gives)* }))
     }
 
     /// The arguments that some code mentions, in their names: a scalar is its value, a tensor tells its length and extents.

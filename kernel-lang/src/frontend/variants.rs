@@ -238,8 +238,7 @@ pub(crate) fn compile(
 pub(crate) fn notes(func: &Function, instances: &[Instance], places: &Places, fallback: Place) -> Vec<(Place, String)> {
     let mut notes: Vec<((crate::location::Loc, String), Vec<usize>)> = Vec::new();
     for (index, instance) in instances.iter().enumerate() {
-        for note in Target::ALL.into_iter().flat_map(|target| crate::notes(func, &Bindings { target: Some(target), ..instance.bindings() }))
-        {
+        for note in Target::ALL.into_iter().flat_map(|target| crate::notes(func, &instance.bindings(), Some(target))) {
             match notes.iter_mut().find(|(known, _)| *known == note) {
                 Some((_, by)) if by.contains(&index) => {}
                 Some((_, by)) => by.push(index),
@@ -260,24 +259,29 @@ pub(crate) fn notes(func: &Function, instances: &[Instance], places: &Places, fa
 fn one(func: &Function, instance: &Instance, has_choice: bool) -> Outcome {
     let bindings = instance.bindings();
     let (mut variants, mut pruned): (Vec<Variant>, Vec<Pruned>) = (Vec::new(), Vec::new());
-    let schedule = instance.schedule;
+    let (schedule, mut served) = (instance.schedule, Vec::new());
     for target in Target::ALL {
         if schedule.num_ctas > target.max_cluster() {
             pruned.push(instance.pruned(Some(target.to_string()), format!("{target} has no clusters of {} CTAs", schedule.num_ctas)));
             continue;
         }
+        // A newer target is worth its bytes only if its instructions differ.
+        if served.contains(&target) {
+            continue;
+        }
         let (options, start) = (Options { schedule, ..Options::new(bindings.clone(), target) }, Instant::now());
-        let Compiled { ptx, entry, shared_bytes, .. } = crate::compile(func, &options).map_err(|diagnostics| diagnostics.into_vec())?;
+        let (compiled, alike) = crate::compile_alike(func, &options).map_err(|diagnostics| diagnostics.into_vec())?;
+        let Compiled { ptx, entry, shared_bytes, .. } = compiled;
         let took = start.elapsed();
         if has_choice && shared_bytes > target.shared_bytes() {
             let note = format!("it takes {shared_bytes} bytes of shared memory, and {target} has {}", target.shared_bytes());
             pruned.push(instance.pruned(Some(target.to_string()), note));
             continue;
         }
-        // A newer target is worth its bytes only if its instructions differ.
         if variants.iter().any(|earlier| body(&earlier.ptx) == body(&ptx)) {
             continue;
         }
+        served.extend(alike);
         let (target, values) = (target.to_string(), instance.values());
         variants.push(Variant { key: instance.key(), schedule, target, entry, shared_bytes, ptx, values, took });
     }

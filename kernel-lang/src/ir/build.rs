@@ -1,5 +1,7 @@
 //! Typed insertion: each method appends an op whose result types follow from its rule.
 
+use std::borrow::Cow;
+
 use crate::dtype::Dtype;
 use crate::ir::arena::{Inst, Region, Value};
 use crate::ir::constexpr::ConstExpr;
@@ -31,7 +33,8 @@ impl<'a> Builder<'a> {
     /// # Errors
     /// The type rule that is broken.
     pub fn try_op(&mut self, op: Op, given: &[Type]) -> Result<Inst, String> {
-        let types = rules::result_types(self.func, &op, given)?;
+        let types = rules::result_types(self.func, &op, &given.iter().collect::<Vec<_>>())?;
+        let types: Vec<Type> = types.into_iter().map(Cow::into_owned).collect();
         Ok(self.func.append(self.region, op, types, self.loc))
     }
 

@@ -137,6 +137,16 @@ impl ConstExpr {
         matches!(self, ConstExpr::Int(_) | ConstExpr::Float(_) | ConstExpr::Bool(_))
     }
 
+    /// Does it depend on the parameter of that name?
+    pub fn names(&self, param: &str) -> bool {
+        match self {
+            ConstExpr::Int(_) | ConstExpr::Float(_) | ConstExpr::Bool(_) => false,
+            ConstExpr::Param(name) => **name == *param,
+            ConstExpr::Unary(_, operand) => operand.names(param),
+            ConstExpr::Binary(_, lhs, rhs) => lhs.names(param) || rhs.names(param),
+        }
+    }
+
     /// Replaces every parameter by what `bind` gives and evaluates.
     ///
     /// # Errors

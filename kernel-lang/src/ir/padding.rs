@@ -51,19 +51,35 @@ pub fn keeps_order(from: &[usize], to: &[usize]) -> bool {
     true
 }
 
+/// Has the type an extent that is known to be no power of two?
+fn is_odd(ty: &Type) -> bool {
+    // A loop, because this is asked of every operand of every op.
+    for dim in ty.shape() {
+        if let ConstExpr::Int(extent) = dim
+            && *extent > 0
+            && extent & (extent - 1) != 0
+        {
+            return true;
+        }
+    }
+    false
+}
+
 /// May the op take and give tiles of these extents?
 ///
 /// # Errors
 /// In the language's words, that it needs powers of two.
-pub fn check(func: &Function, op: &Op, given: &[Type]) -> Result<(), String> {
-    let is_odd = |dim: &ConstExpr| dim.as_int().is_some_and(|extent| extent > 0 && extent.count_ones() != 1);
-    let (mut operand, mut result) = (None, given.iter().find(|ty| ty.shape().iter().any(is_odd)));
-    op.for_each_operand(&mut |value| operand = operand.or(Some(value).filter(|value| func.ty(*value).shape().iter().any(is_odd))));
-    let odd = operand.map(|value| func.ty(value)).or(result.take());
-    let Some(odd) = odd else { return Ok(()) };
+pub fn check(func: &Function, op: &Op, given: &[&Type]) -> Result<(), String> {
+    let mut odd = None;
+    op.for_each_operand(&mut |value| {
+        if odd.is_none() && is_odd(func.ty(value)) {
+            odd = Some(func.ty(value));
+        }
+    });
+    let Some(odd) = odd.or(given.iter().copied().find(|ty| is_odd(ty))) else { return Ok(()) };
     let numel = |shape: &[usize]| shape.iter().map(|extent| *extent as u128).product::<u128>();
     match op {
-        Op::Reshape { x } => match (known(func.ty(*x)), given.first().and_then(known)) {
+        Op::Reshape { x } => match (known(func.ty(*x)), given.first().and_then(|ty| known(ty))) {
             // Another number of elements is told by the rule of the op: extents that do not divide would be told to be no powers of two.
             (Some(from), Some(to)) if numel(&from) == numel(&to) && !keeps_order(&from, &to) => Err(format!(
                 "cannot reshape `{}` to `{}`: of the axes that change, only the first may have an extent that is no power of two",

@@ -3,6 +3,8 @@
 //! The builder asks for the result types, the verifier compares them with what stands there. Messages are in the kernel
 //! language's words, because a generic kernel may break a rule only when it is specialised.
 
+use std::borrow::Cow;
+
 use crate::dtype::Dtype;
 use crate::ir::arena::Value;
 use crate::ir::assembly;
@@ -17,25 +19,27 @@ pub const MAX_STAGES: i128 = 16;
 /// Turns of a loop that stand behind one another, at most.
 pub const MAX_UNROLL: i128 = 64;
 
-/// The result types that `op` must have. `given` are the types that stand in the text or that the maker wants: an op such as `cast`,
+/// The result types that `op` must have, most of them those of an operand or given. `given` are the types that stand in the text or that the maker wants: an op such as `cast`,
 /// whose result its operands do not decide, keeps them if they are allowed.
 ///
 /// # Errors
 /// The rule that is broken.
-pub fn result_types(func: &Function, op: &Op, given: &[Type]) -> Result<Vec<Type>, String> {
+pub fn result_types<'a>(func: &'a Function, op: &Op, given: &[&'a Type]) -> Result<Vec<Cow<'a, Type>>, String> {
     let ty = |value: Value| func.ty(value);
-    let wanted = || given.first().cloned().ok_or_else(|| format!("`{}` needs a result type", op.name()));
-    let one = |ty: Type| Ok(vec![ty]);
+    let wanted = || given.first().copied().ok_or_else(|| format!("`{}` needs a result type", op.name()));
+    let all_given = || given.iter().copied().map(Cow::Borrowed).collect();
+    let same = |ty: &'a Type| Ok(vec![Cow::Borrowed(ty)]);
+    let one = |ty: Type| Ok(vec![Cow::Owned(ty)]);
     padding::check(func, op, given)?;
     match op {
         Op::Unary { op, x } => {
             check_domain(func, op.name(), op.domain(), *x)?;
-            one(ty(*x).clone())
+            same(ty(*x))
         }
         Op::Binary { op, lhs, rhs } => {
             same_types(func, op.name(), *lhs, *rhs)?;
             check_domain(func, op.name(), op.domain(), *lhs)?;
-            one(ty(*lhs).clone())
+            same(ty(*lhs))
         }
         Op::Compare { op, lhs, rhs } => {
             same_types(func, op.name(), *lhs, *rhs)?;
@@ -44,8 +48,8 @@ pub fn result_types(func: &Function, op: &Op, given: &[Type]) -> Result<Vec<Type
         }
         Op::Const { value } => {
             let wanted = wanted()?;
-            check_constant(value, &wanted)?;
-            one(wanted)
+            check_constant(value, wanted)?;
+            same(wanted)
         }
         Op::ProgramId { axis } | Op::NumPrograms { axis } if *axis > 2 => {
             Err(format!("`{}({axis})`: a grid has the axes 0, 1 and 2", op.name()))
@@ -60,8 +64,8 @@ pub fn result_types(func: &Function, op: &Op, given: &[Type]) -> Result<Vec<Type
         }
         Op::Broadcast { x } => {
             let wanted = wanted()?;
-            check_broadcast(ty(*x), &wanted)?;
-            one(wanted)
+            check_broadcast(ty(*x), wanted)?;
+            same(wanted)
         }
         Op::ExpandDims { x, axis } => {
             let mut shape = ty(*x).shape().to_vec();
@@ -73,8 +77,8 @@ pub fn result_types(func: &Function, op: &Op, given: &[Type]) -> Result<Vec<Type
         }
         Op::Reshape { x } => {
             let wanted = wanted()?;
-            check_reshape(ty(*x), &wanted)?;
-            one(wanted)
+            check_reshape(ty(*x), wanted)?;
+            same(wanted)
         }
         Op::Permute { x, order } => {
             let shape = ty(*x).shape();
@@ -87,20 +91,20 @@ pub fn result_types(func: &Function, op: &Op, given: &[Type]) -> Result<Vec<Type
         }
         Op::Flip { x, axis } => {
             check_along(func, "flip", &[*x], *axis)?;
-            one(ty(*x).clone())
+            same(ty(*x))
         }
         Op::Reduce { inputs, axis, .. } => {
             check_along(func, op.name(), inputs, *axis)?;
             let without = |value: &Value| {
                 let mut shape = ty(*value).shape().to_vec();
                 shape.remove(*axis as usize);
-                Type::tile(ty(*value).elem().clone(), shape)
+                Cow::Owned(Type::tile(ty(*value).elem().clone(), shape))
             };
             Ok(inputs.iter().map(without).collect())
         }
         Op::Scan { inputs, axis, .. } => {
             check_along(func, op.name(), inputs, *axis)?;
-            Ok(inputs.iter().map(|value| ty(*value).clone()).collect())
+            Ok(inputs.iter().map(|value| Cow::Borrowed(ty(*value))).collect())
         }
         Op::Gather { src, index, axis } => {
             check_along(func, "gather", &[*src], *axis)?;
@@ -122,32 +126,32 @@ pub fn result_types(func: &Function, op: &Op, given: &[Type]) -> Result<Vec<Type
         }
         Op::Sort { x, .. } => {
             check_along(func, "sort", &[*x], 0)?;
-            one(ty(*x).clone())
+            same(ty(*x))
         }
         Op::Butterfly { x, axis, bit } => {
             check_along(func, "butterfly", &[*x], *axis)?;
             if ty(*x).shape()[*axis as usize].as_int().is_some_and(|extent| extent >> bit <= 1) {
                 return Err(format!("an index along axis {axis} of `{}` has no bit {bit}", ty(*x)));
             }
-            one(ty(*x).clone())
+            same(ty(*x))
         }
         Op::Convert { x } => {
             if !ty(*x).is_tile() {
                 return Err(format!("`convert` takes a tile, not `{}`", ty(*x)));
             }
-            one(ty(*x).clone())
+            same(ty(*x))
         }
         Op::Fma { a, b, c } => {
             same_types(func, "fma", *a, *b)?;
             same_types(func, "fma", *a, *c)?;
             check_domain(func, "fma", Domain::Float, *a)?;
-            one(ty(*a).clone())
+            same(ty(*a))
         }
         Op::Select { cond, on_true, on_false } => {
             same_types(func, "select", *on_true, *on_false)?;
             expect_bool(func, "the condition of `select`", *cond)?;
             same_shapes(func, "select", *cond, *on_true)?;
-            one(ty(*on_true).clone())
+            same(ty(*on_true))
         }
         Op::Cast { x } | Op::Bitcast { x } => {
             let wanted = wanted()?;
@@ -159,22 +163,22 @@ pub fn result_types(func: &Function, op: &Op, given: &[Type]) -> Result<Vec<Type
             {
                 return Err(format!("`bitcast` needs types of one width, not `{from}` and `{to}`"));
             }
-            one(wanted)
+            same(wanted)
         }
         Op::ReducePio2 { x } => {
             if ty(*x).elem() != &Elem::Dtype(Dtype::F32) {
                 return Err(format!("`reduce_pio2` takes `f32`, not `{}`", ty(*x)));
             }
-            Ok(vec![ty(*x).clone(), ty(*x).with_elem(Dtype::I32)])
+            Ok(vec![Cow::Borrowed(ty(*x)), Cow::Owned(ty(*x).with_elem(Dtype::I32))])
         }
         Op::InlinePtx { inputs, text, pack, .. } => {
-            let types: Vec<&Type> = given.iter().chain(inputs.iter().map(|input| ty(*input))).collect();
+            let types: Vec<&Type> = given.iter().copied().chain(inputs.iter().map(|input| ty(*input))).collect();
             if let Some(other) = types.iter().find(|ty| ty.is_pointer() || ty.shape() != types[0].shape()) {
                 return Err(format!("what `inline_ptx` takes and gives has one shape, not `{}` and `{other}`", types[0]));
             }
             let dtypes: Vec<Option<Dtype>> = types.iter().map(|ty| ty.elem().dtype()).collect();
             assembly::check(text, &dtypes, (*pack).max(1) as usize)?;
-            Ok(given.to_vec())
+            Ok(all_given())
         }
         Op::Load { base, offset, mask, other, .. } => {
             check_access(func, "load", *base, *offset, *mask)?;
@@ -212,7 +216,7 @@ pub fn result_types(func: &Function, op: &Op, given: &[Type]) -> Result<Vec<Type
             if let Some(value) = values.iter().find(|value| ty(**value) != &expected) {
                 return Err(format!("`{word}` takes `{expected}` here, not `{}`", ty(*value)));
             }
-            Ok(if atomic.has_result() { vec![expected] } else { Vec::new() })
+            Ok(if atomic.has_result() { vec![Cow::Owned(expected)] } else { Vec::new() })
         }
         Op::Barrier {} | Op::GdcWait {} | Op::GdcLaunchDependents {} | Op::FetchGroup {} | Op::FetchWait { .. } => Ok(Vec::new()),
         Op::Ring { slots } => {
@@ -220,7 +224,7 @@ pub fn result_types(func: &Function, op: &Op, given: &[Type]) -> Result<Vec<Type
             if *slots == 0 || !wanted.is_tile() {
                 return Err(format!("a ring holds tiles, not {slots} of `{wanted}`"));
             }
-            one(wanted)
+            same(wanted)
         }
         Op::Fetch { ring, slot, on, base, offset, mask, .. } => {
             expect_scalar(func, "the slot of a ring", *slot, Dtype::I32)?;
@@ -234,7 +238,7 @@ pub fn result_types(func: &Function, op: &Op, given: &[Type]) -> Result<Vec<Type
         }
         Op::Fetched { ring, slot } => {
             expect_scalar(func, "the slot of a ring", *slot, Dtype::I32)?;
-            one(ty(*ring).clone())
+            same(ty(*ring))
         }
         Op::Report { base, offset, outside, .. } => check_access(func, "report", *base, *offset, Some(*outside)).map(|()| Vec::new()),
         Op::Length { base } | Op::Address { base } => {
@@ -246,11 +250,11 @@ pub fn result_types(func: &Function, op: &Op, given: &[Type]) -> Result<Vec<Type
         Op::Pointer { address } => {
             expect_scalar(func, "an address", *address, Dtype::I64)?;
             let wanted = wanted()?;
-            if wanted.is_pointer() { one(wanted) } else { Err(format!("an address leads to no `{wanted}`")) }
+            if wanted.is_pointer() { same(wanted) } else { Err(format!("an address leads to no `{wanted}`")) }
         }
         Op::If { cond, .. } => {
             expect_scalar(func, "the condition of an `if`", *cond, Dtype::Bool)?;
-            Ok(given.to_vec())
+            Ok(all_given())
         }
         Op::For { lower, upper, step, init, num_stages, unroll, .. } => {
             for bound in [lower, upper, step] {
@@ -264,10 +268,10 @@ pub fn result_types(func: &Function, op: &Op, given: &[Type]) -> Result<Vec<Type
                     return Err(format!("`{name}` of a loop is a number from 1 to {most}, not {value}"));
                 }
             }
-            Ok(init.iter().map(|value| ty(*value).clone()).collect())
+            Ok(init.iter().map(|value| Cow::Borrowed(ty(*value))).collect())
         }
-        Op::While { init, .. } | Op::StaticFor { init, .. } => Ok(init.iter().map(|value| ty(*value).clone()).collect()),
-        Op::StaticIf { .. } => Ok(given.to_vec()),
+        Op::While { init, .. } | Op::StaticFor { init, .. } => Ok(init.iter().map(|value| Cow::Borrowed(ty(*value))).collect()),
+        Op::StaticIf { .. } => Ok(all_given()),
         Op::Condition { cond, .. } => {
             expect_scalar(func, "the condition of a `while`", *cond, Dtype::Bool)?;
             Ok(Vec::new())

@@ -98,8 +98,7 @@ impl Type {
     /// # Panics
     /// If one is an expression: ask only after specialisation.
     pub fn extents(&self) -> Vec<usize> {
-        let extent = |dim: &ConstExpr| dim.as_int().and_then(|int| usize::try_from(int).ok());
-        self.shape().iter().map(|dim| extent(dim).unwrap_or_else(|| panic!("`{self}` is not specialised"))).collect()
+        self.shape().iter().map(|dim| self.extent(dim)).collect()
     }
 
     /// How many elements a value has: 1 for a scalar.
@@ -107,7 +106,12 @@ impl Type {
     /// # Panics
     /// As [`Type::extents`].
     pub fn numel(&self) -> usize {
-        self.extents().iter().product()
+        self.shape().iter().map(|dim| self.extent(dim)).product()
+    }
+
+    fn extent(&self, dim: &ConstExpr) -> usize {
+        let extent = dim.as_int().and_then(|int| usize::try_from(int).ok());
+        extent.unwrap_or_else(|| panic!("`{self}` is not specialised"))
     }
 
     /// Is it a value of rank 0, not a pointer?

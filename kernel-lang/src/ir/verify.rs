@@ -16,6 +16,7 @@
 //!    `in_bounds`: proved, or guarded by its mask. Only a `convert` moves elements between threads: ops that change the shape find theirs where
 //!    they are, see [`super::renaming`]. What is reduced or scanned has a [bitwise](crate::layout::Layout::is_bitwise) layout.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::ir::arena::{Inst, Region, SideTable, Value};
@@ -146,13 +147,17 @@ impl Verifier<'_> {
         for value in undefined {
             self.broken(inst, format!("uses {value} where it is not defined"));
         }
-        let given: Vec<Type> = data.results.iter().map(|value| func.ty(*value).clone()).collect();
+        let given: Vec<&Type> = data.results.iter().map(|value| func.ty(*value)).collect();
         match rules::result_types(func, &data.op, &given) {
             Err(message) => self.broken(inst, message),
-            Ok(types) if types != given => self.broken(inst, format!("has results {} by its rule", list(&types))),
-            Ok(_) => {}
+            Ok(types) => {
+                let types: Vec<&Type> = types.iter().map(Cow::as_ref).collect();
+                if types != given {
+                    self.broken(inst, format!("has results {} by its rule", list(&types)));
+                }
+            }
         }
-        if given.iter().any(Type::is_pointer) && !matches!(data.op, Op::Pointer { .. }) {
+        if given.iter().any(|ty| ty.is_pointer()) && !matches!(data.op, Op::Pointer { .. }) {
             self.broken(inst, "gives a pointer");
         }
         given.iter().for_each(|ty| self.check_ty(ty, data.loc, data.op.name()));
@@ -247,9 +252,9 @@ impl Verifier<'_> {
     }
 
     /// Laws 3 and 4, then each region's own.
-    fn regions(&mut self, inst: Inst, results: &[Type]) {
+    fn regions(&mut self, inst: Inst, results: &[&Type]) {
         let func = self.func;
-        let types = |values: &[Value]| values.iter().map(|value| func.ty(*value).clone()).collect::<Vec<_>>();
+        let types = |values: &[Value]| values.iter().map(|value| func.ty(*value)).collect::<Vec<_>>();
         let ended = |region: &Region| !func.region(*region).insts.is_empty();
         match &func.inst(inst).op {
             Op::If { then_region, else_region, .. } | Op::StaticIf { then_region, else_region, .. } => {
@@ -265,8 +270,8 @@ impl Verifier<'_> {
             }
             Op::For { lower, init, body, .. } => {
                 let carried = types(init);
-                let mut params = vec![func.ty(*lower).clone()];
-                params.extend(carried.iter().cloned());
+                let mut params = vec![func.ty(*lower)];
+                params.extend(&carried);
                 if types(&func.region(*body).params) != params {
                     self.broken(inst, format!("has region parameters {} for {}", list(&types(&func.region(*body).params)), list(&params)));
                 }
@@ -299,7 +304,8 @@ impl Verifier<'_> {
             }
             Op::Reduce { inputs, combine, .. } | Op::Scan { inputs, combine, .. } => {
                 let elems: Vec<Type> = inputs.iter().map(|value| Type::scalar(func.ty(*value).elem().clone())).collect();
-                let params = [elems.clone(), elems.clone()].concat();
+                let elems: Vec<&Type> = elems.iter().collect();
+                let params = [&elems[..], &elems].concat();
                 if types(&func.region(*combine).params) != params {
                     let found = types(&func.region(*combine).params);
                     self.broken(inst, format!("has region parameters {} for {}", list(&found), list(&params)));
@@ -341,7 +347,7 @@ impl Verifier<'_> {
     }
 }
 
-fn list(types: &[Type]) -> String {
+fn list(types: &[&Type]) -> String {
     let words: Vec<String> = types.iter().map(|ty| format!("`{ty}`")).collect();
     format!("({})", words.join(", "))
 }

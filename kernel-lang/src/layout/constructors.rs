@@ -191,7 +191,10 @@ impl Layout {
         if shape.iter().zip(self.shape()).any(|(small, large)| *small != 1 && small != large) {
             return Err(LayoutError::ShapesDiffer);
         }
-        self.map_indices(shape, |index| index.iter().zip(shape).map(|(at, extent)| at & (extent - 1)).collect())
+        self.map_indices(shape, |mut index| {
+            index.iter_mut().zip(shape).for_each(|(at, extent)| *at &= extent - 1);
+            index
+        })
     }
 
     fn map_indices(&self, shape: &[u32], map: impl Fn(Vec<u32>) -> Vec<u32>) -> Result<Layout, LayoutError> {

@@ -121,7 +121,14 @@ pub fn renaming(src: &Layout, dst: &Layout) -> Option<Vec<u32>> {
     }
     let held = Span::of(src.flat_bases(Level::Register));
     let bits: Vec<u32> = dst.flat_bases(Level::Register).iter().map(|&b| held.solve(b).map(|tag| tag as u32)).collect::<Option<_>>()?;
-    Some((0..dst.registers_per_thread()).map(|register| xor_of(&bits, register)).collect())
+    // A register with its highest bit is the one without it, moved by what the bit stands for.
+    let mut from = vec![0];
+    for bit in bits {
+        for register in 0..from.len() {
+            from.push(from[register] ^ bit);
+        }
+    }
+    Some(from)
 }
 
 /// The xor of the `values` whose bit is set in `mask`.

@@ -36,7 +36,7 @@ use crate::ir::renaming::{operand_layout, result_layout};
 use crate::ir::{Function, Inst, Op, SideTable, Value};
 use crate::layout::Layout;
 use crate::schedule::Schedule;
-use crate::target::Target;
+use crate::target::{Asked, Target};
 
 use accesses::Wish;
 use components::{Components, tiles};
@@ -45,10 +45,13 @@ use components::{Components, tiles};
 ///
 /// # Errors
 /// If the CTAs of a program cannot share what the kernel does.
-pub fn run(func: &mut Function, target: &Target, schedule: Schedule) -> Result<(), Diagnostics> {
-    accesses::separate(func);
-    let mut components = Components::of(func);
-    let wishes = accesses::wishes(func, &mut components);
+pub fn run(func: &mut Function, target: &Asked, schedule: Schedule) -> Result<(), Diagnostics> {
+    let (mut components, mut accesses) = (Components::of(func), accesses::compute(func));
+    let mut wishes = accesses::wishes(func, &accesses, &mut components);
+    if accesses::separate(func, &accesses, &mut components, &wishes) {
+        (components, accesses) = (Components::of(func), accesses::compute(func));
+        wishes = accesses::wishes(func, &accesses, &mut components);
+    }
     let chosen = choose(func, &mut components, &wishes, target, schedule);
     let mut layouts = SideTable::new();
     for value in tiles(func) {
@@ -60,10 +63,10 @@ pub fn run(func: &mut Function, target: &Target, schedule: Schedule) -> Result<(
 }
 
 /// A layout for each component.
-fn choose(func: &Function, components: &mut Components, wishes: &[Wish], target: &Target, schedule: Schedule) -> Vec<Option<Layout>> {
+fn choose(func: &Function, components: &mut Components, wishes: &[Wish], target: &Asked, schedule: Schedule) -> Vec<Option<Layout>> {
     let mut order: Vec<Value> = tiles(func);
     // The largest first; of equal ones those that access memory. Of one component the first value speaks.
-    order.sort_by_key(|value| (Reverse(func.ty(*value).numel()), !wishes[components.find(*value)].is_access));
+    order.sort_by_cached_key(|value| (Reverse(func.ty(*value).numel()), !wishes[components.find(*value)].is_access));
     let edges = edges(func, components);
     let mut chosen: Vec<Option<Layout>> = vec![None; func.value_count()];
     for value in order {
@@ -75,8 +78,8 @@ fn choose(func: &Function, components: &mut Components, wishes: &[Wish], target:
         chosen[component] = Some(layout_of(&shape, &wishes[component], target, schedule));
         let mut next = vec![component];
         while let Some(known) = next.pop() {
+            let Some(layout) = chosen[known].clone() else { continue };
             for (inst, x, result) in &edges[known] {
-                let Some(layout) = chosen[known].clone() else { continue };
                 let op = &func.inst(*inst).op;
                 let is_forward = components.find(*x) == known;
                 let (from, to) = if is_forward { (*x, *result) } else { (*result, *x) };
@@ -86,7 +89,7 @@ fn choose(func: &Function, components: &mut Components, wishes: &[Wish], target:
                     continue;
                 }
                 let derived = match op {
-                    Op::Convert { .. } => Some(layout),
+                    Op::Convert { .. } => Some(layout.clone()),
                     _ if is_forward => result_layout(func, op, to, &layout),
                     _ => operand_layout(func, op, to, &layout),
                 };
@@ -122,7 +125,7 @@ fn edges(func: &Function, components: &mut Components) -> Vec<Vec<(Inst, Value, 
 /// Threads side by side along the axis that memory runs along, each with a vector; then along the others, the last first. Warps rather
 /// stand along axes that nothing is reduced along, so that reductions stay inside of them. CTAs of a cluster stand as warps do, each with a
 /// part of the tile that is all its own.
-fn layout_of(whole: &[u32], wish: &Wish, target: &Target, schedule: Schedule) -> Layout {
+fn layout_of(whole: &[u32], wish: &Wish, target: &Asked, schedule: Schedule) -> Layout {
     let rank = whole.len();
     let fastest = wish.axis.unwrap_or(rank - 1);
     let order: Vec<usize> = [fastest].into_iter().chain((0..rank).rev().filter(|axis| *axis != fastest)).collect();
@@ -134,7 +137,7 @@ fn layout_of(whole: &[u32], wish: &Wish, target: &Target, schedule: Schedule) ->
     let mut size_per_thread = vec![1; rank];
     size_per_thread[fastest] = wish.vector.min(share).min(shape[fastest]);
     let room: Vec<u32> = (0..rank).map(|axis| (shape[axis] / size_per_thread[axis]).max(1)).collect();
-    let lanes = spread(target.warp_size(), &room, &order);
+    let lanes = spread(target.ask(Target::warp_size), &room, &order);
     let room: Vec<u32> = (0..rank).map(|axis| (room[axis] / lanes[axis]).max(1)).collect();
     let warps = spread(schedule.num_warps, &room, &warp_order);
     Layout::blocked(&shape, &size_per_thread, &lanes, &warps, &order)

@@ -18,22 +18,21 @@
 //!
 //! Loads are left alone: what they read may have changed.
 
-use std::collections::HashMap;
-
 use crate::ir::rewrite::{Changed, Substitution};
-use crate::ir::{Function, Inst, Region, Value};
+use crate::ir::{ConstExpr, Function, Handle, Inst, InstData, Op, Region};
 
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
-    let mut cx = Cx { with: Substitution::new(), seen: HashMap::new(), changed: false };
+    let buckets = func.value_count().next_power_of_two().max(2);
+    let mut cx = Cx { with: Substitution::new(), seen: vec![Vec::new(); buckets], changed: false };
     cx.region(func, func.body);
     cx.changed
 }
 
 struct Cx {
     with: Substitution,
-    /// The text of an op and its result types to its results: a function of everything that makes two ops equal.
-    seen: HashMap<String, Vec<Value>>,
+    /// The ops that reach this place, those of one number side by side.
+    seen: Vec<Vec<Inst>>,
     changed: bool,
 }
 
@@ -42,7 +41,9 @@ impl Cx {
         let mut added = Vec::new();
         let mut kept: Vec<Inst> = Vec::new();
         for inst in func.region(region).insts.clone() {
-            func.inst_mut(inst).op.map_operands(&mut |value| self.with.get(value));
+            if !self.with.is_empty() {
+                func.inst_mut(inst).op.map_operands(&mut |value| self.with.get(value));
+            }
             let mut inner = Vec::new();
             func.inst(inst).op.for_each_region(&mut |region| inner.push(region));
             inner.into_iter().for_each(|region| self.region(func, region));
@@ -51,24 +52,52 @@ impl Cx {
                 kept.push(inst);
                 continue;
             }
-            let types: Vec<_> = data.results.iter().map(|result| func.ty(*result)).collect();
-            let key = format!("{:?} {types:?}", data.op);
-            match self.seen.get(&key) {
+            let bucket = self.bucket(&data.op);
+            match self.seen[bucket].iter().find(|known| is_same(func, func.inst(**known), data)) {
                 Some(known) => {
-                    data.results.iter().zip(known).for_each(|(result, known)| self.with.insert(*result, *known));
+                    data.results.iter().zip(&func.inst(*known).results).for_each(|(result, known)| self.with.insert(*result, *known));
                     self.changed = true;
                 }
                 None => {
-                    self.seen.insert(key.clone(), data.results.clone());
-                    added.push(key);
+                    self.seen[bucket].push(inst);
+                    added.push(bucket);
                     kept.push(inst);
                 }
             }
         }
         *func.insts_mut(region) = kept;
         // What a region computes does not reach beyond it.
-        added.iter().for_each(|key| {
-            self.seen.remove(key);
+        added.into_iter().for_each(|bucket| {
+            self.seen[bucket].pop();
         });
     }
+
+    /// Where an op stands: equal ops stand together, others seldom do.
+    fn bucket(&self, op: &Op) -> usize {
+        // Fibonacci hashing: the high bits of the product depend on all bits of the number.
+        let spread = number(op).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (spread >> (64 - self.seen.len().trailing_zeros())) as usize
+    }
+}
+
+/// A number that equal ops share: of the operands, or of the constant.
+fn number(op: &Op) -> u64 {
+    let mut number = match op {
+        Op::Const { value: ConstExpr::Int(value) } => *value as u64,
+        Op::Const { value: ConstExpr::Float(value) } => value.to_bits(),
+        _ => 0,
+    };
+    op.for_each_operand(&mut |value| number = number.wrapping_mul(31).wrapping_add(value.index() as u64 + 1));
+    number
+}
+
+/// Do two ops compute the same? Floats are compared by their bits: 0 is not -0, and NaN is NaN.
+fn is_same(func: &Function, one: &InstData, other: &InstData) -> bool {
+    let is_same_op = match (&one.op, &other.op) {
+        (Op::Const { value: ConstExpr::Float(one) }, Op::Const { value: ConstExpr::Float(other) }) => one.to_bits() == other.to_bits(),
+        (one, other) => one == other,
+    };
+    is_same_op
+        && one.results.len() == other.results.len()
+        && one.results.iter().zip(&other.results).all(|(a, b)| func.ty(*a) == func.ty(*b))
 }

@@ -25,14 +25,7 @@ use crate::ir::{Function, Handle, Inst, Op, Region};
 pub fn run(func: &mut Function) -> Changed {
     let mut live = vec![false; func.value_count()];
     let mut changed = false;
-    // A loop makes what it carries live only once its results are: repeat until nothing more becomes live.
-    loop {
-        let before = live.iter().filter(|live| **live).count();
-        mark(func, func.body, &mut live);
-        if live.iter().filter(|live| **live).count() == before {
-            break;
-        }
-    }
+    mark(func, func.body, &mut live);
     for region in func.regions_under(func.body) {
         let kept: Vec<Inst> = func.region(region).insts.iter().copied().filter(|inst| is_needed(func, *inst, &live)).collect();
         changed |= kept.len() != func.region(region).insts.len();
@@ -61,6 +54,7 @@ fn has_effects(func: &Function, inst: Inst) -> bool {
     }
 }
 
+/// Marks what a region needs. From the end on, every use comes before what it uses: what a loop carries is used by its terminators.
 fn mark(func: &Function, region: Region, live: &mut [bool]) {
     for inst in func.region(region).insts.iter().rev() {
         if is_needed(func, *inst, live) {

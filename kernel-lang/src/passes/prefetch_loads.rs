@@ -93,7 +93,7 @@ use crate::ir::rewrite::{Changed, Substitution, substitute};
 use crate::ir::{BinaryOp, Builder, Cache, CompareOp, ConstExpr, Def, Function, Inst, Op, Region, SideTable, Type, Value, may_alias};
 use crate::location::Loc;
 use crate::schedule::Schedule;
-use crate::target::Target;
+use crate::target::{Asked, Target};
 
 use super::split_full_tiles::WIDEST;
 use super::split_loops::Loop;
@@ -106,7 +106,7 @@ const BYTES_PER_THREAD: u32 = 96;
 ///
 /// # Errors
 /// A loop asks for more than there is shared memory.
-pub fn run(func: &mut Function, target: &Target, schedule: Schedule) -> Result<Changed, Diagnostics> {
+pub fn run(func: &mut Function, target: &Asked, schedule: Schedule) -> Result<Changed, Diagnostics> {
     let mut changed = false;
     // A launch that reports accesses asks about each of them where it stands.
     let regions = if func.reports { Vec::new() } else { func.regions_under(func.body) };
@@ -133,7 +133,7 @@ struct Plan {
     registers: Vec<Inst>,
 }
 
-fn plan(func: &Function, around: &Loop, target: &Target, schedule: Schedule) -> Result<Option<Plan>, Diagnostics> {
+fn plan(func: &Function, around: &Loop, target: &Asked, schedule: Schedule) -> Result<Option<Plan>, Diagnostics> {
     let data = func.inst(around.inst);
     let Op::For { num_stages, .. } = &data.op else { return Ok(None) };
     let wanted = num_stages.as_ref().and_then(ConstExpr::as_int).and_then(|wanted| u32::try_from(wanted).ok());
@@ -163,7 +163,7 @@ fn plan(func: &Function, around: &Loop, target: &Target, schedule: Schedule) -> 
         return Err(Diagnostic::new(data.loc, message).help("say a smaller `num_stages`, or make the tiles smaller").beyond_gpu().into());
     }
     // What one GPU has room for, another may not.
-    let stages = stages.min(target.shared_bytes().checked_div(slot).unwrap_or(stages));
+    let stages = target.ask(|target| stages.min(target.shared_bytes().checked_div(slot).unwrap_or(stages)));
     if stages < 2 || (rings.is_empty() && registers.is_empty()) {
         return Ok(None);
     }

@@ -55,7 +55,7 @@ pub fn run(func: &mut Function) -> Changed {
             // What a region hands on keeps its layout: it flows into the values around the region.
             if !op.is_terminator() {
                 let is_index = cx.func.inst(inst).results.clone().into_iter().any(|result| cx.is_index(result));
-                let (user, mut own) = (op.clone(), SideTable::new());
+                let (user, mut own) = (op.clone(), Vec::new());
                 op.map_operands(&mut |value| {
                     if !is_index && cx.is_owned(&user, value) { cx.own(inst, value, &mut own) } else { cx.here(value) }
                 });
@@ -99,7 +99,7 @@ impl Cx<'_> {
     }
 
     /// An index, or a copy of it if it is not `user`'s alone. `own` are the copies that `user` has.
-    fn own(&mut self, user: Inst, value: Value, own: &mut SideTable<Value, Option<Value>>) -> Value {
+    fn own(&mut self, user: Inst, value: Value, own: &mut Vec<(Value, Value)>) -> Value {
         let mut parts = Vec::new();
         self.parts(value, &mut parts);
         let is_free = |part: &Value| self.home[*part] == Some(self.region) && self.owner[*part].is_none_or(|owner| owner == user);
@@ -110,9 +110,9 @@ impl Cx<'_> {
         self.owned(user, value, own)
     }
 
-    fn owned(&mut self, user: Inst, value: Value, own: &mut SideTable<Value, Option<Value>>) -> Value {
-        if let Some(copy) = own[value] {
-            return copy;
+    fn owned(&mut self, user: Inst, value: Value, own: &mut Vec<(Value, Value)>) -> Value {
+        if let Some((_, copy)) = own.iter().find(|(known, _)| *known == value) {
+            return *copy;
         }
         let Def::Result(inst, _) = self.func.def(value) else { return value };
         if !self.func.ty(value).is_tile() {
@@ -121,7 +121,7 @@ impl Cx<'_> {
         let copy = self.copy(inst, value, |cx, operand| cx.owned(user, operand, own));
         self.home[copy] = Some(self.region);
         self.owner[copy] = Some(user);
-        own[value] = Some(copy);
+        own.push((value, copy));
         copy
     }
 

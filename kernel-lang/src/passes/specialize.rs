@@ -53,7 +53,7 @@ use crate::ir::{
     BinaryOp, Builder, CompareOp, ConstExpr, Elem, Function, Op, Region, SideTable, TARGET, Type, Value, result_types, template,
 };
 use crate::location::{Loc, Name};
-use crate::target::Target;
+use crate::target::Asked;
 
 /// What a specialisation fixes.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -64,8 +64,6 @@ pub struct Bindings {
     pub consts: Vec<(Name, i128)>,
     /// Integers among the arguments that are multiples of a number.
     pub multiples: Vec<(Name, i128)>,
-    /// What `target()` is; of none, the CPU's 0.
-    pub target: Option<Target>,
 }
 
 impl Bindings {
@@ -102,11 +100,11 @@ const MAX_TURNS: i128 = 1 << 12;
 /// The largest number of elements of a tile, as in Triton.
 const MAX_NUMEL: i128 = 1 << 20;
 
-/// The kernel with its parameters bound.
+/// The kernel with its parameters bound; without a target it is for the CPU.
 ///
 /// # Errors
 /// A parameter without a value or with one that its bound forbids, a failed `static_assert`, a rule that these values break.
-pub fn run(func: &Function, bindings: &Bindings) -> Result<Function, Diagnostics> {
+pub fn run(func: &Function, bindings: &Bindings, target: Option<&Asked>) -> Result<Function, Diagnostics> {
     let mut diagnostics = Diagnostics::new();
     check_bindings(func, bindings, &mut diagnostics);
     if !diagnostics.is_empty() {
@@ -117,7 +115,7 @@ pub fn run(func: &Function, bindings: &Bindings) -> Result<Function, Diagnostics
     out.unchecked = func.unchecked;
     out.contract = func.contract;
     let mut cx =
-        Specializer { func, bindings, out, map: SideTable::new(), diagnostics, mistakes: 0, indices: Vec::new(), undecided: false };
+        Specializer { func, bindings, target, out, map: SideTable::new(), diagnostics, mistakes: 0, indices: Vec::new(), undecided: false };
     for param in &func.params {
         let ty = cx.ty(func.ty(param.value), Loc::NONE);
         let value = cx.out.add_param(param.name.clone(), ty);
@@ -209,6 +207,7 @@ fn known_arguments(func: &Function, bindings: &Bindings, out: &mut Function, map
 struct Specializer<'a> {
     func: &'a Function,
     bindings: &'a Bindings,
+    target: Option<&'a Asked>,
     out: Function,
     map: SideTable<Value, Option<Value>>,
     diagnostics: Diagnostics,
@@ -239,12 +238,20 @@ impl Specializer<'_> {
     }
 
     fn constant(&self, expr: &ConstExpr) -> Result<ConstExpr, String> {
+        match self.target {
+            Some(target) if expr.names(TARGET) => target.ask(|target| self.value(expr, target.number())),
+            _ => self.value(expr, 0),
+        }
+    }
+
+    /// The value of an expression where `target()` is that number.
+    fn value(&self, expr: &ConstExpr, target: u32) -> Result<ConstExpr, String> {
         expr.evaluate(&|name| {
             if let Some((_, index)) = self.indices.iter().rev().find(|(known, _)| known == name) {
                 return Some(ConstExpr::Int(*index));
             }
             if name == TARGET {
-                return Some(ConstExpr::Int(self.bindings.target.map_or(0, Target::number).into()));
+                return Some(ConstExpr::Int(target.into()));
             }
             // `T == f32`: types are compared by their numbers.
             let elem = name.parse().map_or_else(|_| self.elem(&Elem::Param(name.into())), Elem::Dtype);
@@ -417,7 +424,7 @@ impl Specializer<'_> {
             }
         }
         let is_new_mistake = self.mistakes > mistakes;
-        if !is_new_mistake && let Err(message) = result_types(&self.out, &op, &given) {
+        if !is_new_mistake && let Err(message) = result_types(&self.out, &op, &given.iter().collect::<Vec<_>>()) {
             let help = rule_help(&op);
             self.error(loc, message, help);
         }
@@ -485,7 +492,7 @@ mod tests {
             }",
         )
         .expect("it is well formed");
-        let mistakes = run(&func, &Bindings::new().ty("T", Dtype::F32).constant("N", -3)).expect_err("-3 is no extent");
+        let mistakes = run(&func, &Bindings::new().ty("T", Dtype::F32).constant("N", -3), None).expect_err("-3 is no extent");
         let text =
             "error: the extent of a tile is a positive number, not -3\n --> k.rs:3:33\nhelp: name values that leave at least one element\n";
         assert_eq!(mistakes.render(&func.files), text);

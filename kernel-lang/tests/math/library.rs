@@ -65,7 +65,7 @@ fn library(name: &str, arity: usize, dtype: Dtype) -> Function {
     let (params, args) = if arity == 1 { ("x: Ptr<T>", "load(x)") } else { ("x: Ptr<T>, u: Ptr<T>", "load(x), load(u)") };
     let source = format!("#[kernel]\nfn k<T: Float>({params}, y: PtrMut<T>) {{ store(y, {name}({args})); }}");
     let func = lower_source(&source, "library.rs").unwrap_or_else(|diagnostics| panic!("{}", diagnostics.render(&["library.rs".into()])));
-    let mut func = specialize::run(&func, &Bindings::new().ty("T", dtype)).unwrap();
+    let mut func = specialize::run(&func, &Bindings::new().ty("T", dtype), None).unwrap();
     passes::run(&mut func, SIMPLIFY, &mut |_, _, _| {});
     expand_math::run(&mut func);
     passes::run(&mut func, SIMPLIFY, &mut |_, _, _| {});

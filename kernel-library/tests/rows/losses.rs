@@ -38,7 +38,7 @@ fn losses<T: Real>() {
                 let [mut losses, mut kept] = [0; 2].map(|_| device.empty::<f32>(ROWS).unwrap());
                 kernel_library::cross_entropy(&dx, &dtargets, &mut losses, &mut kept, classes, IGNORED).grid(|_| ROWS).launch().unwrap();
                 kernel_library::cross_entropy_backward(&dx, &dtargets, &kept, &dupstream, &mut gradient, classes, IGNORED, 0.25)
-                    .grid(|_| ROWS)
+                    .grid(|config| ROWS * cdiv(classes, config.SEGMENT))
                     .launch()
                     .unwrap();
 
@@ -70,5 +70,43 @@ fn infinities_and_nan() {
         let [mut losses, mut lse] = [0; 2].map(|_| device.empty::<f32>(2).unwrap());
         kernel_library::cross_entropy(&x, &targets, &mut losses, &mut lse, 3, IGNORED).grid(|_| 2).launch().unwrap();
         check(device, &losses.to_vec().unwrap(), 0.0, |i| [2f64.ln(), f64::NAN][i]);
+    }
+}
+
+/// A vocabulary that is filled up with the smallest number, rows of nothing else, and offsets.
+#[test]
+fn the_largest_numbers_and_offsets() {
+    for device in devices() {
+        for classes in [3, 520, 9001] {
+            let ordinary = numbers::<f32>(classes, 3.0, 13);
+            let padded = ordinary.iter().enumerate().map(|(i, v)| if i < classes - classes / 3 { *v } else { f32::MIN });
+            let shifted = ordinary.iter().map(|v| v + 1e4);
+            let same = [f32::MIN, f32::MAX, f32::NEG_INFINITY].into_iter().flat_map(|value| vec![value; classes]);
+            let x: Vec<f32> = padded.chain(shifted).chain(same).collect();
+            let targets = [0i64, 1, 2, 0, 1];
+            let (dx, dtargets) = (device.tensor(&x).unwrap(), device.tensor(&targets).unwrap());
+            let [mut losses, mut kept] = [0; 2].map(|_| device.empty::<f32>(targets.len()).unwrap());
+            kernel_library::cross_entropy(&dx, &dtargets, &mut losses, &mut kept, classes, IGNORED)
+                .grid(|_| targets.len())
+                .launch()
+                .unwrap();
+            let row = |i: usize| &x[i * classes..][..classes];
+            // The last has no class: the sum is of nothing, and a loss of it no number.
+            let want = |i: usize| if i < 4 { lse(row(i)) } else { f64::NEG_INFINITY };
+            check(device, &kept.to_vec().unwrap(), 1.0, want);
+
+            let upstream = device.tensor(&[1.0f32; 5]).unwrap();
+            let mut gradient = device.empty::<f32>(x.len()).unwrap();
+            kernel_library::cross_entropy_backward(&dx, &dtargets, &kept, &upstream, &mut gradient, classes, IGNORED, 1.0)
+                .grid(|config| targets.len() * cdiv(classes, config.SEGMENT))
+                .launch()
+                .unwrap();
+            // Of the numbers that are kept: a logarithm of 10,000 has an ulp of 1e-3, and beside f32::MIN the classes do not count at all.
+            let (kept, gradient) = (kept.to_vec().unwrap(), gradient.to_vec().unwrap());
+            check(device, &gradient[..4 * classes], 1e-3, |at| {
+                let (i, class) = (at / classes, at % classes);
+                (f64::from(x[at]) - f64::from(kept[i])).exp() - f64::from(u8::from(class as i64 == targets[i]))
+            });
+        }
     }
 }

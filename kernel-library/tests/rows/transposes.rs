@@ -11,7 +11,7 @@ fn transposed<T: Element + PartialEq + std::fmt::Debug>(value: impl Fn(usize) ->
             let dx = device.tensor(&x).unwrap();
             let mut y = device.empty::<T>(x.len()).unwrap();
             kernel_library::transpose(&dx, &mut y, rows, columns)
-                .grid(|config| (cdiv(rows, config.TILE), cdiv(columns, config.TILE)))
+                .grid(|config| (cdiv(rows, config.ROWS), cdiv(columns, config.COLUMNS)))
                 .launch()
                 .unwrap();
             let want: Vec<T> = (0..x.len()).map(|i| x[i % rows * columns + i / rows]).collect();

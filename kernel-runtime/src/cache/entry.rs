@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 /// What an entry holds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Kind {
-    /// Machine code that a driver made of PTX, for one architecture and driver.
+    /// Machine code that an assembler made of PTX, for one architecture and driver.
     Code,
     /// PTX of a variant that was not compiled with its program.
     Ptx,

@@ -19,7 +19,7 @@ pub struct Record {
 pub struct RecordKey {
     /// The name of the kernel.
     pub kernel: String,
-    /// A hash of what runs: of the kernel's PTX and of the configurations.
+    /// A hash of what runs, and of what is asked: of the PTX, or of its source, the configurations, what the key names, and how results are compared.
     pub content: String,
     /// The maker's name of the GPU.
     pub device: String,

@@ -6,9 +6,10 @@ use super::launch::is_of_config;
 use super::memory::{Memory, Undo};
 use super::progress::Progress;
 use super::race::{Budget, Race, Round, fastest, median, race};
+use super::recall::Search;
 use super::rules::Kept;
 use super::verify::{HostArgs, Reference, Verify};
-use super::{AutotunedLaunch, Origin, Outcome, Report, Trial, TuneConfig, Winner, alone, is_printed, recall};
+use super::{AutotunedLaunch, Origin, Outcome, Report, Trial, TuneConfig, Winner, alone, is_printed};
 use crate::bench::{FLUSH_BYTES, Timer};
 use crate::call::Mode;
 use crate::gpu::Gpu;
@@ -33,14 +34,21 @@ where
             return Ok(None);
         }
         let (likely, others) = self.rules.likely(self.args.words(), &configs, self.indices(kept).collect());
+        let verify = self.rules.verifies();
+        let of = (self.tuner, verify);
+        // The first word says which of the devices it is, and the next process may number them otherwise.
+        let search = Search::new(self.args.kernel(), gpu, of, &configs, |config| self.key_of(config), &key[1..]);
+        // What is known waits for nobody's tuning.
+        let known = self.tuner.found(key, || search.known());
+        if known.is_some() {
+            return Ok(known);
+        }
         let Some(_alone) = alone() else { return Ok(None) };
         if let Some(winner) = self.tuner.find(key) {
             return Ok(Some(winner));
         }
-        let (start, verify) = (Instant::now(), self.rules.verifies());
-        let of = (self.tuner, verify.is_some());
-        // The first word says which of the devices it is, and the next process may number them otherwise.
-        let unknown = match recall::recall(self.args.kernel(), gpu, of, &configs, |config| self.key_of(config), &key[1..]) {
+        let start = Instant::now();
+        let unknown = match search.take_turn() {
             Ok((report, chosen)) => return Ok(Some(self.tuner.remember(key, report, chosen))),
             Err(unknown) => unknown,
         };
@@ -110,7 +118,7 @@ where
     ) -> Result<Option<Reference>> {
         let Some(mut host) = HostArgs::read(&self.args, gpu, self.tuner.zeroed)? else { return Ok(None) };
         match verify.by {
-            Some(reference) => reference(&mut host),
+            Some((_, reference)) => reference(&mut host),
             None => {
                 let kernel = self.args.kernel();
                 // Of the configurations that fit the arguments and compile the first; if there is none, none wins.

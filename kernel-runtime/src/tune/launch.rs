@@ -92,11 +92,7 @@ where
     #[inline]
     pub fn launch(mut self) -> Result<()> {
         match Place::of(&mut self.args, self.stream)? {
-            Place::Cpu => {
-                let config = self.config(self.first(self.kept(), Device::cpu())?);
-                let grid = self.grid_of(config)?;
-                if grid.contains(&0) { Ok(()) } else { self.call(config, grid, self.mode).run_on_cpu() }
-            }
+            Place::Cpu => self.run_first(self.kept(), Device::cpu(), |config| self.run_on_cpu(config)),
             Place::Sim(sim) => self.launch_on(&sim),
             Place::Cuda(cuda) => self.launch_on(&CudaGpu { overlaps: self.overlaps, ..cuda }),
         }
@@ -119,14 +115,14 @@ where
     fn launch_on(&self, gpu: &impl Gpu) -> Result<()> {
         let kept = self.kept();
         if self.is_untimed(kept) {
-            return self.run_first(kept, gpu);
+            return self.run_untimed(kept, gpu);
         }
         match self.winner(kept, gpu)? {
             Some(winner) => match self.run(self.config(winner.chosen()), gpu) {
                 Err(error) if is_of_config(&error) => self.run_next(winner, error, gpu),
                 done => done,
             },
-            None => self.run_first(kept, gpu),
+            None => self.run_untimed(kept, gpu),
         }
     }
 
@@ -181,13 +177,12 @@ where
         Report { kernel: self.args.kernel().name(), device, trials, origin: Origin::Untimed, took: Duration::ZERO }
     }
 
-    fn first(&self, kept: Kept, device: Device) -> Result<usize> {
-        let none = || {
-            let configs = (0..self.tuner.configs().len()).map(|place| self.config(place));
-            let failures = configs.map(|config| format!("  {config:?}: pruned for these arguments"));
-            Error::NoConfig { kernel: self.args.kernel().name(), device, failures: failures.collect() }
-        };
-        self.indices(kept).next().ok_or_else(none)
+    /// Nothing is left.
+    #[cold]
+    fn all_are_pruned(&self, device: Device) -> Error {
+        let configs = (0..self.tuner.configs().len()).map(|place| self.config(place));
+        let failures = configs.map(|config| format!("  {config:?}: pruned for these arguments"));
+        Error::NoConfig { kernel: self.args.kernel().name(), device, failures: failures.collect() }
     }
 
     pub(super) fn key_of(&self, config: C) -> Key<KEY> {
@@ -201,18 +196,30 @@ where
         (self.grid)(config).into_grid().check(self.args.kernel().name())
     }
 
-    /// Runs the first configuration that the device can run at all.
-    fn run_first(&self, kept: Kept, gpu: &impl Gpu) -> Result<()> {
-        let first = self.first(kept, gpu.device())?;
-        let mut outcome = self.run(self.config(first), gpu);
-        for place in self.indices(kept).skip(1) {
-            // What the kernel does, and to what, is no other configuration's business.
-            if !matches!(outcome, Err(Error::Compile { .. } | Error::SharedMemory { .. })) {
-                break;
+    /// Runs the first configuration that the device can run at all; where it can run none, the first says why. What the kernel does, and to what, is no
+    /// other configuration's business.
+    #[inline]
+    fn run_first(&self, kept: Kept, device: Device, run: impl Fn(C) -> Result<()>) -> Result<()> {
+        let mut failure = None;
+        for place in self.indices(kept) {
+            match run(self.config(place)) {
+                Err(error) if is_of_config(&error) => {
+                    failure.get_or_insert(error);
+                }
+                done => return done,
             }
-            outcome = self.run(self.config(place), gpu);
         }
-        outcome
+        Err(failure.unwrap_or_else(|| self.all_are_pruned(device)))
+    }
+
+    fn run_untimed(&self, kept: Kept, gpu: &impl Gpu) -> Result<()> {
+        self.run_first(kept, gpu.device(), |config| self.run(config, gpu))
+    }
+
+    #[inline]
+    fn run_on_cpu(&self, config: C) -> Result<()> {
+        let grid = self.grid_of(config)?;
+        if grid.contains(&0) { Ok(()) } else { self.call(config, grid, self.mode).run_on_cpu() }
     }
 
     /// The chosen configuration does not run with these arguments: what heuristics give may differ from launch to launch. The next best one

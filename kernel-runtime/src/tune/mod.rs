@@ -23,10 +23,11 @@
 //! written to standard error.
 //!
 //! One thread tunes at a time in a process, so that measurements do not disturb each other. Another thread with the same key waits, and uses what
-//! was found; threads whose keys are known do not wait. A launch of another tuned kernel from inside a tuning, as in a hook, runs its first configuration.
+//! was found; threads whose keys are known, or on record, do not wait. A launch of another tuned kernel from inside a tuning, as in a hook, runs its first
+//! configuration, unless its key is known.
 //!
-//! On the CPU the first configuration that is left runs, untimed; so does one that has no rivals. On a simulated GPU every configuration runs once, so
-//! that mistakes of all are found (a fault is an error of the launch, no record), and times are what its clock estimates.
+//! On the CPU the first configuration that is left, and can run, does so untimed; so does one that has no rivals. On a simulated GPU every configuration
+//! runs once, so that mistakes of all are found (a fault is an error of the launch, no record), and times are what its clock estimates.
 
 mod choose;
 mod committed;
@@ -94,13 +95,25 @@ pub struct Tuner<C: 'static> {
     rep_ms: u32,
     committed: Committed,
     winners: Grown<Winner<C>>,
+    /// Held while somebody looks for what other processes found.
+    looking: Mutex<()>,
 }
 
 impl<C: TuneConfig> Tuner<C> {
     /// A tuner over these configurations.
     #[doc(hidden)]
     pub const fn new(configs: &'static [C], key: &'static [KeyPart]) -> Tuner<C> {
-        Tuner { configs, key, zeroed: &[], restored: &[], warmup_ms: 5, rep_ms: 100, committed: Committed::new(&[]), winners: Grown::new() }
+        Tuner {
+            configs,
+            key,
+            zeroed: &[],
+            restored: &[],
+            warmup_ms: 5,
+            rep_ms: 100,
+            committed: Committed::new(&[]),
+            winners: Grown::new(),
+            looking: Mutex::new(()),
+        }
     }
 
     /// `reset_to_zero`, as numbers of pointers.
@@ -152,6 +165,12 @@ impl<C: TuneConfig> Tuner<C> {
     #[inline]
     fn find(&self, key: &[u64]) -> Option<&Winner<C>> {
         self.winners.find(None, key)
+    }
+
+    /// What was chosen for a key, in this process or, as `look` says, in another. Of threads that ask for one, the first looks.
+    fn found(&self, key: &[u64], look: impl FnOnce() -> Option<(Report<C>, usize)>) -> Option<&Winner<C>> {
+        let _looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+        self.find(key).or_else(|| look().map(|(report, chosen)| self.remember(key, report, chosen)))
     }
 
     /// Keeps what was chosen for a key: the configuration at that place.

@@ -5,11 +5,23 @@ use std::time::{Duration, Instant};
 
 #[cfg(feature = "cache")]
 use super::found::{is_asked_again, tell};
+use super::verify::Verify;
 use super::{Origin, Outcome, Report, Trial, TuneConfig, Tuner};
 use crate::cache::{self, Attempt, Record, RecordKey};
 use crate::gpu::Gpu;
 use crate::kernel::Kernel;
 use crate::{Device, driver};
+
+/// A look for what is known of these values of a tuning key.
+pub(super) struct Search<'a, C: 'static, P, F> {
+    kernel: &'a Kernel,
+    gpu: &'a P,
+    tuner: &'a Tuner<C>,
+    /// The configurations with what heuristics give.
+    completed: &'a [C],
+    key_of: F,
+    of: Box<RecordKey>,
+}
 
 /// A key that nobody has tuned yet. Other processes that want to wait, as long as this lives.
 #[must_use = "what is found out should be kept"]
@@ -18,40 +30,55 @@ pub(super) struct Unknown {
     _turn: Option<cache::Lock>,
 }
 
-/// What is known for these values of a tuning key, and the place of what was chosen, if that can be loaded here. `completed` are the configurations
-/// with what heuristics give; `key_of` gives the kernel's key with the constants of one.
-///
-/// What the program brings along comes before what lies on the disk: so all machines do what was committed, whatever they tuned before.
-pub(super) fn recall<C: TuneConfig, K: AsRef<[u64]>>(
-    kernel: &Kernel,
-    gpu: &impl Gpu,
-    (tuner, verifies): (&Tuner<C>, bool),
-    completed: &[C],
-    key_of: impl Fn(C) -> K,
-    values: &[u64],
-) -> Result<(Report<C>, usize), Unknown> {
-    let start = Instant::now();
-    let of = record_key(kernel, gpu, tuner.configs(), verifies, values);
-    let usable = |record: Record, origin: Origin| {
+impl<'a, C: TuneConfig, P: Gpu, K: AsRef<[u64]>, F: Fn(C) -> K> Search<'a, C, P, F> {
+    /// For the configurations with what heuristics give; `key_of` gives the kernel's key with the constants of one.
+    pub(super) fn new(
+        kernel: &'a Kernel,
+        gpu: &'a P,
+        (tuner, verify): (&'a Tuner<C>, Option<Verify>),
+        completed: &'a [C],
+        key_of: F,
+        values: &[u64],
+    ) -> Self {
+        let is_built = is_built(kernel, gpu, completed, &key_of);
+        let of = Box::new(record_key(kernel, gpu, (tuner, verify), is_built, values));
+        Search { kernel, gpu, tuner, completed, key_of, of }
+    }
+
+    /// What is known, and the place of what was chosen, if that can be loaded here. It waits for nobody.
+    ///
+    /// What the program brings along comes before what lies on the disk: so all machines do what was committed, whatever they tuned before.
+    pub(super) fn known(&self) -> Option<(Report<C>, usize)> {
+        if is_asked_again() {
+            return None;
+        }
+        let start = Instant::now();
+        let committed = self.tuner.committed.find(&self.of).and_then(|record| self.usable(record, Origin::Committed, start));
+        committed.or_else(|| self.stored(start))
+    }
+
+    /// What whoever had the turn before has found; else the turn is ours, of all processes.
+    pub(super) fn take_turn(self) -> Result<(Report<C>, usize), Unknown> {
+        let start = Instant::now();
+        let turn = cache::lock_record(&self.of);
+        let found = if is_asked_again() { None } else { self.stored(start) };
+        found.ok_or(Unknown { of: self.of, _turn: turn })
+    }
+
+    fn stored(&self, start: Instant) -> Option<(Report<C>, usize)> {
+        self.usable(cache::find_record(&self.of)?, Origin::Stored, start)
+    }
+
+    fn usable(&self, record: Record, origin: Origin, start: Instant) -> Option<(Report<C>, usize)> {
         let kept = record.clone();
-        let (mut report, chosen) = report(record, kernel.name(), gpu.device(), completed)?;
-        let config = completed[chosen];
+        let (mut report, chosen) = report(record, self.kernel.name(), self.gpu.device(), self.completed)?;
+        let config = self.completed[chosen];
         // What does not load is found out anew, and is no error yet.
-        kernel.on_gpu(gpu, key_of(config).as_ref(), Some(config.schedule())).ok()?;
+        self.kernel.on_gpu(self.gpu, (self.key_of)(config).as_ref(), Some(config.schedule())).ok()?;
         (report.origin, report.took) = (origin, start.elapsed());
         tell(|| kept, origin, report.took);
         Some((report, chosen))
-    };
-    let stored = || usable(cache::find_record(&of)?, Origin::Stored);
-    if is_asked_again() {
-        return Err(Unknown { _turn: cache::lock_record(&of), of: Box::new(of) });
     }
-    if let Some(found) = tuner.committed.find(&of).and_then(|record| usable(record, Origin::Committed)).or_else(stored) {
-        return Ok(found);
-    }
-    let turn = cache::lock_record(&of);
-    // Whoever had the turn before has found it.
-    stored().ok_or_else(|| Unknown { of: Box::new(of), _turn: turn })
 }
 
 impl Unknown {
@@ -63,21 +90,34 @@ impl Unknown {
     }
 }
 
-/// What a record is of: these configurations of the kernel, on this GPU, for the values of a tuning key. What heuristics give is no part of it, as it is
-/// no part of the key. Where results are compared, a record that nobody compared is another one.
-fn record_key<C: TuneConfig>(kernel: &Kernel, gpu: &impl Gpu, configs: &[C], verifies: bool, values: &[u64]) -> RecordKey {
-    let mut configs: String = configs.iter().map(|config| format!("{config:?}\n")).collect();
-    if verifies {
-        configs.push_str("verified");
-    }
+/// What a record is of: these configurations of the kernel, on this GPU, for the values of a tuning key, and what these are values of. What heuristics
+/// give is no part of it, as it is no part of the key. Where results are compared, a record that nobody compared, or with something else, is another one.
+/// Unless all that may run was built with the program, it is one of the source too.
+fn record_key<C: TuneConfig>(
+    kernel: &Kernel,
+    gpu: &impl Gpu,
+    (tuner, verify): (&Tuner<C>, Option<Verify>),
+    is_built: bool,
+    values: &[u64],
+) -> RecordKey {
+    let mut text: String = tuner.configs().iter().map(|config| format!("{config:?}\n")).collect();
+    // Values say nothing without what they are of.
+    text += &format!("key {:?}\nfacts {:?}\n", tuner.key, kernel.facts());
+    text.extend(verify.map(Verify::description));
+    text.extend((!is_built).then(|| kernel.source()));
     let device = gpu.device();
     RecordKey {
         kernel: kernel.name().to_owned(),
-        content: cache::hash(&[kernel.content(gpu).as_bytes(), configs.as_bytes()]),
+        content: cache::hash(&[kernel.content(gpu).as_bytes(), text.as_bytes()]),
         device: device.name().to_owned(),
         driver: if device.is_sim() { SIMULATOR } else { driver::version() }.to_owned(),
         values: values.to_vec(),
     }
+}
+
+/// Was every configuration built with the program, for these types, constants and facts?
+fn is_built<C: TuneConfig, K: AsRef<[u64]>>(kernel: &Kernel, gpu: &impl Gpu, completed: &[C], key_of: &impl Fn(C) -> K) -> bool {
+    completed.iter().all(|&config| kernel.is_built(gpu, key_of(config).as_ref(), config.schedule()))
 }
 
 /// What stands for a driver where there is none.
@@ -183,8 +223,11 @@ mod tests {
     fn a_record_is_of_the_code_and_not_of_its_places() {
         use crate::Target;
         use crate::device::Backend;
+        use crate::fact::Fact;
         use crate::kernel::Variant;
         use crate::sim::SimGpu;
+        use crate::tune::KeyPart;
+        use crate::tune::verify::HostArgs;
 
         const fn variant(ptx: &'static str) -> Variant {
             Variant { key: &[1], schedule: Schedule::DEFAULT, target: "sm_80", entry: "k", shared_bytes: 0, ptx }
@@ -194,22 +237,56 @@ mod tests {
             [variant(".file 1 \"b.rs\"\n\n\t// moved\n\t.loc 1 4 9\n\tadd.f32 %f0, %f1, %f2;\n")],
             [variant(".file 1 \"a.rs\"\n\t.loc 1 3 9\n\tsub.f32 %f0, %f1, %f2;\n")],
         ];
-        static KERNELS: [Kernel; 5] = [
+        static KERNELS: [Kernel; 6] = [
             Kernel::new("k", "ir", Schedule::DEFAULT, &[], &VARIANTS[0]),
             Kernel::new("k", "other ir", Schedule::DEFAULT, &[], &VARIANTS[1]),
             Kernel::new("k", "ir", Schedule::DEFAULT, &[], &VARIANTS[2]),
             Kernel::new("k", "ir", Schedule::DEFAULT, &[], &[]),
             Kernel::new("k", "other ir", Schedule::DEFAULT, &[], &[]),
+            Kernel::new("k", "ir @3:9", Schedule::DEFAULT, &[], &[]),
         ];
         let device = Device::sim(Target::SM_80).unwrap();
         let Backend::Sim(sim) = device.backend() else { panic!("{device} is simulated") };
-        let of = |kernel, configs: &[Config]| record_key(kernel, &SimGpu { device, sim }, configs, false, &[5]);
-        let [first, moved, other, compiled, edited] = KERNELS.each_ref().map(|kernel| of(kernel, &[Config(1)]));
+        let gpu = SimGpu { device, sim };
+        let of = |kernel, configs| {
+            let is_built = is_built(kernel, &gpu, configs, &|config: Config| [config.0]);
+            record_key(kernel, &gpu, (&Tuner::new(configs, &[]), None), is_built, &[5])
+        };
+        let [first, moved, other, compiled, edited, _] = KERNELS.each_ref().map(|kernel| of(kernel, &[Config(1)]));
         assert_eq!(first, moved);
         assert_eq!((first.device.as_str(), &first.values[..]), ("simulated A100 (sm_80)", &[5][..]));
         assert!(first.content != other.content && first.content != compiled.content && compiled.content != edited.content);
         assert_ne!(of(&KERNELS[0], &[Config(1), Config(2)]).content, first.content);
-        assert_ne!(record_key(&KERNELS[0], &SimGpu { device, sim }, &[Config(1)], true, &[5]).content, first.content, "it was compared");
+
+        // Where something is compiled in process, and a branch for it is no part of what was built, it is of the source, but not of its places.
+        assert_ne!(of(&KERNELS[0], &[Config(1), Config(2)]).content, of(&KERNELS[1], &[Config(1), Config(2)]).content);
+        assert_eq!(compiled.content, of(&KERNELS[5], &[Config(1)]).content);
+
+        // What one comparison let pass another need not.
+        let by = |path, rtol| Some(Verify { by: Some((path, |_: &mut HostArgs| {})), rtol });
+        let cpu = |rtol| Some(Verify { by: None, rtol });
+        let checks = [None, cpu(None), cpu(Some(0.5)), cpu(Some(1e-4)), by("reference", None), by("other", None), by("other", Some(0.5))];
+        let verified = |verify| record_key(&KERNELS[0], &gpu, (&Tuner::new(&[Config(1)], &[]), verify), true, &[5]).content;
+        let mut contents = checks.map(verified);
+        assert_eq!((&contents[0], &contents), (&first.content, &checks.map(verified)));
+        contents.sort();
+        assert!(contents.windows(2).all(|two| two[0] != two[1]));
+
+        // A 5 is another one of another argument, and in a bucket.
+        const KEYS: [&[KeyPart]; 5] =
+            [&[], &[KeyPart::exact(1)], &[KeyPart::exact(2)], &[KeyPart::power_of_two(1)], &[KeyPart::multiple(1, 5)]];
+        let keyed = |key| record_key(&KERNELS[0], &gpu, (&Tuner::new(&[Config(1)], key), None), true, &[5]).content;
+        let mut contents = KEYS.map(keyed);
+        assert_eq!(contents[0], first.content);
+        contents.sort();
+        assert!(contents.windows(2).all(|two| two[0] != two[1]));
+        static FACTS: [[Fact; 1]; 2] = [[Fact::is("n", 1, 1)], [Fact::multiple_of("n", 1, 16)]];
+        static SPECIALIZED: [Kernel; 2] = [
+            Kernel::new("k", "ir", Schedule::DEFAULT, &[], &VARIANTS[0]).specializing(&FACTS[0]),
+            Kernel::new("k", "ir", Schedule::DEFAULT, &[], &VARIANTS[0]).specializing(&FACTS[1]),
+        ];
+        let [is_one, is_multiple] = SPECIALIZED.each_ref().map(|kernel| of(kernel, &[Config(1)]).content);
+        assert!(is_one != is_multiple && is_one != first.content);
     }
 
     #[cfg(all(feature = "cache", feature = "sim"))]
@@ -231,7 +308,9 @@ mod tests {
         let Backend::Sim(sim) = device.backend() else { panic!("{device} is simulated") };
         const CONFIGS: [Config; 2] = [Config(1), Config(2)];
         let (configs, tuner) = (CONFIGS, Tuner::new(&CONFIGS, &[]));
-        let recall = |values: &[u64]| recall(&KERNEL, &SimGpu { device, sim }, (&tuner, false), &configs, |config| [config.0], values);
+        let gpu = SimGpu { device, sim };
+        let search = |values: &[u64]| Search::new(&KERNEL, &gpu, (&tuner, None), &configs, |config: Config| [config.0], values);
+        let recall = |values: &[u64]| search(values).known().map_or_else(|| search(values).take_turn(), Ok);
         let found = |chosen: usize| {
             let outcome = Outcome::Measured { median_us: 3.5, samples: 9 };
             let trials = configs.iter().enumerate().map(|(i, &config)| Trial { config, outcome: outcome.clone(), chosen: i == chosen });

@@ -67,8 +67,8 @@ impl<C: Copy, const WORDS: usize> Rules<C, WORDS> {
 
     /// `verify = reference`
     #[must_use]
-    pub const fn verify_by(mut self, rtol: Option<f64>, reference: fn(&mut HostArgs)) -> Self {
-        self.verify = Some(Verify { by: Some(reference), rtol });
+    pub const fn verify_by(mut self, rtol: Option<f64>, path: &'static str, reference: fn(&mut HostArgs)) -> Self {
+        self.verify = Some(Verify { by: Some((path, reference)), rtol });
         self
     }
 

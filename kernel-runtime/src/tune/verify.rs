@@ -16,9 +16,21 @@ use crate::{Element, Result, Scalar};
 #[derive(Clone, Copy)]
 pub(super) struct Verify {
     /// The function that says what is right; the CPU otherwise.
-    pub(super) by: Option<fn(&mut HostArgs)>,
+    pub(super) by: Option<Function>,
     /// The error that is allowed, relative to the values; what suits their type if none.
     pub(super) rtol: Option<f64>,
+}
+
+/// A function of the user's: its path in the source, and what calls it.
+pub(super) type Function = (&'static str, fn(&mut HostArgs));
+
+impl Verify {
+    /// What tells this comparison from another, less strict one: what passed there may fail here.
+    pub(super) fn description(self) -> String {
+        let by = self.by.map_or("the CPU".to_owned(), |(path, _)| format!("`{path}`"));
+        let rtol = self.rtol.map_or("by type".to_owned(), |rtol| format!("{rtol:?}"));
+        format!("verified by {by}, rtol {rtol}\n")
+    }
 }
 
 /// The arguments of a launch in the host's memory.

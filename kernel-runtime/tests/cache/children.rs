@@ -55,6 +55,7 @@ pub(crate) fn run(role: &str) {
         "fill" => fill(&store),
         "launch" => launch(number),
         "tune" => tuning::tune(number as usize),
+        "tune beside" => tuning::tune_beside(number as usize),
         role => panic!("no role is called {role}"),
     }
 }

@@ -2,6 +2,9 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use kernel_runtime::cache::{Kind, Records, Store};
 use kernel_runtime::prelude::*;
@@ -15,6 +18,7 @@ use crate::tuned::{Config, of, tuned};
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_second_process_tunes_nothing", a_second_process_tunes_nothing),
+    ("what_is_on_record_waits_for_no_tuning", what_is_on_record_waits_for_no_tuning),
     ("a_record_that_does_not_fit_is_tuned_again", a_record_that_does_not_fit_is_tuned_again),
     ("of_sixteen_processes_one_tunes", of_sixteen_processes_one_tunes),
     ("committed_records_come_before_the_disk", committed_records_come_before_the_disk),
@@ -46,8 +50,34 @@ pub(crate) fn tune(n: usize) {
     say(&format!("{runs} runs\n{}", launch(&mut y, true)));
 }
 
+/// As [`tune`], on a thread of its own, while this one tunes and waits for it.
+pub(crate) fn tune_beside(n: usize) {
+    static TUNER: Tuner<Config> = Tuner::new(CONFIGS, &[]);
+    static LEN: AtomicUsize = AtomicUsize::new(0);
+    const RULES: &Rules<Config, 6> = &Rules::<Config, 6>::NONE.pre_hook(|_, _| {
+        let n = LEN.swap(0, Ordering::Relaxed);
+        if n > 0 {
+            let (done, is_done) = mpsc::channel();
+            std::thread::spawn(move || {
+                tune(n);
+                done.send(()).unwrap();
+            });
+            is_done.recv_timeout(Duration::from_secs(60)).expect("what is on record waits for no tuning");
+        }
+    });
+    LEN.store(n, Ordering::Relaxed);
+    let device = Device::sim(Target::SM_90A).unwrap();
+    let (x, mut y) = (device.full(n, 3.0f32).unwrap(), device.full(n, 0.5f32).unwrap());
+    tuned(&x, &mut y, &TUNER, RULES).grid(|config| cdiv(n, config.block_size)).launch().unwrap();
+    assert_eq!(LEN.load(Ordering::Relaxed), 0, "it was tuned");
+}
+
 fn run(directory: &Path, n: u64) -> String {
-    let mut command = child("tune", directory, n);
+    run_as("tune", directory, n)
+}
+
+fn run_as(role: &str, directory: &Path, n: u64) -> String {
+    let mut command = child(role, directory, n);
     command.env("GALATEA_CACHE", directory);
     let (out, err) = succeed(command);
     assert_eq!(err, "");
@@ -75,6 +105,12 @@ fn a_second_process_tunes_nothing() {
     let elsewhere = tempfile::tempdir().unwrap();
     Records::parse(&records.to_string()).unwrap().keep_in(&Store::open(elsewhere.path())).unwrap();
     assert_eq!(run(elsewhere.path(), 1000).lines().next(), Some("1 runs"));
+}
+
+fn what_is_on_record_waits_for_no_tuning() {
+    let directory = tempfile::tempdir().unwrap();
+    run(directory.path(), 1000);
+    assert_eq!(run_as("tune beside", directory.path(), 1000).lines().next(), Some("1 runs"));
 }
 
 fn a_record_that_does_not_fit_is_tuned_again() {

@@ -3,7 +3,10 @@
 use kernel_lang::backend::ptx::{Module, emit};
 use kernel_lang::ir::{Stage, parse, verify};
 use kernel_lang::layout::Layout;
-use kernel_lang::{Bindings, Options, Schedule, compile, target::Target};
+use kernel_lang::{
+    Bindings, Options, Schedule, compile,
+    target::{Asked, Target},
+};
 use kernel_sim::{Gpu, Launch, Machine};
 
 /// A small generator (xorshift): the seed is printed by who fails.
@@ -72,7 +75,7 @@ impl Random {
 pub(crate) fn emitted(text: &str, num_warps: u32) -> Module {
     let func = parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let verified = verify(&func, Stage::Gpu).unwrap_or_else(|violations| panic!("{violations:?}\n{text}"));
-    emit(verified, &Target::SM_80, Schedule { num_warps, ..Schedule::DEFAULT })
+    emit(verified, &Asked::new(Target::SM_80), Schedule { num_warps, ..Schedule::DEFAULT })
 }
 
 /// The PTX of a kernel without layouts.

@@ -14,6 +14,7 @@
 use crate::dtype::Dtype;
 use crate::ir::{AtomicOp, Handle, Op, Scope, Semantics, Value};
 use crate::layout::Layout;
+use crate::target::Target;
 
 use super::registers::{Class, Reg, asm};
 use super::{Emitter, Lanes};
@@ -139,7 +140,7 @@ impl Emitter<'_> {
                 None
             }
             AtomicOp::Max | AtomicOp::Min if dtype.is_float() => self.float_extreme(instruction, place, acts, operands[0]),
-            AtomicOp::Add if dtype == Dtype::Bf16 && !self.target.has_bf16_atomics() => {
+            AtomicOp::Add if dtype == Dtype::Bf16 && !self.target.ask(Target::has_bf16_atomics) => {
                 self.add_by_exchange(instruction, place, acts, operands[0])
             }
             // A register of 32 bits holds such an integer, and the instruction takes one of 16.

@@ -3,6 +3,7 @@
 
 use crate::dtype::Dtype;
 use crate::float8::{Format, NAN};
+use crate::target::Target;
 
 use super::Emitter;
 use super::registers::{Class, Reg, asm};
@@ -11,7 +12,7 @@ impl Emitter<'_> {
     /// The `f32` of the same value.
     pub(super) fn widen_float8(&mut self, x: Reg, format: Format) -> Reg {
         let d = self.reg(Class::F32);
-        if self.target.has_float8_conversions() {
+        if self.target.ask(Target::has_float8_conversions) {
             let (pair, both, half) = (self.reg(Class::B16), self.reg(Class::B32), self.reg(Class::B16));
             asm!(self, "cvt.u16.u32 {pair}, {x}");
             asm!(self, "cvt.rn.f16x2.{}x2 {both}, {pair}", name(format));
@@ -48,7 +49,7 @@ impl Emitter<'_> {
         let format = Format::of(to).expect("a float of 8 bits has a format");
         let x = self.single(x, from);
         let d = self.reg(Class::B32);
-        if self.target.has_float8_conversions() {
+        if self.target.ask(Target::has_float8_conversions) {
             let (zero, pair) = (self.reg(Class::F32), self.reg(Class::B16));
             asm!(self, "mov.f32 {zero}, 0f00000000");
             asm!(self, "cvt.rn.satfinite.{}x2.f32 {pair}, {zero}, {x}", name(format));

@@ -41,7 +41,7 @@ use crate::ir::{BinaryOp, Evict, Function, Handle, Inst, Op, Region, SideTable, 
 use crate::layout::Layout;
 use crate::location::Loc;
 use crate::schedule::Schedule;
-use crate::target::Target;
+use crate::target::{Asked, Target};
 
 pub use report::{REPORT_BYTES, Site};
 
@@ -113,7 +113,7 @@ struct Emitter<'a> {
     exchange: Option<exchange::Exchange>,
     rings: ring::Rings,
     loc: Loc,
-    target: Target,
+    target: &'a Asked,
     schedule: Schedule,
 }
 
@@ -131,7 +131,7 @@ pub struct Module {
 /// The PTX module of a kernel.
 ///
 /// `func` is verified at the Gpu stage: every tile has a layout.
-pub fn emit(func: Verified<'_>, target: &Target, schedule: Schedule) -> Module {
+pub fn emit(func: Verified<'_>, target: &Asked, schedule: Schedule) -> Module {
     let func = func.func();
     let mut emitter = Emitter {
         func,
@@ -149,14 +149,14 @@ pub fn emit(func: Verified<'_>, target: &Target, schedule: Schedule) -> Module {
         told: one_reader::compute(func),
         policies: Vec::new(),
         sites: Vec::new(),
-        ptx_version: target.ptx_version(),
+        ptx_version: target.name().ptx_version(),
         uses_two_over_pi: false,
-        begins_early: target.has_dependent_launches() && func.overlaps(),
+        begins_early: func.overlaps() && target.ask(Target::has_dependent_launches),
         shared: shared::Shared::default(),
         exchange: None,
         rings: ring::Rings::default(),
         loc: Loc::NONE,
-        target: *target,
+        target,
         schedule,
     };
     emitter.params();
@@ -167,7 +167,8 @@ pub fn emit(func: Verified<'_>, target: &Target, schedule: Schedule) -> Module {
     let body = std::mem::take(&mut emitter.asm).finish();
 
     let (major, minor) = emitter.ptx_version;
-    let mut text = format!("//\n// {} by galatea\n//\n\n.version {major}.{minor}\n.target {target}\n.address_size 64\n\n", func.name);
+    let mut text =
+        format!("//\n// {} by galatea\n//\n\n.version {major}.{minor}\n.target {}\n.address_size 64\n\n", func.name, target.name());
     if emitter.uses_two_over_pi {
         let words: Vec<String> = math::TWO_OVER_PI.iter().map(|word| format!("{word:#010x}")).collect();
         text.push_str(&format!(".const .align 4 .b32 two_over_pi[{}] = {{{}}};\n\n", words.len(), words.join(", ")));
@@ -502,8 +503,8 @@ impl Emitter<'_> {
             Op::Assert { cond, message, .. } => self.assertion(*cond, message, data.loc),
             Op::Atomic { .. } => self.atomic(&data.op, data.results.first().copied()),
             Op::Barrier {} => self.program_barrier(),
-            Op::GdcWait {} if self.target.has_dependent_launches() => asm!(self, "griddepcontrol.wait"),
-            Op::GdcLaunchDependents {} if self.target.has_dependent_launches() => asm!(self, "griddepcontrol.launch_dependents"),
+            Op::GdcWait {} if self.target.ask(Target::has_dependent_launches) => asm!(self, "griddepcontrol.wait"),
+            Op::GdcLaunchDependents {} if self.target.ask(Target::has_dependent_launches) => asm!(self, "griddepcontrol.launch_dependents"),
             // No launch overlaps with another there.
             Op::GdcWait {} | Op::GdcLaunchDependents {} => {}
             Op::Ring { slots } => self.ring(*slots, data.results[0]),

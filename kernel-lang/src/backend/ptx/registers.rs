@@ -69,7 +69,8 @@ pub(super) struct Reg {
 
 impl fmt::Display for Reg {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.class.prefix(), self.index)
+        f.write_str(self.class.prefix())?;
+        self.index.fmt(f)
     }
 }
 

@@ -42,8 +42,7 @@ impl Elaborator<'_> {
     }
 
     pub(super) fn library_function(&mut self, family: &'static str, name: &str) -> Option<Rc<DeviceFn>> {
-        let functions = self.library.entry(family).or_insert_with(|| library::functions(family));
-        functions.iter().find(|func| func.name.text == name).cloned()
+        self.library.entry((family, name.to_string())).or_insert_with(|| library::function(family, name)).clone()
     }
 
     /// A call of a function that is written in the language.

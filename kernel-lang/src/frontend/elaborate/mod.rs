@@ -144,8 +144,8 @@ struct Elaborator<'a> {
     /// The variables of each open block, by their index.
     scopes: Vec<Vec<usize>>,
     devices: &'a Devices,
-    /// The families of the library that have been used.
-    library: HashMap<&'static str, Vec<Rc<DeviceFn>>>,
+    /// What the library has under a name that was used, by its family.
+    library: HashMap<(&'static str, String), Option<Rc<DeviceFn>>>,
     /// How many `device_print!` there are so far.
     prints: u32,
     /// The names of the indices of static loops, each once.

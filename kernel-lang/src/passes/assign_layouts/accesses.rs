@@ -1,6 +1,7 @@
 //! What accesses and reductions want of a layout, and accesses that want another than the tiles around them.
 
 use crate::analysis::affine::AffineFacts;
+use crate::ir::rewrite::Changed;
 use crate::ir::{Function, Inst, Op, Value};
 
 use super::components::Components;
@@ -19,7 +20,7 @@ pub(super) struct Wish {
 }
 
 /// One access: the axis along which its addresses are neighbours, and how many elements may move at once.
-struct Access {
+pub(super) struct Access {
     inst: Inst,
     offset: Value,
     axis: Option<usize>,
@@ -28,10 +29,10 @@ struct Access {
 }
 
 /// What each component wishes.
-pub(super) fn wishes(func: &Function, components: &mut Components) -> Vec<Wish> {
+pub(super) fn wishes(func: &Function, accesses: &[Access], components: &mut Components) -> Vec<Wish> {
     let mut wishes = vec![Wish { is_access: false, axis: None, vector: 1, reduced: Vec::new() }; func.value_count()];
     let mut strength = vec![(0, 0); func.value_count()];
-    for access in accesses(func) {
+    for access in accesses {
         let component = components.find(access.offset);
         let wish = &mut wishes[component];
         wish.is_access = true;
@@ -53,7 +54,8 @@ pub(super) fn wishes(func: &Function, components: &mut Components) -> Vec<Wish> 
     wishes
 }
 
-fn accesses(func: &Function) -> Vec<Access> {
+/// The accesses to tiles of a kernel.
+pub(super) fn compute(func: &Function) -> Vec<Access> {
     let mut facts = AffineFacts::new();
     let mut accesses = Vec::new();
     for inst in func.all_insts() {
@@ -78,16 +80,14 @@ fn accesses(func: &Function) -> Vec<Access> {
 
 /// Puts a `convert` between an access and the tiles around it where its memory runs along another axis than theirs: what it moves then
 /// crosses the threads once, and memory sees neighbours. A store of a load's transpose is so.
-pub(super) fn separate(func: &mut Function) {
-    let mut components = Components::of(func);
-    let wishes = wishes(func, &mut components);
-    let mut crossing: Vec<Inst> = accesses(func)
-        .into_iter()
+pub(super) fn separate(func: &mut Function, accesses: &[Access], components: &mut Components, wishes: &[Wish]) -> Changed {
+    let mut crossing: Vec<Inst> = accesses
+        .iter()
         .filter(|access| access.axis.is_some() && access.axis != wishes[components.find(access.offset)].axis)
         .map(|access| access.inst)
         .collect();
     if crossing.is_empty() {
-        return;
+        return false;
     }
     // A ring lies as its fetches do; what is fetched crosses the threads where it is taken out.
     let rings: Vec<Value> = crossing.iter().filter_map(|inst| ring_of(&func.inst(*inst).op)).collect();
@@ -121,6 +121,7 @@ pub(super) fn separate(func: &mut Function) {
         }
         *func.insts_mut(region) = out;
     }
+    true
 }
 
 fn ring_of(op: &Op) -> Option<Value> {
