@@ -34,13 +34,18 @@ const STEPS: &[Step] = &[
     Step { name: "no-syn", what: "running kernels needs no syn", run: no_syn },
 ];
 
-/// The sums of every `test result:` line.
+/// What the tests print: the sums of every `test result:` line, and what failing tests said.
 #[derive(Default)]
 struct Tests {
     passed: usize,
     failed: usize,
     skipped: usize,
+    failures: Vec<String>,
+    is_in_failures: bool,
 }
+
+/// Of what an executable's failing tests print, so many lines stand below the summary.
+const LINES_OF_FAILURES: usize = 60;
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     let chosen = |step: &&Step| args.steps.is_empty() || args.steps.iter().any(|s| s == step.name);
@@ -66,6 +71,10 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     for (name, took, result) in &ended {
         let verdict = if result.is_ok() { "passed" } else { "FAILED" };
         println!("    {name:<10} {verdict} {:>7.1} s", took.as_secs_f64());
+    }
+    // Again, where a log that is cut to its end still shows it.
+    for failures in &tests.failures {
+        println!("{}", last_lines(failures, LINES_OF_FAILURES));
     }
     let failed: Vec<_> = ended.iter().filter_map(|(name, _, r)| r.is_err().then_some(*name)).collect();
     for (name, _, result) in &ended {
@@ -93,7 +102,7 @@ fn test(tests: &mut Tests) -> Result<()> {
     // An executable that dies prints no sum, but then Cargo's exit status tells.
     process::each_line(&mut command, |line| {
         println!("{line}");
-        tests.count(line);
+        tests.take(line);
     })?;
     ensure!(tests.failed == 0, "{} tests failed", tests.failed);
     ensure!(tests.passed > 0, "no test ran");
@@ -111,7 +120,7 @@ fn driver(tests: &mut Tests) -> Result<()> {
     let mut command = process::command("cargo test --package kernel-runtime --features sim --no-fail-fast");
     process::each_line(command.env("LD_LIBRARY_PATH", &folder), |line| {
         println!("{line}");
-        tests.count(line);
+        tests.take(line);
     })?;
     ensure!(tests.failed == 0, "{} tests failed", tests.failed);
     Ok(())
@@ -218,7 +227,29 @@ fn unchanged(before: &str) -> Result<()> {
     bail!("the checks changed the working tree; commit what they write:\n{}", news.join("\n"));
 }
 
+/// The last lines of a text, of which as many as asked for.
+fn last_lines(text: &str, lines: usize) -> &str {
+    let start = text.trim_end().rmatch_indices('\n').nth(lines - 1).map_or(0, |(at, _)| at + 1);
+    &text[start..]
+}
+
 impl Tests {
+    /// Both libtest and libtest-mimic print `failures:`, what each of them said, their names, and the sums.
+    fn take(&mut self, line: &str) {
+        self.is_in_failures = match line {
+            "failures:" if !self.is_in_failures => {
+                self.failures.push(String::new());
+                true
+            }
+            _ => self.is_in_failures && !line.starts_with("test result: "),
+        };
+        if let (true, Some(text)) = (self.is_in_failures, self.failures.last_mut()) {
+            text.push_str(line);
+            text.push('\n');
+        }
+        self.count(line);
+    }
+
     /// Adds a line such as `test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; ..`.
     fn count(&mut self, line: &str) {
         let Some((_, sums)) = line.split_once("test result: ") else {
@@ -249,5 +280,19 @@ mod tests {
         tests.count("test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out");
         tests.count("test result: FAILED. 2 passed; 4 failed; 0 ignored; 0 measured; 0 filtered out");
         assert_eq!((tests.passed, tests.failed, tests.skipped), (5, 4, 1));
+    }
+
+    #[test]
+    fn what_failing_tests_say_is_kept() {
+        let mut tests = Tests::default();
+        let said = "failures:\n\n---- adds stdout ----\nleft: 1\n\nfailures:\n    adds\n\n";
+        let sums = "test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out";
+        for executable in ["first", "second"] {
+            format!("Running {executable}\n{said}{sums}\nrunning 1 test").lines().for_each(|line| tests.take(line));
+        }
+        assert_eq!(tests.failures, [said, said]);
+        assert_eq!(tests.failed, 2);
+        assert_eq!(last_lines(said, 2), "failures:\n    adds\n\n");
+        assert_eq!(last_lines(said, 100), said);
     }
 }

@@ -39,11 +39,12 @@ mod no_compiler {
 }
 
 /// Tests of times, of which a simulated GPU has none.
-const TIMED: [&str; 6] = [
+const TIMED: [&str; 7] = [
     "readers_and_homes_overlap",
     "events_time_the_gpu",
     "benchmarks_see_the_bandwidth",
     "a_launch_costs_little_more_than_the_drivers",
+    "a_graph_costs_less_than_its_launches",
     "the_roof_is_above_what_is_reached",
     "kernels_of_a_profile_follow_each_other",
 ];
