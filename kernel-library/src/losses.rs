@@ -65,11 +65,9 @@ pub fn cross_entropy<T: Float, const BLOCK_SIZE: usize, const STREAM: bool>(
     for first in range(0, classes, BLOCK_SIZE) {
         let at = first + class;
         let lowest = f32::NEG_INFINITY as T;
-        let v = if STREAM {
-            load(logits + row * classes + at, mask = at < classes, other = lowest, evict = "evict_first") as f32
-        } else {
-            load(logits + row * classes + at, mask = at < classes, other = lowest) as f32
-        };
+        let mask = at < classes;
+        let v = load(logits + row * classes + at, mask = mask, other = lowest, evict = if STREAM { "evict_first" } else { "evict_normal" })
+            as f32;
         let eights = reshape(v, [2, BLOCK_SIZE / 8, 4]);
         let next = max(largest, max(max(eights, axis = 2), axis = 0));
         let base = finite(next);
@@ -143,11 +141,7 @@ pub fn cross_entropy_backward<T: Float, const BLOCK_SIZE: usize, const SEGMENT: 
     for first in range(start, min(start + SEGMENT, classes), BLOCK_SIZE, num_stages = 3) {
         let class = first + arange(0, BLOCK_SIZE);
         let mask = class < classes;
-        let v = if KEEP {
-            load(logits + row * classes + class, mask = mask, evict = "evict_last") as f32
-        } else {
-            load(logits + row * classes + class, mask = mask) as f32
-        };
+        let v = load(logits + row * classes + class, mask = mask, evict = if KEEP { "evict_last" } else { "evict_normal" }) as f32;
         let gradient = (fast_exp(v - row_lse) - select(class == target, 1.0, 0.0)) * factor;
         store(dlogits + row * classes + class, select(target == ignore_index, 0.0, gradient) as T, mask = mask);
     }

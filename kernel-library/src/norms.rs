@@ -30,11 +30,7 @@ pub fn layer_norm<T: Float, const BLOCK_SIZE: usize, const KEEP: bool>(
     let row = program_id(0);
     let column = arange(0, BLOCK_SIZE);
     let mask = column < columns;
-    let v = if KEEP {
-        load(x + row * columns + column, mask = mask, evict = "evict_last") as f32
-    } else {
-        load(x + row * columns + column, mask = mask) as f32
-    };
+    let v = load(x + row * columns + column, mask = mask, evict = if KEEP { "evict_last" } else { "evict_normal" }) as f32;
     let scale = 1.0 / columns as f32;
     let row_mean = sum(v) * scale;
     let difference = select(mask, v - row_mean, 0.0);
@@ -44,11 +40,7 @@ pub fn layer_norm<T: Float, const BLOCK_SIZE: usize, const KEEP: bool>(
     let w = load(weight + column, mask = mask) as f32;
     let b = load(bias + column, mask = mask) as f32;
     let normal = (difference * row_rstd * w + b) as T;
-    if KEEP {
-        store(y + row * columns + column, normal, mask = mask);
-    } else {
-        store(y + row * columns + column, normal, mask = mask, evict = "evict_first");
-    }
+    store(y + row * columns + column, normal, mask = mask, evict = if KEEP { "evict_normal" } else { "evict_first" });
 }
 
 /// `y = x * rstd * weight` for each row, `rstd = 1 / sqrt(mean of squares + eps)`: a program a row.
@@ -76,18 +68,10 @@ pub fn rms_norm<T: Float, const BLOCK_SIZE: usize, const KEEP: bool>(
     let row = program_id(0);
     let column = arange(0, BLOCK_SIZE);
     let mask = column < columns;
-    let v = if KEEP {
-        load(x + row * columns + column, mask = mask, evict = "evict_last") as f32
-    } else {
-        load(x + row * columns + column, mask = mask) as f32
-    };
+    let v = load(x + row * columns + column, mask = mask, evict = if KEEP { "evict_last" } else { "evict_normal" }) as f32;
     let row_rstd = rsqrt(sum(v * v) * (1.0 / columns as f32) + eps);
     store(rstd + row, row_rstd);
     let w = load(weight + column, mask = mask) as f32;
     let normal = (v * row_rstd * w) as T;
-    if KEEP {
-        store(y + row * columns + column, normal, mask = mask);
-    } else {
-        store(y + row * columns + column, normal, mask = mask, evict = "evict_first");
-    }
+    store(y + row * columns + column, normal, mask = mask, evict = if KEEP { "evict_normal" } else { "evict_first" });
 }

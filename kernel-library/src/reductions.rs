@@ -29,11 +29,7 @@ pub fn row_sum<T: Float, const BLOCK_SIZE: usize, const STREAM: bool>(x: Ptr<T>,
     let mut total = zeros::<f32>([BLOCK_SIZE]);
     for first in range(0, columns, BLOCK_SIZE) {
         let at = first + column;
-        total += if STREAM {
-            load(x + row * columns + at, mask = at < columns, evict = "evict_first") as f32
-        } else {
-            load(x + row * columns + at, mask = at < columns) as f32
-        };
+        total += load(x + row * columns + at, mask = at < columns, evict = if STREAM { "evict_first" } else { "evict_normal" }) as f32;
     }
     store(y + row, sum(total) as T);
 }
@@ -65,11 +61,9 @@ pub fn row_max<T: Float, const BLOCK_SIZE: usize, const STREAM: bool>(x: Ptr<T>,
     for first in range(0, columns, BLOCK_SIZE) {
         let at = first + column;
         let lowest = f32::NEG_INFINITY as T;
-        let v = if STREAM {
-            load(x + row * columns + at, mask = at < columns, other = lowest, evict = "evict_first") as f32
-        } else {
-            load(x + row * columns + at, mask = at < columns, other = lowest) as f32
-        };
+        let mask = at < columns;
+        let v =
+            load(x + row * columns + at, mask = mask, other = lowest, evict = if STREAM { "evict_first" } else { "evict_normal" }) as f32;
         largest = max(largest, v);
     }
     store(y + row, max(largest) as T);
@@ -164,7 +158,7 @@ pub fn block_sum<S: Float, T: Float, const BLOCK_SIZE: usize, const STREAM: bool
     let mut total = zeros::<f32>([BLOCK_SIZE]);
     for first in range(program_id(0) * BLOCK_SIZE, n, num_programs(0) * BLOCK_SIZE) {
         let at = first + element;
-        total += if STREAM { load(x + at, mask = at < n, evict = "evict_first") as f32 } else { load(x + at, mask = at < n) as f32 };
+        total += load(x + at, mask = at < n, evict = if STREAM { "evict_first" } else { "evict_normal" }) as f32;
     }
     store(y + program_id(0), sum(total) as T);
 }

@@ -91,11 +91,7 @@ pub fn softmax<T: Float, const BLOCK_SIZE: usize, const ONCE: bool, const KEEP: 
     const PARTS: usize = 16;
     if ONCE {
         let mask = lane < columns;
-        let v = if KEEP {
-            load(x + start + lane, mask = mask, other = lowest, evict = "evict_last") as f32
-        } else {
-            load(x + start + lane, mask = mask, other = lowest) as f32
-        };
+        let v = load(x + start + lane, mask = mask, other = lowest, evict = if KEEP { "evict_last" } else { "evict_normal" }) as f32;
         let p = if BLOCK_SIZE <= 32_768 {
             let e = fast_exp(v - max(v));
             (e * (1.0 / sum(e))) as T
@@ -110,22 +106,15 @@ pub fn softmax<T: Float, const BLOCK_SIZE: usize, const ONCE: bool, const KEEP: 
             let scale = fast_exp(largest - top) * (1.0 / total);
             reshape(e * scale[(.., None)], [BLOCK_SIZE]) as T
         };
-        if KEEP {
-            store(y + start + lane, p, mask = mask);
-        } else {
-            store(y + start + lane, p, mask = mask, evict = "evict_first");
-        }
+        store(y + start + lane, p, mask = mask, evict = if KEEP { "evict_normal" } else { "evict_first" });
     } else {
         // Four neighbours share what they compare with: a thread has them all, and one exponential in five scales sums.
         let mut largest = full([BLOCK_SIZE / 4], f32::NEG_INFINITY);
         let mut total = zeros::<f32>([BLOCK_SIZE / 4]);
         for first in range(0, columns, BLOCK_SIZE) {
             let at = first + lane;
-            let v = if KEEP {
-                load(x + start + at, mask = at < columns, other = lowest, evict = "evict_last") as f32
-            } else {
-                load(x + start + at, mask = at < columns, other = lowest) as f32
-            };
+            let v =
+                load(x + start + at, mask = at < columns, other = lowest, evict = if KEEP { "evict_last" } else { "evict_normal" }) as f32;
             let fours = reshape(v, [BLOCK_SIZE / 4, 4]);
             let next = max(largest, max(fours, axis = 1));
             let base = finite(next);

@@ -8,8 +8,9 @@ use super::{Ptr, PtrMut, Shape, Value, only_in_a_kernel};
 /// * `other`: what such a lane reads, and a lane outside of the tensor too; 0 (or `false`) if it is not given. It has the type of the elements;
 ///   infinities are those of the elements' type, whatever type they name.
 /// * `cache`: `"ca"` all levels, `"cg"` the L2 only, `"cs"` streaming, `"cv"` fetch again.
-/// * `evict`: `"evict_first"`, `"evict_last"`, `"no_allocate"`: which data the caches, L1 and L2, give up first. An instruction takes one of the two:
-///   beside a `cache`, `evict` counts for nothing.
+/// * `evict`: `"evict_normal"`, `"evict_first"`, `"evict_last"`, `"no_allocate"`: which data the caches, L1 and L2, give up first. An instruction
+///   takes one of the two: beside a `cache`, `evict` counts for nothing. Constants may choose the text of either, so that configurations can differ
+///   in it: `evict = if KEEP { "evict_last" } else { "evict_normal" }`.
 /// * `volatile = true`: never merged with another load, never dropped.
 ///
 /// ```ignore

@@ -9,7 +9,7 @@ use crate::frontend::place::Place;
 use crate::ir::{ConstExpr, Elem, Op, Type, Value};
 
 /// What decides a branch.
-enum Decider {
+pub(super) enum Decider {
     Runtime(Value),
     Constant(ConstExpr),
     /// It has been reported: both branches are checked and forgotten.
@@ -145,7 +145,7 @@ impl Elaborator<'_> {
     }
 
     /// Ends both regions and puts the op in place.
-    fn close(&mut self, decider: Decider, ways: Ways, place: Place) -> Vec<Value> {
+    pub(super) fn close(&mut self, decider: Decider, ways: Ways, place: Place) -> Vec<Value> {
         let types: Vec<Type> = ways.yields[0].iter().map(|value| self.func.ty(*value).clone()).collect();
         let loc = self.loc(place);
         for (region, values) in ways.regions.into_iter().zip(ways.yields) {

@@ -1,10 +1,10 @@
 //! `load` and `store`.
 
 use super::convert::{shapes_help, written_shape};
-use super::meaning::{Constant, Meaning};
+use super::meaning::Meaning;
+use super::modifier::Choice;
 use super::scope::Origin;
 use super::{Elaborator, Value};
-use crate::diagnostic::did_you_mean;
 use crate::dtype::Dtype;
 use crate::frontend::ast::{Call, Expr, ExprKind};
 use crate::frontend::place::Place;
@@ -22,7 +22,8 @@ impl Elaborator<'_> {
         let before = self.errors.len();
         let target = self.target(call, place);
         let Some(Target { base, offset, mask }) = target else {
-            self.load_options(call);
+            self.other(call);
+            self.load_modifiers(call);
             return Meaning::Poison;
         };
         self.load_from((base, offset, mask), call, before, place)
@@ -35,29 +36,36 @@ impl Elaborator<'_> {
     }
 
     fn load_from(&mut self, (base, offset, mask): (Value, Value, Option<Value>), call: &Call, before: usize, place: Place) -> Meaning {
-        let (other, cache, evict, volatile) = self.load_options(call);
+        let other = self.other(call);
+        let (modifiers, volatile) = self.load_modifiers(call);
         let elem = self.func.ty(base).elem().clone();
         let shape = self.func.ty(offset).shape().to_vec();
         let other = other.and_then(|(meaning, expr)| self.element(&meaning, &elem, &shape, expr, "`other`"));
-        let op = Op::Load { base, offset, mask, other, cache, evict, volatile, in_bounds: false, align: 0 };
         if self.errors.len() > before {
             // The result has the right type, so that what follows is checked.
             return self.emit(Op::Const { value: ConstExpr::Param("mistake".into()) }, &[Type::tile(elem, shape)], place).into();
         }
-        self.emit(op, &[], place).into()
+        let loaded = self.decide(&modifiers, place, &mut |cx, (cache, evict)| {
+            let op = Op::Load { base, offset, mask, other, cache, evict, volatile, in_bounds: false, align: 0 };
+            Vec::from_iter(cx.emit(op, &[], place))
+        });
+        loaded.first().copied().into()
     }
 
-    fn load_options<'b>(&mut self, call: &'b Call) -> (Option<(Meaning, &'b Expr)>, Cache, Evict, bool) {
-        let other = self.option(call, "other").map(|expr| (self.expr(expr), expr));
-        let cache = self.cache(call, &[Cache::All, Cache::Global, Cache::Streaming, Cache::Volatile]);
-        (other, cache, self.evict(call), self.flag(call, "volatile"))
+    fn other<'b>(&mut self, call: &'b Call) -> Option<(Meaning, &'b Expr)> {
+        self.option(call, "other").map(|expr| (self.expr(expr), expr))
+    }
+
+    fn load_modifiers(&mut self, call: &Call) -> (Choice<(Cache, Evict)>, bool) {
+        let modifiers = self.cache_modifiers(call, &[Cache::All, Cache::Global, Cache::Streaming, Cache::Volatile]);
+        (modifiers, self.flag(call, "volatile"))
     }
 
     pub(super) fn store(&mut self, call: &Call, place: Place) -> Meaning {
         let target = self.target(call, place);
         let value = self.expr(&call.args[1]);
         let Some(Target { base, offset, mask }) = target else {
-            self.store_options(call);
+            self.store_modifiers(call);
             return Meaning::UNIT;
         };
         self.store_at(call, (base, offset, mask), (&value, &call.args[1]), place)
@@ -71,7 +79,7 @@ impl Elaborator<'_> {
         (value, written): (&Meaning, &Expr),
         place: Place,
     ) -> Meaning {
-        let (cache, evict) = self.store_options(call);
+        let modifiers = self.store_modifiers(call);
         if let Type::Pointer { mutable: false, .. } = self.func.ty(base) {
             match call.is_method {
                 true => self.read_only_view(base, call.args[0].place),
@@ -82,12 +90,15 @@ impl Elaborator<'_> {
         let elem = self.func.ty(base).elem().clone();
         let shape = self.func.ty(offset).shape().to_vec();
         let Some(value) = self.element(value, &elem, &shape, written, "the value of a `store`") else { return Meaning::UNIT };
-        self.append(Op::Store { base, offset, value, mask, cache, evict, in_bounds: false, align: 0 }, place);
+        self.decide(&modifiers, place, &mut |cx, (cache, evict)| {
+            cx.append(Op::Store { base, offset, value, mask, cache, evict, in_bounds: false, align: 0 }, place);
+            Vec::new()
+        });
         Meaning::UNIT
     }
 
-    fn store_options(&mut self, call: &Call) -> (Cache, Evict) {
-        (self.cache(call, &[Cache::WriteBack, Cache::Global, Cache::Streaming, Cache::WriteThrough]), self.evict(call))
+    fn store_modifiers(&mut self, call: &Call) -> Choice<(Cache, Evict)> {
+        self.cache_modifiers(call, &[Cache::WriteBack, Cache::Global, Cache::Streaming, Cache::WriteThrough])
     }
 
     /// Is it a `PtrMut`? `what` is what cannot be done with a `Ptr`.
@@ -193,69 +204,6 @@ impl Elaborator<'_> {
                 }
                 self.errors.push_help(expr.place, format!("{what} is {found}, but the memory holds `{elem}`"), help);
                 None
-            }
-        }
-    }
-
-    pub(super) fn option<'b>(&self, call: &'b Call, name: &str) -> Option<&'b Expr> {
-        let (_, value) = call.named.iter().find(|(option, _)| option.text == name)?;
-        // An option of a function that is passed on is left out where it was left out.
-        let is_absent = matches!(&value.kind, ExprKind::Name(name) if self.find(name).is_some_and(|index| self.variables[index].meaning == Meaning::UNIT));
-        (!is_absent).then_some(value)
-    }
-
-    fn cache(&mut self, call: &Call, allowed: &[Cache]) -> Cache {
-        let Some(expr) = self.option(call, "cache") else { return Cache::Default };
-        let words: Vec<&'static str> = allowed.iter().map(|cache| cache.text()).collect();
-        self.modifier(call, "cache", expr, &words)
-            .and_then(|word| allowed.iter().copied().find(|cache| cache.text() == word))
-            .unwrap_or_default()
-    }
-
-    fn evict(&mut self, call: &Call) -> Evict {
-        let Some(expr) = self.option(call, "evict") else { return Evict::Normal };
-        let allowed = [Evict::First, Evict::Last, Evict::NoAllocate];
-        let words: Vec<&'static str> = allowed.iter().map(|evict| evict.text()).collect();
-        self.modifier(call, "evict", expr, &words)
-            .and_then(|word| allowed.into_iter().find(|evict| evict.text() == word))
-            .unwrap_or_default()
-    }
-
-    pub(super) fn modifier(&mut self, call: &Call, option: &str, expr: &Expr, words: &[&'static str]) -> Option<&'static str> {
-        let list = format!("`\"{}\"`", words.join("\"`, `\""));
-        let ExprKind::Text(text) = &expr.kind else {
-            self.errors.push_help(expr.place, format!("`{option}` is a literal text"), format!("write one of {list}"));
-            return None;
-        };
-        let text = text.trim_start_matches('.');
-        let found = words.iter().copied().find(|word| *word == text);
-        if found.is_none() {
-            // Of words of two letters each is near to every other.
-            let near = words.iter().copied().find(|word| text.len() > 2 && word.contains(text));
-            let near = near.or_else(|| did_you_mean(text, words.iter().copied()).filter(|word| word.len() > 2));
-            let help = match near {
-                Some(near) => format!("did you mean `\"{near}\"`?"),
-                None => format!("write one of {list}"),
-            };
-            self.errors.push_help(expr.place, format!("`{option} = \"{text}\"` has no meaning for `{}`", call.word.text), help);
-        }
-        found
-    }
-
-    /// An option that is `true` or `false`.
-    pub(super) fn flag(&mut self, call: &Call, name: &str) -> bool {
-        let Some(expr) = self.option(call, name) else { return false };
-        match self.expr(expr) {
-            Meaning::Constant(Constant { expr: ConstExpr::Bool(value), .. }) => value,
-            Meaning::Poison => false,
-            other => {
-                let found = self.describe(&other);
-                self.errors.push_help(
-                    expr.place,
-                    format!("`{name}` is a literal `true` or `false`, not {found}"),
-                    format!("write `{name} = true`, or leave it out"),
-                );
-                false
             }
         }
     }

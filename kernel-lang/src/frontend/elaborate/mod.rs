@@ -21,6 +21,7 @@ mod lookup;
 mod loops;
 mod meaning;
 mod memory;
+mod modifier;
 mod operator;
 mod pieces;
 mod pointer;
