@@ -10,6 +10,9 @@ use crate::context::gpu_of;
 use crate::state::State;
 use crate::work::Work;
 
+/// A loaded module takes a page of its own.
+const MODULE_BYTES: u64 = 2 << 20;
+
 /// What is wrong with memory that a call names.
 fn code(error: MemoryError) -> CUresult {
     match error {
@@ -66,9 +69,10 @@ unsafe extern "C" fn cuMemFree_v2(address: CUdeviceptr) -> CUresult {
 unsafe extern "C" fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> CUresult {
     call_in_context(|state, gpu| {
         let (left, all) = state.gpus[gpu].free_and_total();
+        let modules = state.modules.values().filter(|(own, _)| *own == gpu).count() as u64;
         // SAFETY: the caller's places for the answers.
         unsafe {
-            answer(free, left as usize)?;
+            answer(free, left.saturating_sub(modules * MODULE_BYTES) as usize)?;
             answer(total, all as usize)
         }
     })

@@ -17,6 +17,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("large_shared_memory_is_reserved", large_shared_memory_is_reserved),
     ("the_drivers_log_is_in_the_error", the_drivers_log_is_in_the_error),
     ("a_missing_entry_is_named", a_missing_entry_is_named),
+    ("code_without_its_entry_leaves_no_memory_taken", code_without_its_entry_leaves_no_memory_taken),
     ("too_much_shared_memory_is_refused", too_much_shared_memory_is_refused),
     ("a_refused_launch_names_the_kernel", a_refused_launch_names_the_kernel),
     ("out_of_memory_tells_the_bytes", out_of_memory_tells_the_bytes),
@@ -116,6 +117,18 @@ fn a_missing_entry_is_named(device: Device) {
     static KERNEL: Kernel = Kernel::new("lost", "", Schedule::DEFAULT, &[], &[Variant { entry: "lost", ptx: kernels::NOTHING, ..BROKEN }]);
     let error = Launch::<0, 0>::new(Args::new(&KERNEL), []).on(device.stream()).grid(1).launch().unwrap_err();
     assert!(error.to_string().contains("no entry `lost`"), "{error}");
+}
+
+fn code_without_its_entry_leaves_no_memory_taken(device: Device) {
+    static KERNEL: Kernel = Kernel::new("lost", "", Schedule::DEFAULT, &[], &[Variant { entry: "lost", ptx: kernels::NOTHING, ..BROKEN }]);
+    let free = || {
+        let refused = Launch::<0, 0>::new(Args::new(&KERNEL), []).on(device.stream()).grid(1).launch();
+        assert!(matches!(refused, Err(Error::Jit { .. })));
+        device.memory().unwrap().unwrap().0
+    };
+    let before = free();
+    let after = (0..20).map(|_| free()).last().unwrap();
+    assert!(after >= before, "{before} bytes were free, and {after} are");
 }
 
 fn too_much_shared_memory_is_refused(device: Device) {
