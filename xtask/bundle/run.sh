@@ -5,10 +5,11 @@
 #   ./run.sh tests [FILTER]     the test executables; FILTER goes to each of them
 #   ./run.sh examples [ARG..]   the examples, with `--device cuda ARG..`
 #   ./run.sh bench [ARG..]      the benchmarks; their Python peers need torch and triton
-#   ./run.sh sanitize [FILTER]  the GPU run tests under compute-sanitizer: memcheck, then initcheck
+#   ./run.sh sanitize [FILTER]  the GPU tests under compute-sanitizer, a module a process; TOOLS names the tools (all four by default),
+#                               JOBS how many processes run at a time (8 by default)
 #
 # Ends with `N passed, N failed, N skipped`; the exit status is 1 if anything failed.
-# Whole outputs are kept in logs/. TIMEOUT (seconds, 600 by default) limits each executable.
+# Whole outputs are kept in logs/. TIMEOUT (seconds, 600 by default) limits each process.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 2
 unpack() { tar -xJf programs.tar.xz || python3 -c 'import tarfile; tarfile.open("programs.tar.xz").extractall()'; }
@@ -28,26 +29,40 @@ sum() {
 
 # line NAME VERDICT SECONDS DETAIL
 line() {
-    printf '%-32s %-6s %5ss  %s\n' "$1" "$2" "$3" "$4"
+    printf '%-48s %-6s %5ss  %s\n' "$1" "$2" "$3" "$4"
 }
 
-# run_tests NAME COMMAND..: one test executable, its sums added to the total.
-run_tests() {
-    local name=$1 log=logs/$1.log start=$SECONDS status ok bad ignored verdict=ok
+# start NAME COMMAND..: runs one test executable; its output goes to logs/NAME.log, its status and seconds to logs/NAME.ended.
+start() {
+    local name=$1 start=$SECONDS
     shift
-    timeout "${TIMEOUT:-600}" "$@" >"$log" 2>&1 </dev/null
-    status=$?
+    timeout "${TIMEOUT:-600}" "$@" >"logs/$name.log" 2>&1 </dev/null
+    # In one step, so that who waits for the file finds both.
+    echo "$? $((SECONDS - start))" >"logs/$name.ending"
+    mv "logs/$name.ending" "logs/$name.ended"
+}
+
+# judge NAME: adds the sums of what has run to the total.
+judge() {
+    local name=$1 log=logs/$1.log status seconds ok bad ignored verdict=ok
+    read -r status seconds <"logs/$name.ended"
     ok=$(sum "$log" passed) bad=$(sum "$log" failed) ignored=$(sum "$log" ignored)
     # A crash, a timeout or a sanitizer's finding shows in the status alone.
     if [ "$status" -ne 0 ] && [ "$bad" -eq 0 ]; then bad=1; fi
     passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + ignored))
     if [ "$bad" -ne 0 ]; then verdict=FAILED; fi
-    line "$name" "$verdict" $((SECONDS - start)) "$ok passed, $bad failed, $ignored skipped"
+    line "$name" "$verdict" "$seconds" "$ok passed, $bad failed, $ignored skipped"
     if [ "$bad" -ne 0 ]; then
-        echo "--- exit status $status; the end of $log:"
-        tail -n 40 "$log"
+        echo "--- exit status $status; what a sanitizer found and the end of $log:"
+        grep -m 20 '^========= ' "$log"
+        tail -n 20 "$log"
         echo "---"
     fi
+}
+
+run_tests() {
+    start "$@"
+    judge "$1"
 }
 
 # run_program NAME COMMAND..: a program that checks itself counts as one test.
@@ -90,8 +105,15 @@ bench() {
     done
 }
 
+# modules FILE: the modules of a test executable's GPU tests, each as a filter; nothing if it has tests outside of modules.
+modules() {
+    local names
+    names=$("./tests/$1" --list 2>/dev/null </dev/null | sed -n 's/^\[[^]]*\] *//; s/: test$//p' | grep -v '^\(cpu\|sim\)\b')
+    grep -qv '::' <<<"$names" || sed 's/::[^:]*$/::/' <<<"$names" | sort -u
+}
+
 sanitize() {
-    local sanitizer tool file
+    local sanitizer tool file module name
     sanitizer=${COMPUTE_SANITIZER:-$(PATH=$PATH:/usr/local/cuda/bin command -v compute-sanitizer)}
     if [ -z "$sanitizer" ]; then
         echo "compute-sanitizer is neither in PATH nor named by COMPUTE_SANITIZER" >&2
@@ -99,14 +121,36 @@ sanitize() {
     fi
     # What is watched is loaded as the compiler wrote it.
     export GALATEA_CACHE=off
-    for tool in memcheck initcheck; do
+    # Some tests of an executable may find nothing to do on the GPU: no error by itself. Others provoke errors of the driver, crash
+    # a process on purpose, or time launches: they speak for themselves in the plain run.
+    local quiet=(--error-exitcode 99 --require-cuda-init no --report-api-errors no)
+    local skip=(--test-threads 1 --skip cpu:: --skip sim: --skip a_crash_is_reported --skip a_launch_costs_little --skip a_graph_costs_less)
+    local waiting=()
+    # Judges what has ended, in the order in which it was started.
+    collect() {
+        while [ ${#waiting[@]} -gt 0 ] && [ -e "logs/${waiting[0]}.ended" ]; do
+            judge "${waiting[0]}"
+            waiting=("${waiting[@]:1}")
+        done
+    }
+    for tool in ${TOOLS:-memcheck initcheck synccheck racecheck}; do
         while read -r file; do
-            # Some tests of an executable may find nothing to do on the GPU: no error by itself. Others provoke errors of the driver, crash
-            # a process on purpose, or time launches: they speak for themselves in the plain run.
-            run_tests "$tool-$file" "$sanitizer" --tool "$tool" --error-exitcode 99 --require-cuda-init no --report-api-errors no \
-                "./tests/$file" --test-threads 1 --skip sim: --skip a_crash_is_reported --skip a_launch_costs_little "$@"
+            for module in $(if [ $# -gt 0 ]; then echo "$1"; else modules "$file" | grep . || echo .; fi); do
+                while [ "$(jobs -rp | wc -l)" -ge "${JOBS:-8}" ]; do
+                    wait -n
+                    collect
+                done
+                name=$tool-$file
+                [ "$module" = . ] || name=$name-${module//:/}
+                [ "$module" = . ] && module=
+                waiting+=("$name")
+                rm -f "logs/$name.ended"
+                start "$name" "$sanitizer" --tool "$tool" "${quiet[@]}" "./tests/$file" "${skip[@]}" ${module:+"$module"} &
+            done
         done <gpu-tests.txt
     done
+    wait
+    collect
 }
 
 case ${1:-all} in
