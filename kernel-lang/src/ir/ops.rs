@@ -497,10 +497,11 @@ define_ops! {
     If = "if" { cond: Value, then_region: Region, else_region: Region },
     /// Runs `body` for each scalar from `lower` up to but not including `upper`. The body's parameters are the index and the carried
     /// values; it yields the next carried values; the results are the last ones. Nothing runs if `step` is not positive. `num_stages` says how
-    /// many turns are under way at once, all but one of which only load; without it, as many as pay. `unroll` turns stand behind one another.
+    /// many turns are under way at once, all but one of which only load; without it, as many as pay. `unroll` turns stand behind one another. A
+    /// `remainder` is what a pass left of a loop: the turns that the loop in front of it does not do.
     For = "for" {
         lower: Value, upper: Value, step: Value, init: Vec<Value>, body: Region,
-        num_stages: Option<ConstExpr>, unroll: Option<ConstExpr>,
+        num_stages: Option<ConstExpr>, unroll: Option<ConstExpr>, remainder: bool,
     },
     /// Runs `test`, which ends in `condition`, and while that holds, `body`, which yields the next values of `test`'s parameters.
     While = "while" { init: Vec<Value>, test: Region, body: Region },

@@ -21,7 +21,7 @@
 //! Float operations are folded only where the result is exactly what the device computes; `x + 0.0` is not `x` when x is -0.0.
 
 use crate::ir::rewrite::{Changed, Substitution};
-use crate::ir::{BinaryOp, CompareOp, ConstExpr, Function, Inst, Op, Region, UnaryOp, Value};
+use crate::ir::{BinaryOp, CompareOp, ConstExpr, Function, Inst, InstData, Op, Region, UnaryOp, Value};
 use crate::scalar::{self, Scalar};
 
 /// Runs the pass.
@@ -97,48 +97,25 @@ fn constant(func: &Function, value: Value) -> Option<&ConstExpr> {
     }
 }
 
+/// The truth that every element of a value is.
+fn truth(func: &Function, value: Value) -> Option<bool> {
+    if let Some(ConstExpr::Bool(truth)) = constant(func, value) { Some(*truth) } else { None }
+}
+
 fn simplify(func: &Function, inst: Inst) -> Option<Simpler> {
-    let data = func.inst(inst);
-    let op = &data.op;
     if let Some(folded) = fold(func, inst) {
         return Some(folded);
     }
-    let int = |value: Value| constant(func, value).and_then(ConstExpr::as_int);
-    let truth = |value: Value| if let Some(ConstExpr::Bool(value)) = constant(func, value) { Some(*value) } else { None };
-    match op {
-        // A constant stands right of a commutative operation, so that one rule serves both orders.
-        Op::Binary { op: op @ (BinaryOp::Add | BinaryOp::Mul | BinaryOp::And | BinaryOp::Or | BinaryOp::Xor), lhs, rhs }
-            if constant(func, *lhs).is_some() && constant(func, *rhs).is_none() =>
-        {
-            Some(Simpler::Op(Op::Binary { op: *op, lhs: *rhs, rhs: *lhs }))
-        }
-        Op::Compare { op, lhs, rhs } if constant(func, *lhs).is_some() && constant(func, *rhs).is_none() => {
+    let data = func.inst(inst);
+    match &data.op {
+        Op::Binary { op, lhs, rhs } => simplify_binary(func, *op, *lhs, *rhs),
+        Op::Compare { op, lhs, rhs } if is_constant_first(func, *lhs, *rhs) => {
             Some(Simpler::Op(Op::Compare { op: op.swapped(), lhs: *rhs, rhs: *lhs }))
         }
-        Op::Binary { op, lhs, rhs } => {
-            let dtype = func.ty(*lhs).dtype();
-            match (op, int(*rhs)) {
-                (BinaryOp::Add | BinaryOp::Sub | BinaryOp::Shl | BinaryOp::Shr | BinaryOp::Or | BinaryOp::Xor, Some(0))
-                    if dtype.is_int() =>
-                {
-                    return Some(Simpler::Value(*lhs));
-                }
-                (BinaryOp::Mul | BinaryOp::Div, Some(1)) if dtype.is_int() => return Some(Simpler::Value(*lhs)),
-                (BinaryOp::Mul | BinaryOp::And, Some(0)) if dtype.is_int() => return Some(Simpler::Value(*rhs)),
-                _ => {}
-            }
-            match (op, truth(*rhs)) {
-                (BinaryOp::And, Some(true)) | (BinaryOp::Or | BinaryOp::Xor, Some(false)) => Some(Simpler::Value(*lhs)),
-                (BinaryOp::And, Some(false)) | (BinaryOp::Or, Some(true)) => Some(Simpler::Value(*rhs)),
-                _ if lhs == rhs && matches!(op, BinaryOp::And | BinaryOp::Or) => Some(Simpler::Value(*lhs)),
-                _ => None,
-            }
-        }
-        Op::Select { cond, on_true, on_false } => match truth(*cond) {
+        Op::Select { cond, on_true, on_false } => match truth(func, *cond) {
             Some(true) => Some(Simpler::Value(*on_true)),
             Some(false) => Some(Simpler::Value(*on_false)),
-            None if on_true == on_false => Some(Simpler::Value(*on_true)),
-            None => None,
+            None => (on_true == on_false).then_some(Simpler::Value(*on_true)),
         },
         Op::Cast { x } | Op::Bitcast { x } | Op::Broadcast { x } | Op::Reshape { x } if func.ty(*x) == func.ty(data.results[0]) => {
             Some(Simpler::Value(*x))
@@ -147,43 +124,70 @@ fn simplify(func: &Function, inst: Inst) -> Option<Simpler> {
             Some(Op::Broadcast { x: inner }) => Some(Simpler::Op(Op::Broadcast { x: *inner })),
             _ => None,
         },
-        Op::ExpandDims { .. } | Op::Reshape { .. } | Op::Permute { .. } | Op::Flip { .. } => simplify_shape(func, op),
+        Op::ExpandDims { .. } | Op::Reshape { .. } | Op::Permute { .. } | Op::Flip { .. } => simplify_shape(func, &data.op),
         // Along an axis of extent 1 there is nothing to combine.
         Op::Reduce { inputs, axis, .. } if inputs.len() == 1 && func.ty(inputs[0]).extents()[*axis as usize] == 1 => {
             Some(Simpler::Op(Op::Reshape { x: inputs[0] }))
         }
-        // A mask that holds everywhere is none; one that holds nowhere leaves nothing to load.
-        Op::Load { mask: Some(mask), .. } if truth(*mask) == Some(true) => {
-            let mut op = op.clone();
-            if let Op::Load { mask, other, .. } = &mut op {
-                *mask = None;
-                // Without a mask `other` still fills lanes out of bounds, unless there are none.
-                if let Op::Load { in_bounds: true, .. } = data.op {
-                    *other = None;
-                }
-            }
-            Some(Simpler::Op(op))
+        Op::Load { mask: Some(mask), .. } | Op::Store { mask: Some(mask), .. } | Op::Atomic { mask: Some(mask), .. } => {
+            if truth(func, *mask)? { Some(Simpler::Op(without_mask(&data.op))) } else { without_lanes(func, data) }
         }
-        Op::Store { mask: Some(mask), in_bounds, .. } | Op::Atomic { mask: Some(mask), in_bounds, .. } if truth(*mask) == Some(true) => {
-            let mut op = op.clone();
-            op.set_lanes(None, *in_bounds);
-            Some(Simpler::Op(op))
-        }
-        Op::Load { mask: Some(mask), other, volatile: false, .. } if truth(*mask) == Some(false) => Some(match other {
-            Some(other) => Simpler::Value(*other),
-            None => Simpler::Op(Op::Const { value: Scalar::from_bits(func.ty(data.results[0]).dtype(), 0).to_const() }),
-        }),
-        Op::Store { mask: Some(mask), .. } if truth(*mask) == Some(false) => Some(Simpler::Nothing),
-        Op::Atomic { mask: Some(mask), .. } if truth(*mask) == Some(false) => Some(match data.results[..] {
-            [old] => Simpler::Op(Op::Const { value: Scalar::from_bits(func.ty(old).dtype(), 0).to_const() }),
-            _ => Simpler::Nothing,
-        }),
         // Negations of truths and bits undo each other.
         Op::Unary { op: UnaryOp::Not, x } => match func.def_op(*x) {
             Some(Op::Unary { op: UnaryOp::Not, x: inner }) => Some(Simpler::Value(*inner)),
             _ => None,
         },
         _ => None,
+    }
+}
+
+/// A constant stands right of a commutative operation or a comparison, so that one rule serves both orders.
+fn is_constant_first(func: &Function, lhs: Value, rhs: Value) -> bool {
+    constant(func, lhs).is_some() && constant(func, rhs).is_none()
+}
+
+/// An operation with 0, 1, a truth or itself.
+fn simplify_binary(func: &Function, op: BinaryOp, lhs: Value, rhs: Value) -> Option<Simpler> {
+    use BinaryOp::{Add, And, Div, Mul, Or, Shl, Shr, Sub, Xor};
+    if matches!(op, Add | Mul | And | Or | Xor) && is_constant_first(func, lhs, rhs) {
+        return Some(Simpler::Op(Op::Binary { op, lhs: rhs, rhs: lhs }));
+    }
+    let number = constant(func, rhs).and_then(ConstExpr::as_int).filter(|_| func.ty(lhs).dtype().is_int());
+    let simpler = match (op, number, truth(func, rhs)) {
+        (Add | Sub | Shl | Shr | Or | Xor, Some(0), _) | (Mul | Div, Some(1), _) => lhs,
+        (Mul | And, Some(0), _) => rhs,
+        (And, _, Some(true)) | (Or | Xor, _, Some(false)) => lhs,
+        (And, _, Some(false)) | (Or, _, Some(true)) => rhs,
+        (And | Or, ..) if lhs == rhs => lhs,
+        _ => return None,
+    };
+    Some(Simpler::Value(simpler))
+}
+
+/// An access whose mask holds everywhere.
+fn without_mask(access: &Op) -> Op {
+    let mut op = access.clone();
+    if let Op::Load { mask, other, in_bounds, .. } = &mut op {
+        *mask = None;
+        // Without a mask `other` still fills lanes out of bounds, unless there are none.
+        *other = other.filter(|_| !*in_bounds);
+    }
+    if let Op::Store { mask, .. } | Op::Atomic { mask, .. } = &mut op {
+        *mask = None;
+    }
+    op
+}
+
+/// An access whose mask holds nowhere: it loads what stands for masked lanes, and stores nothing.
+fn without_lanes(func: &Function, access: &InstData) -> Option<Simpler> {
+    match (&access.op, &access.results[..]) {
+        (Op::Load { volatile: true, .. }, _) => None,
+        (Op::Load { other: Some(other), .. }, _) => Some(Simpler::Value(*other)),
+        (_, [result]) => {
+            let zero = Scalar::from_bits(func.ty(*result).dtype(), 0);
+            Some(Simpler::Op(Op::Const { value: zero.to_const() }))
+        }
+        _ => Some(Simpler::Nothing),
     }
 }
 

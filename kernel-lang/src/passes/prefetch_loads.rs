@@ -225,83 +225,108 @@ fn fits_ring(func: &Function, load: Inst, threads: u32) -> bool {
 /// Rewrites the loop; gives what stands in front of it.
 fn prefetch(func: &mut Function, around: &Loop, plan: &Plan) -> Vec<Inst> {
     let loc = func.inst(around.inst).loc;
-    let slots = plan.ahead + 1;
     let front = func.add_region();
-    let rings: Vec<Value> = plan
-        .rings
-        .iter()
-        .map(|load| {
-            let ty = func.ty(func.result(*load)).clone();
-            Builder::new(func, front, loc).op(Op::Ring { slots }, &[ty])
-        })
-        .collect();
-
-    // In front: the first turns.
-    let mut tiles: Vec<Vec<Value>> = vec![Vec::new(); plan.registers.len()];
-    let runs = around.runs(&mut Builder::new(func, front, loc));
-    for turn in 0..plan.ahead {
-        let b = &mut Builder::new(func, front, loc);
-        let distance = around.distance(b, turn);
-        let at = b.binary(BinaryOp::Add, around.lower, distance.value);
-        let on = around.is_left(b, around.lower, distance);
-        let on = b.binary(BinaryOp::And, runs, on);
-        let slot = b.constant(ConstExpr::Int(turn.into()), Type::scalar(Dtype::I32));
-        let mut copies = Copies::new(func, around, at, front);
-        fetch(func, &mut copies, plan, &rings, (slot, on), loc);
-        for (load, tiles) in plan.registers.iter().zip(&mut tiles) {
-            tiles.push(load_ahead(func, &mut copies, *load, on));
-        }
-    }
+    let ring = |func: &mut Function, load: &Inst| {
+        let ty = func.ty(func.result(*load)).clone();
+        Builder::new(func, front, loc).op(Op::Ring { slots: plan.ahead + 1 }, &[ty])
+    };
+    let rings = plan.rings.iter().map(|load| (*load, ring(func, load))).collect();
+    let cx = Cx { around, plan, rings, front, loc };
+    let loaded = first_turns(func, &cx);
 
     // In each turn: one that is so many turns ahead.
     let start = func.add_region();
-    let body = around.body;
-    let i32 = Type::scalar(Dtype::I32);
     let index = around.index(func);
     let distance = around.distance(&mut Builder::new(func, front, loc), plan.ahead);
-    let b = &mut Builder::new(func, start, loc);
-    let at = b.binary(BinaryOp::Add, index, distance.value);
-    let on = around.is_left(b, index, distance);
-    let mut copies = Copies::new(func, around, at, start);
-    let mut carried: Vec<(Value, Value)> = Vec::new();
-    if !rings.is_empty() {
-        let b = &mut Builder::new(func, front, loc);
-        let first = [0, plan.ahead].map(|slot| b.constant(ConstExpr::Int(slot.into()), i32.clone()));
-        let [read, write] = [0; 2].map(|_| func.add_region_param(body, i32.clone()));
-        fetch(func, &mut copies, plan, &rings, (write, on), loc);
-        let b = &mut Builder::new(func, start, loc);
-        b.func.append(start, Op::FetchWait { pending: plan.ahead }, [], loc);
-        let one = b.constant(ConstExpr::Int(1), i32.clone());
-        let next = b.binary(BinaryOp::Add, read, one);
-        let end = b.constant(ConstExpr::Int(slots.into()), i32.clone());
-        let is_end = b.compare(CompareOp::Eq, next, end);
-        let zero = b.constant(ConstExpr::Int(0), i32);
-        let next = b.select(is_end, zero, next);
-        // What was read now is written in the next turn.
-        carried.extend([(first[0], next), (first[1], read)]);
-        for (load, ring) in plan.rings.iter().zip(&rings) {
-            take_out(func, body, *load, Op::Fetched { ring: *ring, slot: read });
+    let mut turn = Turn::at(func, around, (index, distance), start);
+    let mut carried = Vec::new();
+    if !cx.rings.is_empty() {
+        carried.extend(turn_rings(func, &cx, &mut turn));
+    }
+    carried.extend(shift_registers(func, &cx, &mut turn, loaded));
+    let ahead = std::mem::take(func.insts_mut(start));
+    func.insts_mut(around.body).splice(0..0, ahead);
+    carry(func, around, carried);
+    std::mem::take(func.insts_mut(front))
+}
+
+/// A loop that is being rewritten.
+struct Cx<'a> {
+    around: &'a Loop,
+    plan: &'a Plan,
+    /// The ring of each load that has one.
+    rings: Vec<(Inst, Value)>,
+    /// What stands in front of the loop.
+    front: Region,
+    loc: Loc,
+}
+
+/// What a loop carries besides: at first, and what a turn yields.
+type Carried = (Value, Value);
+
+/// Appends the first turns in front of the loop; gives what they load into registers, for each of the loads.
+fn first_turns(func: &mut Function, cx: &Cx<'_>) -> Vec<Vec<Value>> {
+    let (around, front) = (cx.around, cx.front);
+    let mut loaded: Vec<Vec<Value>> = vec![Vec::new(); cx.plan.registers.len()];
+    let runs = around.runs(&mut Builder::new(func, front, cx.loc));
+    for number in 0..cx.plan.ahead {
+        let distance = around.distance(&mut Builder::new(func, front, cx.loc), number);
+        let mut turn = Turn::at(func, around, (around.lower, distance), front);
+        let b = &mut Builder::new(func, front, cx.loc);
+        turn.on = b.binary(BinaryOp::And, runs, turn.on);
+        let slot = b.constant(ConstExpr::Int(number.into()), Type::scalar(Dtype::I32));
+        fetch(func, cx, &mut turn, slot);
+        for (load, loaded) in cx.plan.registers.iter().zip(&mut loaded) {
+            loaded.push(load_ahead(func, &mut turn, *load));
         }
     }
-    let mut loaded = Substitution::new();
-    for (load, tiles) in plan.registers.iter().zip(tiles) {
+    loaded
+}
+
+/// Lets each turn fetch one ahead and take out its own. Carried are the slots to read and to write.
+fn turn_rings(func: &mut Function, cx: &Cx<'_>, turn: &mut Turn) -> [Carried; 2] {
+    let i32 = Type::scalar(Dtype::I32);
+    let b = &mut Builder::new(func, cx.front, cx.loc);
+    let [first_read, first_write] = [0, cx.plan.ahead].map(|slot| b.constant(ConstExpr::Int(slot.into()), i32.clone()));
+    let [read, write] = [0; 2].map(|_| func.add_region_param(cx.around.body, i32.clone()));
+    fetch(func, cx, turn, write);
+    let b = &mut Builder::new(func, turn.region, cx.loc);
+    b.func.append(turn.region, Op::FetchWait { pending: cx.plan.ahead }, [], cx.loc);
+    let one = b.constant(ConstExpr::Int(1), i32.clone());
+    let next = b.binary(BinaryOp::Add, read, one);
+    let end = b.constant(ConstExpr::Int((cx.plan.ahead + 1).into()), i32.clone());
+    let is_end = b.compare(CompareOp::Eq, next, end);
+    let zero = b.constant(ConstExpr::Int(0), i32);
+    let next = b.select(is_end, zero, next);
+    for (load, ring) in &cx.rings {
+        take_out(func, cx.around.body, *load, Op::Fetched { ring: *ring, slot: read });
+    }
+    // What was read now is written in the next turn.
+    [(first_read, next), (first_write, read)]
+}
+
+/// Lets each turn load one ahead and use what was loaded for it. Carried is what is under way, `loaded` at first, in the order of the turns.
+fn shift_registers(func: &mut Function, cx: &Cx<'_>, turn: &mut Turn, loaded: Vec<Vec<Value>>) -> Vec<Carried> {
+    let body = cx.around.body;
+    let mut carried = Vec::new();
+    let mut uses = Substitution::new();
+    for (load, firsts) in cx.plan.registers.iter().zip(loaded) {
         let result = func.result(*load);
         let ty = func.ty(result).clone();
-        let params: Vec<Value> = tiles.iter().map(|_| func.add_region_param(body, ty.clone())).collect();
-        let next = load_ahead(func, &mut copies, *load, on);
-        loaded.insert(result, params[0]);
-        let nexts = params[1..].iter().copied().chain([next]);
-        carried.extend(tiles.into_iter().zip(nexts));
+        let params: Vec<Value> = firsts.iter().map(|_| func.add_region_param(body, ty.clone())).collect();
+        let next = load_ahead(func, turn, *load);
+        uses.insert(result, params[0]);
+        carried.extend(firsts.into_iter().zip(params[1..].iter().copied().chain([next])));
     }
-    let insts = std::mem::take(func.insts_mut(body));
-    let insts: Vec<Inst> =
-        func.region(start).insts.iter().copied().chain(insts.into_iter().filter(|inst| !plan.registers.contains(inst))).collect();
-    *func.insts_mut(body) = insts;
-    substitute(func, body, &loaded);
+    func.insts_mut(body).retain(|inst| !cx.plan.registers.contains(inst));
+    substitute(func, body, &uses);
+    carried
+}
 
-    // The order of what is carried is that of the parameters.
+/// Lets the loop carry more values. Their order is that of the parameters which its body has for them.
+fn carry(func: &mut Function, around: &Loop, carried: Vec<Carried>) {
     let (firsts, nexts): (Vec<Value>, Vec<Value>) = carried.into_iter().unzip();
-    let last = func.terminator(body);
+    let last = func.terminator(around.body);
     if let Op::Yield { values } = &mut func.inst_mut(last).op {
         values.extend(nexts);
     }
@@ -313,7 +338,6 @@ fn prefetch(func: &mut Function, around: &Loop, plan: &Plan) -> Vec<Inst> {
         init.extend(firsts);
         *num_stages = Some(ConstExpr::Int(1));
     }
-    std::mem::take(func.insts_mut(front))
 }
 
 /// Puts what comes out of a ring in the place of a load. A copy leaves zeros where the mask does not hold; where others are wanted, they are put
@@ -343,46 +367,53 @@ fn is_zero(func: &Function, value: Value) -> bool {
 }
 
 /// Appends the fetches of a turn, as a group.
-fn fetch(func: &mut Function, copies: &mut Copies, plan: &Plan, rings: &[Value], (slot, on): (Value, Value), loc: Loc) {
-    if rings.is_empty() {
+fn fetch(func: &mut Function, cx: &Cx<'_>, turn: &mut Turn, slot: Value) {
+    if cx.rings.is_empty() {
         return;
     }
-    for (load, ring) in plan.rings.iter().zip(rings) {
+    for (load, ring) in &cx.rings {
         let (op, loc) = (func.inst(*load).op.clone(), func.inst(*load).loc);
         let Op::Load { base, offset, mask, cache, evict, align, .. } = op else { continue };
-        let offset = copies.get(func, offset);
-        let mask = mask.map(|mask| copies.get(func, mask));
-        func.append(copies.region, Op::Fetch { ring: *ring, slot, on, base, offset, mask, cache, evict, align }, [], loc);
+        let offset = turn.get(func, offset);
+        let mask = mask.map(|mask| turn.get(func, mask));
+        func.append(turn.region, Op::Fetch { ring: *ring, slot, on: turn.on, base, offset, mask, cache, evict, align }, [], loc);
     }
-    func.append(copies.region, Op::FetchGroup {}, [], loc);
+    func.append(turn.region, Op::FetchGroup {}, [], cx.loc);
 }
 
-/// Appends the load of a turn, which reads nothing unless `on` holds.
-fn load_ahead(func: &mut Function, copies: &mut Copies, load: Inst, on: Value) -> Value {
+/// Appends the load of a turn, which reads nothing unless there is such a turn.
+fn load_ahead(func: &mut Function, turn: &mut Turn, load: Inst) -> Value {
     let (mut op, loc, ty) = (func.inst(load).op.clone(), func.inst(load).loc, func.ty(func.result(load)).clone());
-    op.map_operands(&mut |value| copies.get(func, value));
+    op.map_operands(&mut |value| turn.get(func, value));
     if let Op::Load { mask, offset, .. } = &mut op {
         let shape = func.ty(*offset).shape().to_vec();
-        let b = &mut Builder::new(func, copies.region, loc);
-        let on = b.broadcast(on, &shape);
+        let b = &mut Builder::new(func, turn.region, loc);
+        let on = b.broadcast(turn.on, &shape);
         *mask = Some(mask.map_or(on, |mask| b.binary(BinaryOp::And, mask, on)));
     }
-    let inst = func.append(copies.region, op, [ty], loc);
+    let inst = func.append(turn.region, op, [ty], loc);
     func.result(inst)
 }
 
-/// What a loop's body computes from its index, for another index.
-struct Copies {
+/// A turn that runs ahead: what the loop's body computes from its index, for another index.
+struct Turn {
+    /// Is there such a turn?
+    on: Value,
     region: Region,
     body: Vec<Inst>,
     known: SideTable<Value, Option<Value>>,
 }
 
-impl Copies {
-    fn new(func: &Function, around: &Loop, index: Value, region: Region) -> Copies {
+impl Turn {
+    /// The one at that distance from a turn whose index is `from`. Appends its index, and whether there is one, to `region`.
+    fn at(func: &mut Function, around: &Loop, (from, distance): (Value, Distance), region: Region) -> Turn {
+        let loc = func.inst(around.inst).loc;
+        let b = &mut Builder::new(func, region, loc);
+        let index = b.binary(BinaryOp::Add, from, distance.value);
+        let on = around.is_left(b, from, distance);
         let mut known = SideTable::new();
         known[around.index(func)] = Some(index);
-        Copies { region, body: func.region(around.body).insts.clone(), known }
+        Turn { on, region, body: func.region(around.body).insts.clone(), known }
     }
 
     fn get(&mut self, func: &mut Function, value: Value) -> Value {

@@ -192,7 +192,7 @@ fn slice(func: &mut Function, region: Region, first_op: usize, extent: usize, lo
     let scratch = func.add_region();
     let b = &mut Builder::new(func, scratch, loc);
     let (lower, upper, step) = (b.index(0), b.index(extent as i128), b.index(length as i128));
-    func.append(scratch, Op::For { lower, upper, step, init: Vec::new(), body, num_stages: None, unroll: None }, [], loc);
+    func.append(scratch, Op::For { lower, upper, step, init: Vec::new(), body, num_stages: None, unroll: None, remainder: false }, [], loc);
     out.append(func.insts_mut(scratch));
     out.push(insts[insts.len() - 1]);
     *func.insts_mut(region) = out;

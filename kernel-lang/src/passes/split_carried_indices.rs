@@ -115,7 +115,7 @@ fn step(func: &Function, facts: &mut AffineFacts, param: Value, next: Value) -> 
 fn follow_the_index(func: &mut Function, region: Region, inst: Inst, index: usize, scale: i64) {
     let Some(around) = Loop::of(func, inst) else { return };
     let data = func.inst(inst).clone();
-    let Op::For { lower, upper, step, mut init, body, num_stages, unroll } = data.op else { return };
+    let Op::For { lower, upper, step, mut init, body, num_stages, unroll, remainder } = data.op else { return };
     let start = init.remove(index);
     let shape = func.ty(start).shape().to_vec();
     let new_body = func.add_region();
@@ -143,7 +143,7 @@ fn follow_the_index(func: &mut Function, region: Region, inst: Inst, index: usiz
     substitute(func, new_body, &map);
 
     let types: Vec<Type> = init.iter().map(|value| func.ty(*value).clone()).collect();
-    let new = func.make_inst(Op::For { lower, upper, step, init, body: new_body, num_stages, unroll }, types, data.loc);
+    let new = func.make_inst(Op::For { lower, upper, step, init, body: new_body, num_stages, unroll, remainder }, types, data.loc);
     let mut with = Substitution::new();
     let kept = data.results.iter().enumerate().filter(|(position, _)| *position != index);
     for ((_, old), new) in kept.zip(func.inst(new).results.clone()) {
@@ -159,7 +159,7 @@ fn follow_the_index(func: &mut Function, region: Region, inst: Inst, index: usiz
 
 fn rewrite(func: &mut Function, region: Region, inst: Inst, index: usize, step: &Affine) {
     let data = func.inst(inst).clone();
-    let Op::For { lower, upper, step: increment, mut init, body, num_stages, unroll } = data.op else { return };
+    let Op::For { lower, upper, step: increment, mut init, body, num_stages, unroll, remainder } = data.op else { return };
     let (old_param, start, loc) = (func.region(body).params[index + 1], init[index], data.loc);
     let shape = func.ty(old_param).shape().to_vec();
     let scalar = Type::scalar(Dtype::I64);
@@ -193,7 +193,8 @@ fn rewrite(func: &mut Function, region: Region, inst: Inst, index: usize, step: 
     let scratch = func.add_region();
     init[index] = Builder::new(func, scratch, loc).index(0);
     let types: Vec<Type> = init.iter().map(|value| func.ty(*value).clone()).collect();
-    let new_loop = func.append(scratch, Op::For { lower, upper, step: increment, init, body: new_body, num_stages, unroll }, types, loc);
+    let new_loop =
+        func.append(scratch, Op::For { lower, upper, step: increment, init, body: new_body, num_stages, unroll, remainder }, types, loc);
     let results = func.inst(new_loop).results.clone();
     let b = &mut Builder::new(func, scratch, loc);
     let wide = b.broadcast(results[index], &shape);

@@ -60,7 +60,7 @@
 //!         %37 = add %33, %36 : tile<f32, [64]>
 //!         yield %37
 //!     } : tile<f32, [64]>
-//!     %48 = for %31, %n, %1, %38 {num_stages = 1} (%39: i64, %40: tile<f32, [64]>) {
+//!     %48 = for %31, %n, %1, %38 {num_stages = 1, remainder = true} (%39: i64, %40: tile<f32, [64]>) {
 //!         %41 = broadcast %39 : tile<i64, [64]>
 //!         %42 = add %41, %2 : tile<i64, [64]>
 //!         %43 = sub %20, %39 : i64
@@ -104,11 +104,8 @@ pub fn run(func: &mut Function) -> Changed {
     for region in func.regions_under(func.body) {
         let mut out = Vec::new();
         for inst in func.region(region).insts.clone() {
-            // What takes over from another loop was split before.
-            let goes_on = |around: &Loop| {
-                out.last().is_some_and(|last| matches!(func.inst(*last).op, Op::For { upper, .. } if upper == around.lower))
-            };
-            let around = Loop::of(func, inst).filter(|around| !goes_on(around));
+            // What is left of a loop needs its masks.
+            let around = Loop::of(func, inst).filter(|_| !matches!(func.inst(inst).op, Op::For { remainder: true, .. }));
             match around.and_then(|around| Some((full_turns(func, &around, &mut facts)?, around))) {
                 Some((plan, around)) => {
                     split(func, &around, plan, &mut facts, &mut out);
@@ -170,12 +167,13 @@ impl Loop {
         let Op::For { init, num_stages, unroll: factor, .. } = data.op else { return };
         let types: Vec<Type> = init.iter().map(|value| func.ty(*value).clone()).collect();
         let unroll = factor.filter(|_| !unroll);
-        let head = Op::For { lower: self.lower, upper: middle, step, init, body: first, num_stages, unroll };
+        let head = Op::For { lower: self.lower, upper: middle, step, init, body: first, num_stages, unroll, remainder: false };
         let head = func.make_inst(head, types, data.loc);
         let init = func.inst(head).results.clone();
         let num_stages = Some(ConstExpr::Int(1));
-        let tail = Op::For { lower: middle, upper: self.upper, step: self.step, init, body: self.body, num_stages, unroll: None };
-        func.inst_mut(self.inst).op = tail;
+        let (lower, upper) = (middle, self.upper);
+        func.inst_mut(self.inst).op =
+            Op::For { lower, upper, step: self.step, init, body: self.body, num_stages, unroll: None, remainder: true };
         out.extend([head, self.inst]);
     }
 }

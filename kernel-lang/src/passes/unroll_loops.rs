@@ -34,7 +34,7 @@
 //!         store %y, %15, %15
 //!         yield
 //!     }
-//!     for %13, %n, %1 {num_stages = 1} (%16: i64) {
+//!     for %13, %n, %1 {num_stages = 1, remainder = true} (%16: i64) {
 //!         store %y, %16, %16
 //!         yield
 //!     }

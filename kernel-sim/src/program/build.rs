@@ -1,13 +1,14 @@
 //! From the syntax tree of a kernel to its steps: every name looked up, every call expanded in place.
 
+mod call;
+
 use std::collections::HashMap;
-use std::mem;
 
 use super::place::{SharedPlaces, alignment, bytes, key};
 use super::{Action, Globals, Named, Param, Problem, Program, Scope, Step, place_shared, reconverge};
-use crate::instructions::{self, Form, Register, Unsupported, failed_assertion};
+use crate::instructions::{self, Form, Register, Unsupported};
 use crate::program::callers::Callers;
-use crate::ptx::{AddressBase, Function, Instruction, Module, Operand, Position, SourceLine, Space, Statement, Type, Variable};
+use crate::ptx::{Function, Instruction, Module, Operand, Position, SourceLine, Space, Statement, Type, Variable};
 
 /// Steps that calls may expand to: enough for any kernel, and an end for calls that call themselves in ever new ways.
 const MAX_STEPS: usize = 4 << 20;
@@ -157,12 +158,15 @@ impl<'a> Builder<'a> {
     }
 
     fn register(&mut self, name: &str, ty: Type, position: Position) -> Result<(), Problem> {
-        let register = Register(self.registers.len() as u32);
-        self.registers.push(name.to_owned());
-        if ty.bits() > 64 {
-            self.registers.push(name.to_owned());
-        }
+        let register = self.fresh(name, ty);
         self.declare(name, Named::Register { register, ty }, position)
+    }
+
+    /// A register that no name stands for yet.
+    fn fresh(&mut self, name: &str, ty: Type) -> Register {
+        let register = Register(self.registers.len() as u32);
+        self.registers.extend(std::iter::repeat_n(name.to_owned(), if ty.bits() > 64 { 2 } else { 1 }));
+        register
     }
 
     fn variable(&mut self, variable: &'a Variable) -> Result<(), Problem> {
@@ -289,147 +293,6 @@ impl<'a> Builder<'a> {
             block.branches.push(Branch { step, entry, label, position });
         }
     }
-
-    /// Expands `call (returns), function, (arguments)`.
-    fn call(&mut self, written: &'a Instruction, guard: Option<(Register, bool)>) -> Result<(), Problem> {
-        known_modifiers(written, &["uni"])?;
-        let at = written.position;
-        let mut operands = written.operands.as_slice();
-        let list = |operands: &mut &'a [Operand]| match operands {
-            [Operand::List(list), rest @ ..] => {
-                *operands = rest;
-                list.as_slice()
-            }
-            _ => &[],
-        };
-        let returns = list(&mut operands);
-        let [Operand::Name(name), rest @ ..] = operands else { return Err(Problem::new(at, "`call` takes a function")) };
-        operands = rest;
-        let arguments = list(&mut operands);
-        if let Some(Named::Register { .. }) = self.scope.lookup(name) {
-            return Err(Problem::new(at, "the simulator does not know calls through a register"));
-        }
-        if name == "__assertfail" {
-            self.push(Action::Work(failed_assertion()), guard, at, &written.text);
-            return Ok(());
-        }
-        let defined = self.module.functions.iter().find(|function| function.name == *name && function.body.is_some());
-        let Some(callee) = defined else { return Err(Problem::new(at, format!("`{name}` is called and has no body"))) };
-        if self.calls.contains(&name.as_str()) {
-            return Err(Problem::new(at, format!("`{name}` calls itself, which the simulator does not know")));
-        }
-        if callee.returns.len() != returns.len() || callee.params.len() != arguments.len() {
-            let (params, results) = (callee.params.len(), callee.returns.len());
-            return Err(Problem::new(at, format!("`{name}` takes {params} arguments and returns {results} values")));
-        }
-        let skip = guard.map(|(register, value)| {
-            self.push(Action::Branch { target: 0, reconverge: None }, Some((register, !value)), at, &written.text);
-            self.steps.len() - 1
-        });
-
-        // The body sees the module's names and its own, not its caller's.
-        let mut inner = self.scope.outermost();
-        inner.enter();
-        let bindings: Vec<(&Variable, &'a Operand)> =
-            callee.returns.iter().zip(returns).chain(callee.params.iter().zip(arguments)).collect();
-        let mut copies_out = Vec::new();
-        for (place, (variable, operand)) in bindings.into_iter().enumerate() {
-            let is_return = place < returns.len();
-            match (operand, self.named(operand)) {
-                // Memory is passed as it is: the caller does not look at its own side of a parameter while the callee runs.
-                (_, Some(named @ Named::Variable { .. })) => {
-                    if variable.space == Space::Generic {
-                        return Err(Problem::new(at, format!("`{}` is a register of `{name}`, and memory is passed", variable.name)));
-                    }
-                    inner.declare(&variable.name, named);
-                }
-                (operand, _) if variable.space == Space::Generic => {
-                    let register = self.fresh(&variable.name, variable.ty);
-                    inner.declare(&variable.name, Named::Register { register, ty: variable.ty });
-                    if is_return {
-                        copies_out.push((operand, &variable.name, variable.ty));
-                    } else {
-                        self.copy_in(operand, register, &variable.name, variable.ty, at)?;
-                    }
-                }
-                (operand, _) => {
-                    let address = self.local(variable)?;
-                    inner.declare(&variable.name, Named::Variable { space: Space::Local, address });
-                    let store = |value: Operand, opcode: &str| {
-                        let memory = Operand::Address { base: AddressBase::Absolute(address), offset: 0, coordinates: Vec::new() };
-                        let operands = if opcode == "st" { vec![memory, value] } else { vec![value, memory] };
-                        synthetic(opcode, &["local"], variable.ty, operands, at)
-                    };
-                    if is_return {
-                        return Err(Problem::new(at, "the simulator knows results in registers only of `.reg` parameters"));
-                    }
-                    let copy = store(operand.clone(), "st");
-                    self.synthetic(&copy)?;
-                }
-            }
-        }
-        let outer = mem::replace(&mut self.scope, inner);
-        self.calls.push(&callee.name);
-        let callers = self.callers.call(self.line);
-        self.body(callee.body.as_deref().unwrap_or_default(), Some(callee))?;
-        self.callers.leave(callers);
-        self.calls.pop();
-        let mut inner = mem::replace(&mut self.scope, outer);
-        for (operand, name, ty) in copies_out {
-            let Some(Named::Register { register, .. }) = inner.lookup(name) else { continue };
-            let hidden = format!("{name} of {}", callee.name);
-            self.scope.enter();
-            self.scope.declare(&hidden, Named::Register { register, ty });
-            let copy = synthetic("mov", &[], ty, vec![operand.clone(), Operand::Name(hidden)], at);
-            self.synthetic(&copy)?;
-            self.scope.leave();
-        }
-        inner.leave();
-        if let Some(step) = skip {
-            let end = self.steps.len() as u32;
-            if let Action::Branch { target, .. } = &mut self.steps[step].action {
-                *target = end;
-            }
-        }
-        Ok(())
-    }
-
-    fn named(&self, operand: &Operand) -> Option<Named> {
-        match operand {
-            Operand::Name(name) => self.scope.lookup(name),
-            _ => None,
-        }
-    }
-
-    fn fresh(&mut self, name: &str, ty: Type) -> Register {
-        let register = Register(self.registers.len() as u32);
-        self.registers.extend(std::iter::repeat_n(name.to_owned(), if ty.bits() > 64 { 2 } else { 1 }));
-        register
-    }
-
-    fn copy_in(&mut self, operand: &Operand, register: Register, name: &str, ty: Type, at: Position) -> Result<(), Problem> {
-        let hidden = format!("argument {name}");
-        self.scope.enter();
-        self.scope.declare(&hidden, Named::Register { register, ty });
-        let copy = synthetic("mov", &[], ty, vec![Operand::Name(hidden), operand.clone()], at);
-        let result = self.synthetic(&copy);
-        self.scope.leave();
-        result
-    }
-
-    /// Adds an instruction that the text does not have.
-    fn synthetic(&mut self, written: &Instruction) -> Result<(), Problem> {
-        let mut form = Form::new(written, &self.scope);
-        let work = instructions::decode(&mut form).map_err(|error| Problem::new(written.position, error.0))?;
-        self.push(Action::Work(work), None, written.position, &written.text);
-        Ok(())
-    }
-}
-
-fn synthetic(opcode: &str, modifiers: &[&str], ty: Type, operands: Vec<Operand>, position: Position) -> Instruction {
-    let mut modifiers: Vec<String> = modifiers.iter().map(|&modifier| modifier.to_owned()).collect();
-    modifiers.push(ty.to_string()[1..].to_owned());
-    Instruction { guard: None, opcode: opcode.to_owned(), modifiers, operands, text: "(an argument of a call)".to_owned(), position }
 }
 
 fn known_modifiers(written: &Instruction, known: &[&str]) -> Result<(), Problem> {

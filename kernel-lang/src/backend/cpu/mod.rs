@@ -7,7 +7,7 @@
 //! | file | what it knows |
 //! |---|---|
 //! | `forms` | which tiles are functions of the lane's index: offsets `a + b * lane`, masks `offset < n` |
-//! | `translate`, `symbolic`, `control`, `combine` | IR to instructions |
+//! | `translate`, `transfer`, `symbolic`, `control`, `combine` | IR to instructions |
 //! | `allocate` | instructions to places in the scratch |
 //! | `code` | the instructions |
 //! | `execute`, `access`, `atomic`, `lookup`, `memory` | running them |
@@ -27,6 +27,7 @@ mod forms;
 mod lookup;
 mod memory;
 mod symbolic;
+mod transfer;
 mod translate;
 
 use std::fmt;

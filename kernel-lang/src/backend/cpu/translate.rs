@@ -1,4 +1,4 @@
-//! IR to instructions: the elementwise ops, shapes, loads and stores.
+//! IR to instructions: the elementwise ops and shapes.
 //!
 //! Every value gets a place: scalars, argument words and constants at the front of the scratch for good, tiles where [`super::allocate`] puts
 //! them. A tile whose elements are all equal is kept as one chunk of lanes. `bitcast`, `expand_dims` and the like are no instructions: their
@@ -7,12 +7,10 @@
 use std::collections::HashMap;
 
 use crate::backend::cpu::allocate::{self, Lifetime};
-use crate::backend::cpu::code::{
-    Access, Affine, Atomic, CHUNK, Code, Condition, Instr, Label, Linear, Mask, Offsets, Other, PENDING, Slot, VIEW, Walk,
-};
+use crate::backend::cpu::code::{Affine, CHUNK, Code, Condition, Instr, Label, Linear, PENDING, Slot, Walk};
 use crate::backend::cpu::forms::{self, Forms};
 use crate::dtype::Dtype;
-use crate::ir::{self, ConstExpr, Function, Handle, Inst, Op, Region, SideTable, Type, UNKNOWN_LENGTH, Value, rewrite};
+use crate::ir::{ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value, rewrite};
 use crate::scalar::Scalar;
 use crate::scalar::lanes::{self, Lanes};
 
@@ -39,14 +37,14 @@ pub(super) struct Translator<'a> {
     pub(super) symbols: SideTable<Value, Option<Symbol>>,
     places: SideTable<Value, Option<Place>>,
     /// The word of each pointer's address: an argument, or among the scalars. The length is the next.
-    words: SideTable<Value, usize>,
+    pub(super) words: SideTable<Value, usize>,
     front: Vec<u8>,
     tiles: Vec<Lifetime>,
     /// The tiles that the addresses in view slots may point to.
-    views: HashMap<u32, Slot>,
-    uses: Vec<u32>,
+    pub(super) views: HashMap<u32, Slot>,
+    pub(super) uses: Vec<u32>,
     /// The last place that a jump leads to.
-    landed: Label,
+    pub(super) landed: Label,
     /// Inside a region that combines elements: for how many pairs at once each of its scalars stands.
     pub(super) lane_count: Option<usize>,
 }
@@ -109,75 +107,25 @@ impl Translator<'_> {
         {
             return self.symbolic(&data.op, result);
         }
-        let dtype = |value: Value| func.ty(value).dtype();
-        let table = "a verified op is in its domain";
         match &data.op {
-            Op::Unary { op, x } => self.lanes(lanes::unary(*op, dtype(*x)).expect(table), data.results[0], &[*x]),
-            Op::Binary { op, lhs, rhs } => self.lanes(lanes::binary(*op, dtype(*lhs)).expect(table), data.results[0], &[*lhs, *rhs]),
-            Op::Compare { op, lhs, rhs } => match lanes::compare(*op, dtype(*lhs)) {
-                (lanes, false) => self.lanes(lanes, data.results[0], &[*lhs, *rhs]),
-                (lanes, true) => self.lanes(lanes, data.results[0], &[*rhs, *lhs]),
-            },
-            Op::Fma { a, b, c } => self.lanes(lanes::fma(dtype(*a)).expect(table), data.results[0], &[*a, *b, *c]),
-            Op::Select { cond, on_true, on_false } => {
-                self.lanes(lanes::select(dtype(*on_true)), data.results[0], &[*cond, *on_true, *on_false]);
-            }
-            Op::Cast { x } if dtype(*x) != dtype(data.results[0]) => {
-                self.lanes(lanes::cast(dtype(*x), dtype(data.results[0])), data.results[0], &[*x]);
-            }
-            Op::Cast { x } | Op::Bitcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } => {
-                let Place { slot, uniform } = self.place(*x);
-                self.set_place(data.results[0], slot, uniform);
-            }
-            Op::ReducePio2 { x } => {
-                let [remainder, quadrant] = lanes::reduce_pio2();
-                self.lanes(remainder, data.results[0], &[*x]);
-                self.lanes(quadrant, data.results[1], &[*x]);
-            }
+            Op::Unary { .. }
+            | Op::Binary { .. }
+            | Op::Compare { .. }
+            | Op::Fma { .. }
+            | Op::Select { .. }
+            | Op::Cast { .. }
+            | Op::ReducePio2 { .. } => self.elementwise(&data.op, &data.results),
+            Op::Bitcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } => self.stay(*x, data.results[0]),
             Op::Const { value } => self.constant(value, data.results[0]),
             Op::Broadcast { x } => self.broadcast(*x, data.results[0]),
             Op::ProgramId { axis } => self.grid_value(false, *axis, data.results[0]),
             Op::NumPrograms { axis } => self.grid_value(true, *axis, data.results[0]),
             Op::Address { base } => self.set_scalar(data.results[0], argument(self.words[*base], Dtype::I64)),
             Op::Length { base } => self.set_scalar(data.results[0], argument(self.words[*base] + 1, Dtype::I64)),
-            Op::Pointer { address } => {
-                let (to, from) = (self.new_scalar(), self.place(*address).slot);
-                self.front_constant(Scalar::from_bits(Dtype::I64, UNKNOWN_LENGTH as u64), 1);
-                self.instrs.push(Instr::Copy { to, from, bytes: 8 });
-                self.words[data.results[0]] = to.0 as usize / 8;
-            }
-            Op::Load { base, offset, other, volatile, .. } => {
-                let other = other.map_or(Other::Zero, |other| match self.place(other) {
-                    Place { slot, uniform } if uniform || func.ty(*offset).is_scalar() => Other::Uniform(slot),
-                    Place { slot, .. } => Other::Tile(slot),
-                });
-                let result = self.new_place(data.results[0]);
-                let mut access = self.access(inst, result, other);
-                // What a kernel may store to is copied at once: the load must not see later stores.
-                let is_constant = matches!(func.ty(*base), Type::Pointer { mutable: false, .. }) && !func.unchecked && !volatile;
-                if is_constant && dtype(*base) != Dtype::Bool && may_view(&access) {
-                    let view = self.new_view(result);
-                    access.view = Some(view);
-                    self.set_place(data.results[0], view, false);
-                }
-                self.instrs.push(Instr::Load(Box::new(access)));
-            }
-            Op::Store { value, .. } => {
-                let slot = self.full(*value);
-                let mut access = self.access(inst, slot, Other::Zero);
-                if self.uses[value.index()] == 1 && self.owns_place(*value) && may_view(&access) {
-                    self.aim(&mut access);
-                }
-                self.instrs.push(Instr::Store(Box::new(access)));
-            }
-            Op::Atomic { values, op, sem, .. } => {
-                let operands: Vec<Slot> = values.iter().map(|value| self.full(*value)).collect();
-                let result = data.results.first().map(|result| self.new_place(*result));
-                let slot = result.or(operands.first().copied()).expect("what has no result has an operand");
-                let access = self.access(inst, slot, Other::Zero);
-                let operands = [0, 1].map(|index| operands.get(index).copied().unwrap_or(slot));
-                self.instrs.push(Instr::Atomic(Box::new(Atomic { access, op: *op, sem: *sem, operands })));
-            }
+            Op::Pointer { address } => self.pointer(*address, data.results[0]),
+            Op::Load { .. } => self.load(inst),
+            Op::Store { .. } => self.store(inst),
+            Op::Atomic { .. } => self.atomic(inst),
             // One thread runs all lanes.
             // A launch on the CPU begins when the one before is over.
             Op::Barrier {} | Op::GdcWait {} | Op::GdcLaunchDependents {} => {}
@@ -211,6 +159,39 @@ impl Translator<'_> {
                 unreachable!("a specialised kernel has no `{}`", data.op.name())
             }
         }
+    }
+
+    /// An op that computes each element from those at the same place.
+    fn elementwise(&mut self, op: &Op, results: &[Value]) {
+        let func = self.func;
+        let dtype = |value: Value| func.ty(value).dtype();
+        let table = "a verified op is in its domain";
+        match op {
+            Op::Unary { op, x } => self.lanes(lanes::unary(*op, dtype(*x)).expect(table), results[0], &[*x]),
+            Op::Binary { op, lhs, rhs } => self.lanes(lanes::binary(*op, dtype(*lhs)).expect(table), results[0], &[*lhs, *rhs]),
+            Op::Compare { op, lhs, rhs } => match lanes::compare(*op, dtype(*lhs)) {
+                (lanes, false) => self.lanes(lanes, results[0], &[*lhs, *rhs]),
+                (lanes, true) => self.lanes(lanes, results[0], &[*rhs, *lhs]),
+            },
+            Op::Fma { a, b, c } => self.lanes(lanes::fma(dtype(*a)).expect(table), results[0], &[*a, *b, *c]),
+            Op::Select { cond, on_true, on_false } => {
+                self.lanes(lanes::select(dtype(*on_true)), results[0], &[*cond, *on_true, *on_false]);
+            }
+            Op::Cast { x } if dtype(*x) == dtype(results[0]) => self.stay(*x, results[0]),
+            Op::Cast { x } => self.lanes(lanes::cast(dtype(*x), dtype(results[0])), results[0], &[*x]),
+            Op::ReducePio2 { x } => {
+                for (lanes, result) in lanes::reduce_pio2().into_iter().zip(results) {
+                    self.lanes(lanes, *result, &[*x]);
+                }
+            }
+            other => unreachable!("`{}` looks at other places", other.name()),
+        }
+    }
+
+    /// Lets a result lie where the operand does.
+    fn stay(&mut self, x: Value, result: Value) {
+        let Place { slot, uniform } = self.place(x);
+        self.set_place(result, slot, uniform);
     }
 
     fn grid_value(&mut self, num_programs: bool, axis: u32, result: Value) {
@@ -390,70 +371,6 @@ impl Translator<'_> {
         self.set_place(value, to, true);
     }
 
-    /// A slot for an address, of `tile` or of a tensor.
-    fn new_view(&mut self, tile: Slot) -> Slot {
-        let Slot(cell) = self.new_scalar();
-        self.views.insert(cell | VIEW, tile);
-        Slot(cell | VIEW)
-    }
-
-    /// Does no other value lie where this one does?
-    fn owns_place(&self, value: Value) -> bool {
-        let op = self.func.def_op(value);
-        matches!(op, Some(Op::Unary { .. } | Op::Binary { .. } | Op::Compare { .. } | Op::Fma { .. } | Op::Select { .. } | Op::Cast { .. }))
-    }
-
-    /// Lets the op that computes what is stored, if it is the last one, write where the store goes. It reads no tensor that the kernel
-    /// may store to.
-    fn aim(&mut self, access: &mut Access) {
-        match self.instrs.last() {
-            // If a jump led behind it, it would have to stay before that place.
-            Some(Instr::Lanes { result, .. }) if *result == access.data && self.landed < self.instrs.len() => {}
-            _ => return,
-        }
-        let view = self.new_view(access.data);
-        access.view = Some(view);
-        if let Some(Instr::Lanes { lanes, count, operands, strides, chunked, .. }) = self.instrs.pop() {
-            self.instrs.push(Instr::Aim(Box::new(access.clone())));
-            self.instrs.push(Instr::Lanes { lanes, count, result: view, operands, strides, chunked });
-        }
-    }
-
-    fn access(&mut self, inst: Inst, data: Slot, other: Other) -> Access {
-        let ir::Access { kind, base, offset, mask, .. } = self.func.inst(inst).op.access().expect("it is called for accesses");
-        let loc = self.func.inst(inst).loc;
-        let ty = self.func.ty(offset);
-        let affine = self.forms.is_affine(self.func, offset);
-        let offsets = match &self.symbols[offset] {
-            Some(Symbol::Affine(form)) if affine => Offsets::Affine(form.clone()),
-            _ if ty.is_scalar() => Offsets::Affine(Affine { base: self.linear(offset), coefficients: Vec::new() }),
-            _ => Offsets::Tile(self.full(offset)),
-        };
-        let mask = match mask {
-            None => Mask::Conditions(Vec::new()),
-            Some(mask) if ty.is_scalar() => Mask::Conditions(vec![Condition::Uniform(self.place(mask).slot)]),
-            Some(mask) => match &self.symbols[mask] {
-                Some(Symbol::Mask(conditions)) if affine => Mask::Conditions(conditions.clone()),
-                _ if self.place(mask).uniform => Mask::Conditions(vec![Condition::Uniform(self.place(mask).slot)]),
-                _ => Mask::Tile(self.full(mask)),
-            },
-        };
-        let parameter = self.func.param_index(base).map_or("".into(), |param| self.func.params[param].name.clone());
-        Access {
-            kind,
-            word: self.words[base],
-            parameter,
-            loc,
-            extents: ty.extents(),
-            dtype: self.func.ty(base).dtype(),
-            offsets,
-            mask,
-            data,
-            other,
-            view: None,
-        }
-    }
-
     /// An `i64` scalar, as a constant if it is one.
     pub(super) fn linear(&self, value: Value) -> Linear {
         forms::scalar_constant(self.func, value).map_or_else(|| Linear::Slot(self.place(value).slot), Linear::Const)
@@ -481,12 +398,6 @@ impl Translator<'_> {
             other => unreachable!("{other:?} is no jump"),
         }
     }
-}
-
-/// May an access turn out to be of contiguous elements?
-fn may_view(access: &Access) -> bool {
-    let contiguous = matches!(&access.offsets, Offsets::Affine(affine) if affine.innermost() == Linear::Const(1));
-    access.extents.len() == 1 && contiguous && matches!(access.mask, Mask::Conditions(_))
 }
 
 /// The scalar in an argument word: its low bytes.

@@ -37,7 +37,7 @@ use std::collections::HashMap;
 use crate::analysis::affine::AffineFacts;
 use crate::analysis::one_reader;
 use crate::dtype::Dtype;
-use crate::ir::{BinaryOp, Evict, Function, Handle, Inst, Op, Region, SideTable, Type, UNKNOWN_LENGTH, Value, Verified};
+use crate::ir::{BinaryOp, Evict, Function, Handle, Inst, InstData, Op, Region, SideTable, Type, UNKNOWN_LENGTH, Value, Verified};
 use crate::layout::Layout;
 use crate::location::Loc;
 use crate::schedule::Schedule;
@@ -435,35 +435,8 @@ impl Emitter<'_> {
     }
 
     fn inst(&mut self, inst: Inst) {
-        let func = self.func;
-        let data = func.inst(inst);
-        if let [result] = data.results[..]
-            && func.ty(result).is_tile()
-            && data.op.is_pure()
-            && let Some(affine) = self.facts.get(func, result)
-        {
-            return self.index_tile(result, &affine);
-        }
-        if let [result] = data.results[..]
-            && let Some(test) = PositionTest::of(func, &mut self.facts, &data.op, result)
-        {
-            return self.test_positions(&test, result);
-        }
-        if let [result] = data.results[..]
-            && let Some(test) = compare::bounds_test(func, &mut self.facts, &data.op)
-        {
-            return self.test_bounds(test, result);
-        }
-        if let Op::Binary { op: BinaryOp::And, lhs, rhs } = &data.op
-            && let (Source::Tests(left), Source::Tests(right)) = (self.source(*lhs), self.source(*rhs))
-        {
-            self.sources[data.results[0]] = Some(Source::Tests(left.and(right)));
-            return;
-        }
-        if let &Op::Binary { op: BinaryOp::Mul, lhs, rhs } = &data.op
-            && self.summed[data.results[0].index()]
-        {
-            self.sources[data.results[0]] = Some(Source::Product(lhs, rhs));
+        let data = self.func.inst(inst);
+        if self.define_by_facts(data) {
             return;
         }
         match &data.op {
@@ -491,12 +464,7 @@ impl Emitter<'_> {
             Op::Sort { .. } => unreachable!("a verified kernel with layouts sorts by butterflies"),
             Op::Reduce { .. } | Op::Scan { .. } => self.reduce(&data.op, &data.results),
             Op::ReducePio2 { x } => self.reduce_pio2(*x, data.results[0], data.results[1]),
-            Op::Pointer { address } => {
-                let [pointer, length] = [0; 2].map(|_| self.reg(Class::B64));
-                asm!(self, "cvta.to.global.u64 {pointer}, {}", self.scalar(*address));
-                asm!(self, "mov.b64 {length}, {UNKNOWN_LENGTH}");
-                self.pointers[data.results[0]] = Some((pointer, length));
-            }
+            Op::Pointer { address } => self.pointer(*address, data.results[0]),
             Op::InlinePtx { .. } => self.inline_ptx(&data.op, &data.results),
             Op::Load { .. } => self.load(&data.op, data.results[0]),
             Op::Store { .. } => self.store(&data.op),
@@ -523,5 +491,44 @@ impl Emitter<'_> {
                 unreachable!("a verified kernel is specialised")
             }
         }
+    }
+
+    /// Defines a result of which more is known than its op says: places in a tile, comparisons of places, factors of a sum.
+    fn define_by_facts(&mut self, data: &InstData) -> bool {
+        let func = self.func;
+        let &[result] = &data.results[..] else { return false };
+        if func.ty(result).is_tile()
+            && data.op.is_pure()
+            && let Some(affine) = self.facts.get(func, result)
+        {
+            self.index_tile(result, &affine);
+            return true;
+        }
+        if let Some(test) = PositionTest::of(func, &mut self.facts, &data.op, result) {
+            self.test_positions(&test, result);
+            return true;
+        }
+        if let Some(test) = compare::bounds_test(func, &mut self.facts, &data.op) {
+            self.test_bounds(test, result);
+            return true;
+        }
+        let source = match data.op {
+            Op::Binary { op: BinaryOp::And, lhs, rhs } => match (self.source(lhs), self.source(rhs)) {
+                (Source::Tests(lhs), Source::Tests(rhs)) => Source::Tests(lhs.and(rhs)),
+                _ => return false,
+            },
+            Op::Binary { op: BinaryOp::Mul, lhs, rhs } if self.summed[result.index()] => Source::Product(lhs, rhs),
+            _ => return false,
+        };
+        self.sources[result] = Some(source);
+        true
+    }
+
+    /// A pointer that lies in memory, or was computed.
+    fn pointer(&mut self, address: Value, result: Value) {
+        let [pointer, length] = [0; 2].map(|_| self.reg(Class::B64));
+        asm!(self, "cvta.to.global.u64 {pointer}, {}", self.scalar(address));
+        asm!(self, "mov.b64 {length}, {UNKNOWN_LENGTH}");
+        self.pointers[result] = Some((pointer, length));
     }
 }

@@ -21,37 +21,44 @@ impl Elaborator<'_> {
         if call.is_method && matches!(name, "load" | "store") {
             return self.view_access(call, place);
         }
-        let row = words::find(name).filter(|row| (row.method || !call.is_method) && (call.is_method || !row.word.is_only_method()));
         if let Some(index) = self.find(name).filter(|_| !call.is_method)
             && let Meaning::Function(closure) = self.variables[index].meaning.clone()
         {
             return self.call_closure(&closure, call);
         }
-        let Some(row) = row else {
-            if let Some(func) = self.device_function(name) {
-                return self.call_function(&func, call, place);
+        if let Some(row) = words::find(name).filter(|row| if call.is_method { row.method } else { !row.word.is_only_method() }) {
+            return self.word(row, call, place);
+        }
+        match self.device_function(name) {
+            Some(func) => self.call_function(&func, call, place),
+            None => self.unknown_function(call),
+        }
+    }
+
+    /// Reports a call of what is no function.
+    fn unknown_function(&mut self, call: &Call) -> Meaning {
+        self.check_arguments(call);
+        let name = call.word.text.as_str();
+        let (message, help) = match (self.find(name), words::find(name)) {
+            (Some(index), _) if self.variables[index].meaning.is_poison() => return Meaning::Poison,
+            (Some(_), _) => {
+                let help = "a kernel calls the words of `galatea::dsl` and `#[device]` functions";
+                (format!("`{name}` is a value and cannot be called"), help.to_string())
             }
-            self.check_arguments(call);
-            if let Some(index) = self.find(name) {
-                if !self.variables[index].meaning.is_poison() {
-                    let help = "a kernel calls the words of `galatea::dsl` and `#[device]` functions";
-                    self.errors.push_help(call.word.place, format!("`{name}` is a value and cannot be called"), help);
-                }
-                return Meaning::Poison;
-            }
-            let (message, help) = match words::find(name) {
-                Some(row) => (format!("`{name}` is a method"), format!("write `{}`", row.usage)),
-                None => words::unknown(name, false),
-            };
-            self.errors.push_help(call.word.place, message, help);
-            return Meaning::Poison;
+            (None, Some(row)) => (format!("`{name}` is a method"), format!("write `{}`", row.usage)),
+            (None, None) => words::unknown(name, false),
         };
+        self.errors.push_help(call.word.place, message, help);
+        Meaning::Poison
+    }
+
+    fn word(&mut self, row: &Row, call: &Call, place: Place) -> Meaning {
         if self.frames.is_empty() {
             self.words.push((row.name, call.word.place.start));
         }
         if let Word::Library(family) = row.word {
             self.check_types(row, call);
-            let func = self.library_function(family, name).expect("a test holds the table of words to the library");
+            let func = self.library_function(family, row.name).expect("a test holds the table of words to the library");
             return self.call_function(&func, call, place);
         }
         if !self.check_call(row, call) {
@@ -69,18 +76,9 @@ impl Elaborator<'_> {
             Word::Store => self.store(call, place),
             Word::View => self.view(&call.args, place),
             Word::Atomic(op) => self.atomic(op, call, place),
-            Word::Barrier => {
-                self.append(Op::Barrier {}, place);
-                Meaning::UNIT
-            }
-            Word::GdcWait => {
-                self.append(Op::GdcWait {}, place);
-                Meaning::UNIT
-            }
-            Word::GdcLaunchDependents => {
-                self.append(Op::GdcLaunchDependents {}, place);
-                Meaning::UNIT
-            }
+            Word::Barrier => self.effect(Op::Barrier {}, place),
+            Word::GdcWait => self.effect(Op::GdcWait {}, place),
+            Word::GdcLaunchDependents => self.effect(Op::GdcLaunchDependents {}, place),
             Word::Target => Meaning::constant(ConstExpr::Param(TARGET.into()), Kind::Int, None),
             Word::Assume => self.assume(&call.args[0], place),
             Word::Gather => self.gather(call, place),
@@ -90,22 +88,8 @@ impl Elaborator<'_> {
             Word::Select => self.select(&call.args, place),
             Word::Fma => self.fma(&call.args, place),
             Word::Clamp => self.clamp(&call.args, place),
-            Word::Bitcast | Word::To => {
-                let meaning = self.expr(&call.args[0]);
-                match self.elem(&call.types[0]) {
-                    Some(elem) if row.word == Word::To => self.cast(&meaning, &elem, call.args[0].place, place),
-                    Some(elem) => self.bitcast(&meaning, &elem, call.args[0].place, place),
-                    None => Meaning::Poison,
-                }
-            }
-            Word::Range => {
-                self.errors.push_help(
-                    place,
-                    "a range has no value",
-                    format!("ranges are for loops: `for i in {name}(a, b)`; a tile of indices is `arange(0, N)`"),
-                );
-                Meaning::Poison
-            }
+            Word::Bitcast | Word::To => self.with_type(row.word, call, place),
+            Word::Range => self.range_as_value(row, place),
             Word::Unary(op) => self.unary(row.name, op, &call.args[0], place),
             Word::Umulhi => self.umulhi(&call.args, place),
             Word::Binary(op) if call.args.len() == 1 => self.extreme(op, call, place),
@@ -131,6 +115,27 @@ impl Elaborator<'_> {
             Word::Reduce | Word::Scan => self.custom(row, call, place),
             Word::Library(_) => Meaning::Poison,
         }
+    }
+
+    /// An op that gives nothing.
+    fn effect(&mut self, op: Op, place: Place) -> Meaning {
+        self.append(op, place);
+        Meaning::UNIT
+    }
+
+    fn with_type(&mut self, word: Word, call: &Call, place: Place) -> Meaning {
+        let meaning = self.expr(&call.args[0]);
+        let Some(elem) = self.elem(&call.types[0]) else { return Meaning::Poison };
+        match word {
+            Word::To => self.cast(&meaning, &elem, call.args[0].place, place),
+            _ => self.bitcast(&meaning, &elem, call.args[0].place, place),
+        }
+    }
+
+    fn range_as_value(&mut self, row: &Row, place: Place) -> Meaning {
+        let help = format!("ranges are for loops: `for i in {}(a, b)`; a tile of indices is `arange(0, N)`", row.name);
+        self.errors.push_help(place, "a range has no value", help);
+        Meaning::Poison
     }
 
     fn program(&mut self, row: &Row, axis: &Expr, place: Place) -> Meaning {

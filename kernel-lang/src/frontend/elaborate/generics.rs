@@ -12,109 +12,40 @@ use crate::frontend::place::Place;
 use crate::frontend::signature::TypeGeneric;
 use crate::ir::{Domain, Elem};
 
-impl Elaborator<'_> {
-    /// The call's frame, with the generics that the call names or its arguments tell.
-    pub(super) fn frame(&mut self, func: &Rc<DeviceFn>, call: &Call, args: &[Option<Arg>], place: Place) -> Option<Frame> {
-        self.frame_with(func, call, args, &[], place)
-    }
+/// A call of a function whose arguments are known.
+pub(super) struct CallSite<'a> {
+    pub(super) func: &'a Rc<DeviceFn>,
+    pub(super) call: &'a Call,
+    /// The arguments in the order of the parameters.
+    pub(super) args: &'a [Option<Arg>],
+    pub(super) place: Place,
+}
 
-    /// A frame whose constants are told by what stands around the call, if nothing else tells them.
-    pub(super) fn frame_with(
-        &mut self,
-        func: &Rc<DeviceFn>,
-        call: &Call,
-        args: &[Option<Arg>],
-        told: &[Option<Meaning>],
-        place: Place,
-    ) -> Option<Frame> {
-        let name = func.name.text.as_str();
-        let mut types: Vec<Option<Elem>> = vec![None; func.types.len()];
-        let mut consts: Vec<Option<Meaning>> = vec![None; func.consts.len()];
+impl Elaborator<'_> {
+    /// The call's frame, with the generics that the call names or its arguments tell. Of constants that neither does, `told` says what stands
+    /// around the call.
+    pub(super) fn frame(&mut self, site: &CallSite<'_>, told: &[Option<Meaning>]) -> Option<Frame> {
+        let func = site.func;
         let before = self.errors.len();
-        if let Some(extra) = call.generics.get(func.generics.len()) {
-            let place = match extra {
-                Generic::Type(ty) => ty.place,
-                Generic::Const(expr) => expr.place,
-            };
-            let count = match func.generics.len() {
-                0 => "no generics".to_string(),
-                1 => "1 generic".to_string(),
-                count => format!("{count} generics"),
-            };
-            self.errors.push_help(place, format!("`{name}` has {count}"), format!("write `{}`", usage(func)));
-        }
-        for (generic, kind) in call.generics.iter().zip(&func.generics) {
-            match (generic, kind) {
-                (Generic::Type(ty), _) if ty.text.as_deref() == Some("_") => {}
-                (Generic::Type(ty), GenericKind::Type(index)) => types[*index] = self.elem(ty),
-                (Generic::Type(TypeName { text: Some(text), place }), GenericKind::Const(index)) => {
-                    consts[*index] = Some(self.name(text, *place));
-                }
-                (Generic::Type(_), GenericKind::Const(_)) => {}
-                (Generic::Const(expr), GenericKind::Const(index)) => consts[*index] = Some(self.expr(expr)),
-                (Generic::Const(expr), GenericKind::Type(index)) => {
-                    let generic = &func.types[*index].name.text;
-                    self.errors.push_help(expr.place, format!("`{generic}` of `{name}` is a type"), format!("write `{}`", usage(func)));
-                }
-            }
-        }
+        self.check_generic_count(site);
+        let (mut types, mut consts) = self.named_generics(site);
         if self.errors.len() > before {
             return None;
         }
-        for (index, generic) in func.types.iter().enumerate() {
-            let generic_name = generic.name.text.as_str();
-            if types[index].is_none() {
-                types[index] = self.infer(func, generic_name, call, args, place)?;
+        for (generic, elem) in func.types.iter().zip(&mut types) {
+            if elem.is_none() {
+                *elem = self.infer(site, &generic.name.text)?;
             }
-            let Some(elem) = &types[index] else {
-                self.errors.push_help(
-                    call.word.place,
-                    format!("nothing says what `{generic_name}` of `{name}` is"),
-                    format!("name it: `{}`", usage(func)),
-                );
-                continue;
-            };
-            if let Some(dtype) = self.choices(elem).iter().find(|dtype| !generic.choices.contains(dtype)) {
-                if self.is_library(func) {
-                    self.outside_of_bound(func, generic, call, args);
-                    continue;
-                }
-                let message = match elem {
-                    Elem::Dtype(dtype) => format!("`{name}` takes `{}` for `{generic_name}`, which `{dtype}` is not", generic.bound),
-                    Elem::Param(param) => {
-                        format!("`{name}` takes `{}` for `{generic_name}`, and `{param}` may be `{dtype}`", generic.bound)
-                    }
-                };
-                let help = match elem {
-                    Elem::Dtype(_) => format!("cast what you give; `{}` stands for {}", generic.bound, list(generic.choices)),
-                    Elem::Param(param) => format!("bound it in the same way, `{param}: {}`, or cast what you give", generic.bound),
-                };
-                self.errors.push_help(call.word.place, message, help);
+            match elem {
+                Some(elem) => self.check_bound(site, generic, elem),
+                None => self.untold(site, &generic.name.text),
             }
         }
         for (index, generic) in func.consts.iter().enumerate() {
-            let generic_name = generic.name.text.as_str();
-            if consts[index].is_none() {
-                let mut args = func.params.iter().zip(args);
-                let found = args.find_map(|(param, arg)| const_of(&param.ty, generic_name, &arg.as_ref()?.0));
-                consts[index] = found.or_else(|| told.get(index)?.clone());
-            }
-            match &consts[index] {
-                Some(Meaning::Constant(Constant { elem: None, .. }) | Meaning::Poison) => {}
-                Some(Meaning::Constant(constant)) => consts[index] = Some(Meaning::Constant(Constant { elem: None, ..constant.clone() })),
-                Some(other) => {
-                    let found = self.describe(other);
-                    self.errors.push_help(
-                        call.word.place,
-                        format!("`{generic_name}` of `{name}` must be constant, but this is {found} computed at run time"),
-                        "use a constant parameter, `const N: usize`, or a literal",
-                    );
-                }
-                None => {
-                    let message = format!("nothing says what `{generic_name}` of `{name}` is");
-                    self.errors.push_help(call.word.place, message, format!("name it: `{}`", usage(func)));
-                }
-            }
+            let name = generic.name.text.as_str();
+            let args = || func.params.iter().zip(site.args).find_map(|(param, arg)| const_of(&param.ty, name, &arg.as_ref()?.0));
+            let value = consts[index].take().or_else(args).or_else(|| told.get(index)?.clone());
+            consts[index] = self.constant_generic(site, name, value);
         }
         if self.errors.len() > before {
             return None;
@@ -125,14 +56,96 @@ impl Elaborator<'_> {
         Some(Frame { func: func.clone(), types, consts, scopes: self.scopes.len() })
     }
 
+    fn check_generic_count(&mut self, CallSite { func, call, .. }: &CallSite<'_>) {
+        let Some(extra) = call.generics.get(func.generics.len()) else { return };
+        let place = match extra {
+            Generic::Type(ty) => ty.place,
+            Generic::Const(expr) => expr.place,
+        };
+        let count = match func.generics.len() {
+            0 => "no generics".to_string(),
+            1 => "1 generic".to_string(),
+            count => format!("{count} generics"),
+        };
+        self.errors.push_help(place, format!("`{}` has {count}", func.name.text), format!("write `{}`", usage(func)));
+    }
+
+    /// The types and the constants that the call names.
+    fn named_generics(&mut self, CallSite { func, call, .. }: &CallSite<'_>) -> (Vec<Option<Elem>>, Vec<Option<Meaning>>) {
+        let mut types: Vec<Option<Elem>> = vec![None; func.types.len()];
+        let mut consts: Vec<Option<Meaning>> = vec![None; func.consts.len()];
+        for (generic, kind) in call.generics.iter().zip(&func.generics) {
+            match (generic, kind) {
+                (Generic::Type(ty), _) if ty.text.as_deref() == Some("_") => {}
+                (Generic::Type(ty), GenericKind::Type(index)) => types[*index] = self.elem(ty),
+                (Generic::Type(TypeName { text: Some(text), place }), GenericKind::Const(index)) => {
+                    consts[*index] = Some(self.name(text, *place));
+                }
+                (Generic::Type(_), GenericKind::Const(_)) => {}
+                (Generic::Const(expr), GenericKind::Const(index)) => consts[*index] = Some(self.expr(expr)),
+                (Generic::Const(expr), GenericKind::Type(_)) => {
+                    let message = format!("`{}` of `{}` is a type", func.generic_name(*kind), func.name.text);
+                    self.errors.push_help(expr.place, message, format!("write `{}`", usage(func)));
+                }
+            }
+        }
+        (types, consts)
+    }
+
+    /// Reports a type that the bound of its parameter forbids.
+    fn check_bound(&mut self, site: &CallSite<'_>, generic: &TypeGeneric, elem: &Elem) {
+        let Some(other) = self.choices(elem).iter().copied().find(|dtype| !generic.choices.contains(dtype)) else { return };
+        if self.is_library(site.func) {
+            return self.outside_of_bound(site, generic);
+        }
+        let (name, generic_name, bound) = (&site.func.name.text, &generic.name.text, generic.bound);
+        let (message, help) = match elem {
+            Elem::Dtype(dtype) => (
+                format!("`{name}` takes `{bound}` for `{generic_name}`, which `{dtype}` is not"),
+                format!("cast what you give; `{bound}` stands for {}", list(generic.choices)),
+            ),
+            Elem::Param(param) => (
+                format!("`{name}` takes `{bound}` for `{generic_name}`, and `{param}` may be `{other}`"),
+                format!("bound it in the same way, `{param}: {bound}`, or cast what you give"),
+            ),
+        };
+        self.errors.push_help(site.call.word.place, message, help);
+    }
+
+    /// The value of a constant parameter, reported if it is none.
+    fn constant_generic(&mut self, site: &CallSite<'_>, generic: &str, value: Option<Meaning>) -> Option<Meaning> {
+        match value {
+            Some(Meaning::Constant(constant)) => Some(Meaning::Constant(Constant { elem: None, ..constant })),
+            Some(Meaning::Poison) => Some(Meaning::Poison),
+            Some(other) => {
+                let (name, found) = (&site.func.name.text, self.describe(&other));
+                self.errors.push_help(
+                    site.call.word.place,
+                    format!("`{generic}` of `{name}` must be constant, but this is {found} computed at run time"),
+                    "use a constant parameter, `const N: usize`, or a literal",
+                );
+                None
+            }
+            None => {
+                self.untold(site, generic);
+                None
+            }
+        }
+    }
+
+    fn untold(&mut self, CallSite { func, call, .. }: &CallSite<'_>, generic: &str) {
+        let message = format!("nothing says what `{generic}` of `{}` is", func.name.text);
+        self.errors.push_help(call.word.place, message, format!("name it: `{}`", usage(func)));
+    }
+
     /// Reports the argument of a word of the library that the bound of its type parameter, which the user does not know, forbids.
-    fn outside_of_bound(&mut self, func: &DeviceFn, generic: &TypeGeneric, call: &Call, args: &[Option<Arg>]) {
+    fn outside_of_bound(&mut self, CallSite { func, call, args, .. }: &CallSite<'_>, generic: &TypeGeneric) {
         let domain = match generic.bound {
             "Float" => Domain::Float,
             "Int" => Domain::Int,
             _ => Domain::Number,
         };
-        for ((param, arg), written) in func.params.iter().zip(args).zip(&call.args) {
+        for ((param, arg), written) in func.params.iter().zip(*args).zip(&call.args) {
             let (Some((meaning, _)), ParamType::Scalar(name) | ParamType::Value(name)) = (arg, &param.ty) else { continue };
             let elem = self.elem_of(meaning);
             let fits = match &elem {
@@ -146,7 +159,8 @@ impl Elaborator<'_> {
     }
 
     /// The type that the arguments give a type parameter; `None` has been reported, `Some(None)` says that no argument has it.
-    fn infer(&mut self, func: &DeviceFn, generic: &str, call: &Call, args: &[Option<Arg>], place: Place) -> Option<Option<Elem>> {
+    fn infer(&mut self, site: &CallSite<'_>, generic: &str) -> Option<Option<Elem>> {
+        let CallSite { func, call, args, place } = *site;
         let mut pointees: Vec<Elem> = Vec::new();
         let mut values: Vec<Meaning> = Vec::new();
         for (param, arg) in func.params.iter().zip(args) {
@@ -168,7 +182,7 @@ impl Elaborator<'_> {
         if self.is_library(func) {
             let bound = func.types.iter().find(|known| known.name.text == generic)?;
             if [&a, &b].iter().any(|elem| !self.choices(elem).iter().all(|dtype| bound.choices.contains(dtype))) {
-                self.outside_of_bound(func, bound, call, args);
+                self.outside_of_bound(site, bound);
                 return None;
             }
             let given = func.params.iter().zip(args).zip(&call.args).filter(|((param, _), _)| mentions(&param.ty, generic));

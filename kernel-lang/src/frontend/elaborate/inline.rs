@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use super::Elaborator;
 use super::arguments::{as_method, option_help};
+use super::generics::CallSite;
 use super::meaning::{Constant, FunctionValue, Meaning};
 use super::scope::{Origin, Variable};
 use crate::frontend::ast::{Call, Expr, ExprKind, Generic, Name, Pattern, TypeName};
@@ -74,7 +75,7 @@ impl Elaborator<'_> {
         if !self.are_of_kind(func, &args) || self.is_library(func) && self.shapes_differ(func, call, &args, place) {
             return Meaning::Poison;
         }
-        let Some(frame) = self.frame(func, call, &args, place) else { return Meaning::Poison };
+        let Some(frame) = self.frame(&CallSite { func, call, args: &args, place }, &[]) else { return Meaning::Poison };
         let (mut values, mut places) = (Vec::new(), Vec::new());
         for (param, arg) in func.params.iter().zip(args) {
             places.push(arg.as_ref().map(|(_, place)| self.errors.seen(*place).0));

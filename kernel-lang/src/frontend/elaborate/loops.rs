@@ -58,7 +58,7 @@ impl Elaborator<'_> {
                 self.finish_region(body, Op::Yield { values }, place);
                 let types = self.types(&carried.init);
                 let init = carried.init.clone();
-                self.close_loop(Op::For { lower, upper, step, init, body, num_stages, unroll }, types, &carried, place);
+                self.close_loop(Op::For { lower, upper, step, init, body, num_stages, unroll, remainder: false }, types, &carried, place);
             }
             Some(_) if num_stages.is_some() || unroll.is_some() => {
                 let option = inner.options.num_stages.as_ref().or(inner.options.unroll.as_ref());

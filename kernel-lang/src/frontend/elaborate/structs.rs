@@ -5,6 +5,7 @@
 
 use std::rc::Rc;
 
+use super::generics::CallSite;
 use super::inline::Arg;
 use super::meaning::{Constant, Instance, Kind, Meaning};
 use super::{Elaborator, Frame};
@@ -127,7 +128,7 @@ impl Elaborator<'_> {
             is_method: false,
         };
         let is_named: Vec<bool> = func.generics.iter().enumerate().map(|(index, _)| call.generics.len() > index).collect();
-        let frame = self.frame_with(func, &call, &args, told, place)?;
+        let frame = self.frame(&CallSite { func, call: &call, args: &args, place }, told)?;
         // Constants alone say nothing of a type: they take that of what they meet, as those in a tuple do.
         let mut open: Vec<(&str, Kind)> = Vec::new();
         for (kind, _) in func.generics.iter().zip(is_named).filter(|(_, is_named)| !is_named) {
