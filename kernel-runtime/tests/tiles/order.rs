@@ -52,6 +52,24 @@ fn a_load_behind_a_store() {
     check("%x: ptr<bf16>, %y: ptr_mut<f32>, %z: ptr_mut<f32>", body, &args, &expected);
 }
 
+/// All warps hold all of a tile of 32 elements, of which the first one stores: the others read what it stored all the same.
+#[test]
+fn a_load_of_what_one_warp_stored() {
+    let x = numbers(8, 32);
+    let body = "%h = arange {start = 0, end = 32} : tile<i64, [32]>
+        %v = load %x, %h : tile<f32, [32]>
+        store %y, %h, %v
+        %w = load %y, %h : tile<f32, [32]>
+        %s = reduce %w (%a: f32, %b: f32) {
+            %c = add %a, %b : f32
+            yield %c
+        } : f32
+        %all = broadcast %s : tile<f32, [1024]>
+        store %z, %i, %all\n";
+    let args = [floats(&x), floats(&[0.0; 32]), floats(&[0.0; COUNT])];
+    check("%x: ptr<f32>, %y: ptr_mut<f32>, %z: ptr_mut<f32>", body, &args, &[x.iter().sum(); COUNT]);
+}
+
 #[test]
 fn the_later_store_stays() {
     let (x, y) = (numbers(2, COUNT), numbers(3, COUNT));

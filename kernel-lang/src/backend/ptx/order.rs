@@ -13,8 +13,7 @@
 //! Between lanes nothing is promised: accesses only meet where the addresses of one lane may be the same. In a loop whose index moves them on
 //! they are not, nor in the loop that takes over from it; nor where all that one turn touches lies behind what the one before has touched.
 
-use crate::analysis::affine::Affine;
-use crate::analysis::polynomial::Polynomial;
+use crate::analysis::meeting::{IndexRanges, Later, Turns, constant};
 use crate::ir::{Function, Op, Region, SideTable, Value, may_alias};
 
 use super::Emitter;
@@ -28,8 +27,7 @@ pub(super) struct Order {
     loops: Vec<Loop>,
     /// Counted loops that have ended.
     ended: Vec<Counter>,
-    /// The least and the greatest number that an index is, where the loop's bounds are known.
-    ranges: SideTable<Value, Option<(i64, i64)>>,
+    ranges: IndexRanges,
 }
 
 /// An access to a tile of a tensor that the kernel writes.
@@ -46,13 +44,6 @@ struct Counter {
     index: Value,
     lower: Value,
     upper: Value,
-    step: Option<i64>,
-}
-
-/// An access in a turn and one in a later turn: their indices, of which the second is the greater one, by a multiple of `step` if that is known.
-#[derive(Clone, Copy)]
-struct Turns {
-    indices: [Value; 2],
     step: Option<i64>,
 }
 
@@ -78,18 +69,10 @@ pub(super) struct Fork {
 impl Order {
     /// Of a kernel of which nothing is emitted yet.
     pub(super) fn of(func: &Function) -> Order {
-        let mut order = Order::default();
+        let mut order = Order { ranges: IndexRanges::of(func), ..Order::default() };
         for inst in func.all_insts() {
-            match func.inst(inst).op {
-                Op::Store { base, .. } | Op::Atomic { base, .. } => note(&mut order.stored, base),
-                Op::For { lower, upper, step, body, .. } => {
-                    if let [Some(lower), Some(upper), Some(step @ 1..)] = [lower, upper, step].map(|bound| constant(func, bound))
-                        && let Some(span @ 1..) = upper.checked_sub(lower)
-                    {
-                        order.ranges[func.region(body).params[0]] = Some((lower, lower + (span - 1) / step * step));
-                    }
-                }
-                _ => {}
+            if let Op::Store { base, .. } | Op::Atomic { base, .. } = func.inst(inst).op {
+                note(&mut order.stored, base);
             }
         }
         order
@@ -149,7 +132,7 @@ impl Emitter<'_> {
         let touched = self.order.touched.clone();
         let must_wait = next.iter().any(|now| {
             touched.iter().any(|before| {
-                let is_past = takes_over.iter().any(|turns| !self.meets(before, now, Some((*turns, None))));
+                let is_past = takes_over.iter().any(|turns| !self.meets(before, now, Some(Later { turns: *turns, varies: None })));
                 !is_past && self.meets(before, now, None)
             })
         });
@@ -190,8 +173,8 @@ impl Emitter<'_> {
     pub(super) fn order_loop_end(&mut self, front: Fork) {
         let Some(around) = self.order.loops.pop() else { return };
         let touched = self.order.touched.clone();
-        let turns = around.turns.map(|turns| (turns, Some(&around.inside)));
-        if around.exposed.iter().any(|now| touched.iter().any(|before| self.meets(before, now, turns))) {
+        let later = around.turns.map(|turns| Later { turns, varies: Some(&around.inside) });
+        if around.exposed.iter().any(|now| touched.iter().any(|before| self.meets(before, now, later))) {
             self.program_barrier();
         }
         self.order.join(front);
@@ -217,79 +200,15 @@ impl Emitter<'_> {
         turns
     }
 
-    /// May a lane find one place in both accesses, and in another thread? In a later turn, what `varies` from turn to turn is unknown. Two pointers
-    /// lead to one tensor or to two: none leads into the middle of another's.
-    fn meets(&mut self, before: &Touch, now: &Touch, later: Option<(Turns, Option<&SideTable<Value, bool>>)>) -> bool {
+    /// May a lane find one place in both accesses, and in another thread? Two pointers lead to one tensor or to two: none leads into the middle of
+    /// another's.
+    fn meets(&mut self, before: &Touch, now: &Touch, later: Option<Later<'_>>) -> bool {
         let func = self.func;
         let (other, stored) = if now.writes { (before.base, now.base) } else { (now.base, before.base) };
         if !(before.writes || now.writes) || !may_alias(func, other, stored) || self.layout(before.offset) == self.layout(now.offset) {
             return false;
         }
-        let (Some(first), Some(second)) = (self.facts.get(func, before.offset), self.facts.get(func, now.offset)) else { return true };
-        let is_same = first.lanes == second.lanes && func.ty(before.offset).shape() == func.ty(now.offset).shape();
-        let Some((Turns { indices: [from, to], step }, varies)) = later else {
-            return !is_same || second.start.minus(&first.start).as_constant().is_none_or(|apart| apart == 0);
-        };
-        let (Some(scale), Some(same)) = (first.start.coefficient(from), second.start.coefficient(to)) else { return true };
-        let Some(scale) = scale.as_constant().filter(|_| scale == same) else { return true };
-        let first_reach = self.order.reach(&first, from, &func.ty(before.offset).extents());
-        let second_reach = self.order.reach(&second, to, &func.ty(now.offset).extents());
-        let is_known = varies.is_none_or(|varies| first_reach.start.scalars().all(|value| !varies[value]));
-        let Some(apart) = second_reach.start.minus(&first_reach.start).as_constant().filter(|_| is_known) else { return true };
-        let (scale, apart, step) = (i128::from(scale), i128::from(apart), step.map(i128::from));
-        if let (Some(step), Some((first_low, first_high)), Some((low, high))) = (step, first_reach.range, second_reach.range) {
-            let (least, most) = (apart + low - first_high, apart + high - first_low);
-            if (scale > 0 && scale * step + least > 0) || (scale < 0 && scale * step + most < 0) {
-                return false;
-            }
-        }
-        match step {
-            _ if !is_same || first_reach.has_indices || second_reach.has_indices => true,
-            _ if scale == 0 => apart == 0,
-            // The index moves the second access away from the first.
-            _ if scale.signum() * apart.signum() >= 0 => false,
-            Some(step) => apart % (scale * step) == 0,
-            None => true,
-        }
-    }
-}
-
-/// Where an access is, but for what an index adds.
-struct Reach {
-    start: Polynomial,
-    /// How far its lanes and the indices of loops with known bounds may lead, if that is known.
-    range: Option<(i128, i128)>,
-    has_indices: bool,
-}
-
-impl Order {
-    fn reach(&self, affine: &Affine, index: Value, extents: &[usize]) -> Reach {
-        let (mut start, mut has_indices) = (Polynomial::constant(affine.start.constant), false);
-        let mut parts: Vec<Option<(i128, i128)>> = Vec::new();
-        for (factors, coefficient) in &affine.start.terms {
-            match factors[..] {
-                [value] if value == index => {}
-                [value] if let Some((low, high)) = self.ranges[value] => {
-                    has_indices = true;
-                    let ends = [low, high].map(|end| i128::from(end) * i128::from(*coefficient));
-                    parts.push(Some((ends[0].min(ends[1]), ends[0].max(ends[1]))));
-                }
-                _ => start.terms.push((factors.clone(), *coefficient)),
-            }
-        }
-        parts.extend(affine.lanes.iter().zip(extents).map(|(lane, extent)| {
-            let end = i128::from(lane.as_constant()?) * (*extent as i128 - 1);
-            Some((end.min(0), end.max(0)))
-        }));
-        let range = parts.into_iter().try_fold((0, 0), |(low, high), part| part.map(|(least, most)| (low + least, high + most)));
-        Reach { start, range, has_indices }
-    }
-}
-
-/// The number that a bound of a loop or its step is, if it is known.
-fn constant(func: &Function, value: Value) -> Option<i64> {
-    match func.def_op(value) {
-        Some(Op::Const { value }) => value.as_int().and_then(|number| i64::try_from(number).ok()),
-        _ => None,
+        let [first, second] = [before, now].map(|touch| Some((self.facts.get(func, touch.offset)?, func.ty(touch.offset).extents())));
+        first.zip(second).is_none_or(|(first, second)| self.order.ranges.may_meet(&first, &second, later))
     }
 }
