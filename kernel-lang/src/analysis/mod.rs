@@ -2,6 +2,7 @@
 
 pub mod affine;
 pub mod bounds;
+pub mod meeting;
 pub mod one_reader;
 pub mod polynomial;
 pub mod steps;

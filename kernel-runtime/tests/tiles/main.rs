@@ -5,5 +5,6 @@
 mod conversions;
 mod harness;
 mod kernels;
+mod order;
 mod random;
 mod reductions;

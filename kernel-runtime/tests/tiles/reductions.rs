@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::harness::{Arg, Random, emitted, run};
+use crate::harness::{Arg, Random, compiled, emitted, run};
 use kernel_lang::layout::Layout;
 
 /// What is combined: its inputs' types and region, and the same on plain words.
@@ -167,4 +167,57 @@ fn check(seed: u64) {
 #[test]
 fn runs_combine_in_order_in_any_layout() {
     (0..400).for_each(check);
+}
+
+/// `a * p + b * q`, where p and q are 0 or 1: the sum, the first element or the last. Nothing but the axes tells both numbers apart.
+#[test]
+fn who_comes_first_may_be_a_matter_of_an_axis() {
+    let text = "kernel @choose(%x: ptr<i64>, %y: ptr_mut<i64>) {
+        %i = arange {start = 0, end = 512} : tile<i64, [512]>
+        %v = load %x, %i : tile<i64, [512]>
+        %r = reduce %v (%a: i64, %b: i64) {
+            %one = const {value = 1} : i64
+            %columns = num_programs : i64
+            %rows = num_programs {axis = 1} : i64
+            %p = sub %columns, %one : i64
+            %q = sub %rows, %one : i64
+            %ap = mul %a, %p : i64
+            %bq = mul %b, %q : i64
+            %sum = add %ap, %bq : i64
+            yield %sum
+        } : i64
+        %all = broadcast %r : tile<i64, [512]>
+        store %y, %i, %all
+        return
+    }";
+    let x: Vec<i64> = (0..512).map(|i| 1000 + i).collect();
+    let words = |values: &[i64]| Arg::tensor(values.iter().map(|value| value.to_le_bytes()));
+    for (grid, expected) in [([1, 1, 1], 0), ([2, 1, 1], x[0]), ([1, 2, 1], x[511]), ([2, 2, 1], x.iter().sum())] {
+        for num_warps in [1, 4] {
+            let mut args = [words(&x), words(&[-1; 512])];
+            run(&compiled(text, num_warps), num_warps, grid, &mut args, 1);
+            let found: Vec<i64> = args[1].elements().into_iter().map(i64::from_le_bytes).collect();
+            // As every thread has it.
+            assert_eq!(found, [expected; 512], "{num_warps} warps, {grid:?}");
+        }
+    }
+}
+
+/// What is used twice is looked at once: written out, this formula would have 2^60 letters.
+#[test]
+fn long_formulas_are_combined() {
+    let squares: String = (0..60).map(|k| format!("%s{} = mul %s{k}, %s{k} : f32\n", k + 1)).collect();
+    let text = format!(
+        "kernel @squares(%x: ptr<f32>, %y: ptr_mut<f32>) {{
+        %i = arange {{start = 0, end = 64}} : tile<i64, [64]>
+        %v = load %x, %i : tile<f32, [64]>
+        %r = reduce %v (%a: f32, %b: f32) {{\n%s0 = mul %a, %b : f32\n{squares}yield %s60\n}} : f32
+        %zero = const {{value = 0}} : i64
+        store %y, %zero, %r
+        return\n}}"
+    );
+    let ones = [1.0f32; 64].map(f32::to_le_bytes);
+    let mut args = [Arg::tensor(ones), Arg::tensor([0.0f32.to_le_bytes()])];
+    run(&compiled(&text, 4), 4, [1; 3], &mut args, 1);
+    assert_eq!(args[1].elements(), [1.0f32.to_le_bytes()]);
 }

@@ -71,7 +71,7 @@ impl Emitter<'_> {
         let (mask, values): (_, Vec<Lanes>) = (mask.map(|mask| self.source(mask)), values.iter().map(|value| self.lanes(*value)).collect());
 
         if sem.releases() {
-            self.barrier();
+            self.program_barrier();
         }
         let is_fenced = sem != Semantics::Relaxed && held.registers.len() > 1;
         let own = if is_fenced { Semantics::Relaxed } else { sem };
@@ -92,6 +92,9 @@ impl Emitter<'_> {
         }
         let Some(result) = result.filter(|_| wants_old) else { return };
         let lanes = self.told(&held, dtype, &found, sem.acquires());
+        if sem.acquires() && self.schedule.num_ctas > 1 {
+            self.program_barrier();
+        }
         self.define(result, lanes);
     }
 

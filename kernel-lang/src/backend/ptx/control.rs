@@ -69,10 +69,12 @@ impl Emitter<'_> {
         let has_else = self.func.region(else_region).insts.len() > 1 || !results.is_empty();
         let cond = self.scalar(cond);
         asm!(self, "@!{cond} bra.uni {}", if has_else { &otherwise } else { &end });
-        let fork = self.shared_fork();
+        let (fork, order) = (self.shared_fork(), self.order.fork());
         self.scoped(then_region);
         self.assign(&variables, self.func.yielded(then_region));
         let then_end = self.shared_other_arm(&fork);
+        let then_order = self.order.fork();
+        self.order.other_arm(&order);
         if has_else {
             asm!(self, "bra.uni {end}");
             self.asm.place(&otherwise);
@@ -80,11 +82,13 @@ impl Emitter<'_> {
             self.assign(&variables, self.func.yielded(else_region));
         }
         self.shared_join(then_end);
+        self.order.join(then_order);
         self.asm.place(&end);
     }
 
     fn counted_loop(&mut self, [lower, upper, step]: [Value; 3], init: &[Value], body: Region, results: &[Value]) {
         let params = &self.func.region(body).params;
+        let order = self.order_loop(Some(([lower, upper, step], params[0])), &[body]);
         let ty = arithmetic_type(self.func.ty(lower).dtype());
         let variables: Vec<Lanes> = params.iter().map(|param| self.variable(*param)).collect();
         let (again, end) = (self.asm.label(), self.asm.label());
@@ -101,6 +105,7 @@ impl Emitter<'_> {
         let fork = self.shared_fork();
         self.shared_loop();
         self.scoped(body);
+        self.order_loop_end(order);
         self.shared_loop_end();
         self.shared_join(fork);
         self.assign(&variables[1..], self.func.yielded(body));
@@ -120,6 +125,7 @@ impl Emitter<'_> {
     fn while_loop(&mut self, init: &[Value], test: Region, body: Region, results: &[Value]) {
         let variables: Vec<Lanes> = self.func.region(test).params.iter().map(|param| self.variable(*param)).collect();
         let (again, end) = (self.asm.label(), self.asm.label());
+        let order = self.order_loop(None, &[test, body]);
         self.assign(&variables, init);
         self.asm.place(&again);
         let fork = self.shared_fork();
@@ -127,7 +133,7 @@ impl Emitter<'_> {
         self.addresses.push(HashMap::new());
         self.rooms.push(HashMap::new());
         self.region(test);
-        let after_test = self.shared_fork();
+        let (after_test, tested) = (self.shared_fork(), self.order.fork());
         let Op::Condition { cond, values } = &self.func.inst(self.func.terminator(test)).op else {
             unreachable!("the test of a verified `while` ends in `condition`")
         };
@@ -140,9 +146,11 @@ impl Emitter<'_> {
         self.scoped(body);
         self.addresses.pop();
         self.rooms.pop();
+        self.order_loop_end(order);
         self.shared_loop_end();
         self.shared_join(fork);
         self.shared_join(after_test);
+        self.order.join(tested);
         self.assign(&variables, self.func.yielded(body));
         asm!(self, "bra.uni {again}");
         self.asm.place(&end);

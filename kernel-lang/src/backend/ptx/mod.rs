@@ -23,6 +23,7 @@ mod inline;
 mod lookup;
 mod math;
 mod memory;
+mod order;
 mod reduce;
 mod registers;
 mod relayout;
@@ -112,6 +113,7 @@ struct Emitter<'a> {
     /// Where the CTAs of a program tell each other scalars.
     exchange: Option<exchange::Exchange>,
     rings: ring::Rings,
+    order: order::Order,
     loc: Loc,
     target: &'a Asked,
     schedule: Schedule,
@@ -155,6 +157,7 @@ pub fn emit(func: Verified<'_>, target: &Asked, schedule: Schedule) -> Module {
         shared: shared::Shared::default(),
         exchange: None,
         rings: ring::Rings::default(),
+        order: order::Order::of(func),
         loc: Loc::NONE,
         target,
         schedule,
@@ -419,6 +422,7 @@ impl Emitter<'_> {
             let is_used = data.results.iter().any(|result| self.needed[result.index()]);
             if is_used || data.op.has_effects() {
                 self.place(data.loc);
+                self.keep_order(&data.op);
                 self.inst(*inst);
                 self.release_rings(*inst);
             }

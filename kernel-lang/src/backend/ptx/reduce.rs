@@ -14,12 +14,12 @@
 //!
 //! A scan does the same, and besides, each element of the later run takes the earlier run in front of what it has.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::dtype::Dtype;
 use crate::ir::renaming::register_sources;
 use crate::ir::rewrite::use_counts;
-use crate::ir::{BinaryOp, Def, Function, Handle, Op, Region, Value};
+use crate::ir::{BinaryOp, Def, Function, Handle, Op, Region, SideTable, Value};
 use crate::layout::{Layout, Level};
 
 use super::registers::{Class, Reg, asm};
@@ -391,30 +391,51 @@ fn index_bits(layout: &Layout, axis: usize, is_commutative: bool) -> Vec<Bit> {
 
 /// Does combining give the same when earlier and later change places? Found where it shows: every result is the same formula then.
 fn is_commutative(func: &Function, combine: Region) -> bool {
-    func.yielded(combine).iter().all(|value| formula(func, combine, *value, false) == formula(func, combine, *value, true))
+    let mut formulas = Formulas { func, combine, numbers: HashMap::new(), known: [SideTable::new(), SideTable::new()] };
+    func.yielded(combine).iter().all(|value| formulas.number(*value, false) == formulas.number(*value, true))
 }
 
-/// The value as a formula in the region's parameters, operands of commutative ops in alphabetic order.
-fn formula(func: &Function, combine: Region, value: Value, is_swapped: bool) -> String {
-    match func.def(value) {
-        Def::Param(region, index) if region == combine => {
-            let count = func.region(combine).params.len();
-            format!("${}", if is_swapped { (index + count / 2) % count } else { index })
+/// Numbers for the formulas in a region's parameters that its values are, equal ones for equal formulas.
+struct Formulas<'a> {
+    func: &'a Function,
+    combine: Region,
+    /// By an op without its operands, and their numbers: those of commutative ops in order.
+    numbers: HashMap<(String, Vec<usize>), usize>,
+    /// Of values, as they are and with the runs exchanged.
+    known: [SideTable<Value, Option<usize>>; 2],
+}
+
+impl Formulas<'_> {
+    fn number(&mut self, value: Value, is_swapped: bool) -> usize {
+        let (func, combine) = (self.func, self.combine);
+        if let Some(known) = self.known[usize::from(is_swapped)][value] {
+            return known;
         }
-        Def::Result(inst, index) if func.region(combine).insts.contains(&inst) => {
-            let op = &func.inst(inst).op;
-            let mut operands = Vec::new();
-            op.for_each_operand(&mut |operand| operands.push(formula(func, combine, operand, is_swapped)));
-            if let Op::Binary {
-                op: BinaryOp::Add | BinaryOp::Mul | BinaryOp::And | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Min | BinaryOp::Max,
-                ..
-            } = op
-            {
-                operands.sort();
+        let formula = match func.def(value) {
+            Def::Param(region, index) if region == combine => {
+                let count = func.region(combine).params.len();
+                (format!("${}", if is_swapped { (index + count / 2) % count } else { index }), Vec::new())
             }
-            let what = if let Op::Const { value } = op { value.to_string() } else { op.name().to_string() };
-            format!("{what}:{}:{index}({})", func.ty(value), operands.join(","))
-        }
-        _ => value.to_string(),
+            Def::Result(inst, index) if func.region(combine).insts.contains(&inst) => {
+                let mut op = func.inst(inst).op.clone();
+                let mut operands = Vec::new();
+                op.for_each_operand(&mut |operand| operands.push(self.number(operand, is_swapped)));
+                if let Op::Binary {
+                    op: BinaryOp::Add | BinaryOp::Mul | BinaryOp::And | BinaryOp::Or | BinaryOp::Xor | BinaryOp::Min | BinaryOp::Max,
+                    ..
+                } = op
+                {
+                    operands.sort_unstable();
+                }
+                // What is left is what the op does with them.
+                op.map_operands(&mut |_| func.region(combine).params[0]);
+                (format!("{op:?}:{}:{index}", func.ty(value)), operands)
+            }
+            _ => (value.to_string(), Vec::new()),
+        };
+        let next = self.numbers.len();
+        let number = *self.numbers.entry(formula).or_insert(next);
+        self.known[usize::from(is_swapped)][value] = Some(number);
+        number
     }
 }

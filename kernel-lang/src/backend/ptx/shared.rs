@@ -116,6 +116,9 @@ impl Emitter<'_> {
         }
         self.shared.pending.retain(|pending| pending.by_cluster);
         self.shared.loops.iter_mut().for_each(|around| around.is_fenced = true);
+        if self.schedule.num_ctas == 1 {
+            self.order.all_wait();
+        }
     }
 
     /// Waits for all threads of the program, which may be those of several CTAs.
@@ -128,6 +131,7 @@ impl Emitter<'_> {
         asm!(self, "barrier.cluster.wait.acquire.aligned");
         self.shared.pending.clear();
         self.shared.loops.iter_mut().for_each(|around| around.is_fenced = true);
+        self.order.all_wait();
     }
 
     /// Waits until nobody reads, if anybody may.

@@ -1,0 +1,120 @@
+//! May a lane of one access and the same lane of another have one index?
+//!
+//! ```text
+//! for %k in 0 .. n step 1024       store at %k + i, i < 1024
+//!   of one turn and a later one    1024 * turns apart: no lane finds what any stored
+//! for %k in 0 .. n                 load at %k + i, store at %k + i + 1
+//!   of one turn                    1 apart: no lane finds its own
+//!   of one turn and a later one    the store of a turn meets the load of the next
+//! ```
+
+use crate::analysis::affine::Affine;
+use crate::analysis::polynomial::Polynomial;
+use crate::ir::{Function, Op, SideTable, Value};
+
+/// The least and the greatest number that the index of a loop is, where the loop's bounds are known.
+#[derive(Default)]
+pub struct IndexRanges(SideTable<Value, Option<(i64, i64)>>);
+
+/// An access in a turn and one in a later turn: their indices, of which the second is the greater one, by a multiple of `step` if that is known.
+#[derive(Clone, Copy)]
+pub struct Turns {
+    /// What counts the first access's turns, and the second's.
+    pub indices: [Value; 2],
+    /// How far the indices are apart at least.
+    pub step: Option<i64>,
+}
+
+/// The second of two accesses is one of a later turn.
+#[derive(Clone, Copy)]
+pub struct Later<'a> {
+    /// Of which loops.
+    pub turns: Turns,
+    /// What each turn makes anew; without, nothing does.
+    pub varies: Option<&'a SideTable<Value, bool>>,
+}
+
+/// Where an access is, but for what an index adds.
+struct Reach {
+    start: Polynomial,
+    /// How far its lanes and the indices of loops with known bounds may lead, if that is known.
+    range: Option<(i128, i128)>,
+    has_indices: bool,
+}
+
+/// An index, and the extents of its tile.
+type Index = (Affine, Vec<usize>);
+
+impl IndexRanges {
+    /// Those of all loops.
+    pub fn of(func: &Function) -> IndexRanges {
+        let mut ranges = IndexRanges::default();
+        for inst in func.all_insts() {
+            if let Op::For { lower, upper, step, body, .. } = func.inst(inst).op
+                && let [Some(lower), Some(upper), Some(step @ 1..)] = [lower, upper, step].map(|bound| constant(func, bound))
+                && let Some(span @ 1..) = upper.checked_sub(lower)
+            {
+                ranges.0[func.region(body).params[0]] = Some((lower, lower + (span - 1) / step * step));
+            }
+        }
+        ranges
+    }
+
+    /// May a lane have one index in both accesses, of one turn or of two?
+    pub fn may_meet(&self, first: &Index, second: &Index, later: Option<Later<'_>>) -> bool {
+        let is_same = first.0.lanes == second.0.lanes && first.1 == second.1;
+        let Some(Later { turns: Turns { indices: [from, to], step }, varies }) = later else {
+            return !is_same || second.0.start.minus(&first.0.start).as_constant().is_none_or(|apart| apart == 0);
+        };
+        let (Some(scale), Some(same)) = (first.0.start.coefficient(from), second.0.start.coefficient(to)) else { return true };
+        let Some(scale) = scale.as_constant().filter(|_| scale == same) else { return true };
+        let (first, second) = (self.reach(first, from), self.reach(second, to));
+        let is_known = varies.is_none_or(|varies| first.start.scalars().all(|value| !varies[value]));
+        let Some(apart) = second.start.minus(&first.start).as_constant().filter(|_| is_known) else { return true };
+        let (scale, apart, step) = (i128::from(scale), i128::from(apart), step.map(i128::from));
+        if let (Some(step), Some((first_low, first_high)), Some((low, high))) = (step, first.range, second.range) {
+            let (least, most) = (apart + low - first_high, apart + high - first_low);
+            if (scale > 0 && scale * step + least > 0) || (scale < 0 && scale * step + most < 0) {
+                return false;
+            }
+        }
+        match step {
+            _ if !is_same || first.has_indices || second.has_indices => true,
+            _ if scale == 0 => apart == 0,
+            // The index moves the second access away from the first.
+            _ if scale.signum() * apart.signum() >= 0 => false,
+            Some(step) => apart % (scale * step) == 0,
+            None => true,
+        }
+    }
+
+    fn reach(&self, (affine, extents): &Index, index: Value) -> Reach {
+        let (mut start, mut has_indices) = (Polynomial::constant(affine.start.constant), false);
+        let mut parts: Vec<Option<(i128, i128)>> = Vec::new();
+        for (factors, coefficient) in &affine.start.terms {
+            match factors[..] {
+                [value] if value == index => {}
+                [value] if let Some((low, high)) = self.0[value] => {
+                    has_indices = true;
+                    let ends = [low, high].map(|end| i128::from(end) * i128::from(*coefficient));
+                    parts.push(Some((ends[0].min(ends[1]), ends[0].max(ends[1]))));
+                }
+                _ => start.terms.push((factors.clone(), *coefficient)),
+            }
+        }
+        parts.extend(affine.lanes.iter().zip(extents).map(|(lane, extent)| {
+            let end = i128::from(lane.as_constant()?) * (*extent as i128 - 1);
+            Some((end.min(0), end.max(0)))
+        }));
+        let range = parts.into_iter().try_fold((0, 0), |(low, high), part| part.map(|(least, most)| (low + least, high + most)));
+        Reach { start, range, has_indices }
+    }
+}
+
+/// The number that a bound of a loop or its step is, if it is known.
+pub fn constant(func: &Function, value: Value) -> Option<i64> {
+    match func.def_op(value) {
+        Some(Op::Const { value }) => value.as_int().and_then(|number| i64::try_from(number).ok()),
+        _ => None,
+    }
+}
