@@ -46,7 +46,7 @@
 //! [`super::split_loops`], whose first loop takes the factor: the turns that need masks are few.
 
 use crate::ir::rewrite::{Changed, Substitution, copy_insts};
-use crate::ir::{BinaryOp, Builder, Function, Inst, Op};
+use crate::ir::{BinaryOp, Builder, CompareOp, Function, Inst, Op};
 
 use super::split_loops::Loop;
 
@@ -85,9 +85,12 @@ fn unroll(func: &mut Function, around: &Loop, factor: i64, out: &mut Vec<Inst>) 
     let scratch = func.add_region();
     let b = &mut Builder::new(func, scratch, loc);
     let span = around.span(b);
+    // Where several steps overflow, one turn at a time is taken.
+    let (longest, zero) = (b.index((i64::MAX / factor).into()), b.index(0));
+    let fits = b.compare(CompareOp::Le, around.step, longest);
+    let span = b.select(fits, span, zero);
     let middle = around.turns_end(b, span, factor);
     let factor_value = b.index(factor.into());
-    // Where it overflows there is no turn.
     let step = b.binary(BinaryOp::Mul, around.step, factor_value);
     out.append(func.insts_mut(scratch));
 

@@ -278,3 +278,33 @@ fn rows_are_normalised() {
         }
     }
 }
+
+/// Turns side by side are as many as one by one, also where two steps are longer than 64 bits.
+#[test]
+fn turns_of_any_step() {
+    let text = "kernel @count(%y: ptr_mut<i64>, %lower: i64, %upper: i64, %step: i64) {
+        %zero = const {value = 0} : i64
+        %one = const {value = 1} : i64
+        %turns = for %lower, %upper, %step, %zero {unroll = 2} (%i: i64, %n: i64) {
+            %next = add %n, %one : i64
+            yield %next
+        } : i64
+        store %y, %zero, %turns
+        return
+    }";
+    let module = compiled(text, 1);
+    let quarter = 1 << 62;
+    for (lower, upper, step, turns) in [
+        (0, 10, 1, 10),
+        (0, 11, 2, 6),
+        (3, 3, 1, 0),
+        (0, 5, -1, 0),
+        (-quarter, quarter - 1, quarter, 2i64),
+        (0, i64::MAX - 1, i64::MAX, 1),
+        (i64::MIN, i64::MIN + 3 * (quarter / 2), quarter / 2, 3),
+    ] {
+        let mut args = [Arg::tensor([[0xee; 8]]), scalar(lower), scalar(upper), scalar(step)];
+        run(&module, 1, [1; 3], &mut args, 0);
+        assert_eq!(args[0].elements(), [turns.to_le_bytes()], "from {lower} to {upper} by {step}");
+    }
+}

@@ -79,14 +79,14 @@ impl Elaborator<'_> {
             self.errors.push_help(expr.place, format!("`sem = \"{text}\"` has no meaning for `{}`", atomic.word()), help);
             return allowed[0];
         }
-        let found = self.word(call, "sem", expr, &words);
+        let found = self.option_text(call, "sem", expr, &words);
         allowed.iter().copied().find(|sem| Some(sem.text()) == found).unwrap_or(allowed[0])
     }
 
     fn scope(&mut self, call: &Call) -> Scope {
         let Some(expr) = self.option(call, "scope") else { return Scope::Gpu };
         let words: Vec<&'static str> = Scope::ALL.iter().map(|scope| scope.text()).collect();
-        let found = self.word(call, "scope", expr, &words);
+        let found = self.option_text(call, "scope", expr, &words);
         Scope::ALL.iter().copied().find(|scope| Some(scope.text()) == found).unwrap_or_default()
     }
 }

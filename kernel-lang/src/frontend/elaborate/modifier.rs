@@ -57,7 +57,7 @@ impl Elaborator<'_> {
 
     fn choice(&mut self, call: &Call, option: &str, expr: &Expr, words: &[&'static str]) -> Choice<Option<&'static str>> {
         let ExprKind::If(branch) = &expr.kind else {
-            return Choice::One(self.word(call, option, expr, words));
+            return Choice::One(self.option_text(call, option, expr, words));
         };
         let decided = match self.expr(&branch.cond) {
             Meaning::Constant(Constant { expr, kind: Kind::Bool, .. }) => Some(expr),
@@ -110,7 +110,7 @@ impl Elaborator<'_> {
     }
 
     /// The literal text that an option is.
-    pub(super) fn word(&mut self, call: &Call, option: &str, expr: &Expr, words: &[&'static str]) -> Option<&'static str> {
+    pub(super) fn option_text(&mut self, call: &Call, option: &str, expr: &Expr, words: &[&'static str]) -> Option<&'static str> {
         let ExprKind::Text(text) = &expr.kind else {
             return self.no_word(option, words, expr.place);
         };
