@@ -138,6 +138,13 @@ impl Dtype {
         }
     }
 
+    /// The integer of this integer type that is the same modulo 2 to the number of its bits: what Rust's `as` gives.
+    pub fn wrap(self, value: i128) -> i128 {
+        let bits = self.bits();
+        let low = value & ((1i128 << bits) - 1);
+        if self.is_signed_int() && low >> (bits - 1) == 1 { low - (1i128 << bits) } else { low }
+    }
+
     /// Does every value of `self` keep its value when converted to `to`?
     ///
     /// This is the rule for conversions that need no `as`: `i32` to `i64`, `u8` to `i16`. Floats never convert by themselves.

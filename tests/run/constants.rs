@@ -12,6 +12,8 @@ tests![
     values_that_are_not_listed,
     types_that_are_not_listed<u8, i32, f16, f64>,
     constants_of_every_type,
+    constants_with_a_type_wrap,
+    constants_fit_the_type_that_they_are_given,
     assertions_name_their_message,
     extents_are_positive,
     tuples_carry_values,
@@ -150,6 +152,22 @@ fn assertions_name_their_message(lab: &mut Lab) {
     check_bits(&y.read(), |i| y.before()[i]);
 }
 
+#[kernel]
+fn narrowed<const B: i64>(y: PtrMut<i64>) {
+    let b: u8 = B + 1;
+    store(y, (b / 2) as i64);
+}
+
+fn constants_fit_the_type_that_they_are_given(lab: &mut Lab) {
+    let mut y = lab.output::<i64>(1);
+    narrowed::<254>(&mut y.slice()).grid(1).launch().unwrap();
+    check_bits(&y.read(), |_| 127);
+    for error in [narrowed::<255>(&mut y.slice()).grid(1).launch(), narrowed::<-2>(&mut y.slice()).grid(1).launch()] {
+        let error = error.unwrap_err();
+        assert!(matches!(&error, Error::Compile { diagnostics, .. } if diagnostics.contains("`B + 1` does not fit `u8`")), "{error}");
+    }
+}
+
 fn extents_are_positive(lab: &mut Lab) {
     let (x, mut y) = (lab.input(&[1i64]), lab.output::<i64>(1));
     let error = scale::<0, 1>(x.slice(), &mut y.slice(), 1).grid(1).launch().unwrap_err();
@@ -247,4 +265,59 @@ fn targets(lab: &mut Lab) {
         }
         _ => before[i],
     });
+}
+
+/// One formula in a type: sums, products, differences and shifts that leave it, compared, widened and halved.
+#[device]
+fn mixed<T: Int>(a: T, b: T) -> i64 {
+    let sum = a + b;
+    let product = sum * a;
+    let shifted = (product - 7 as T) << 3 as T;
+    let larger = if shifted > a { 1 } else { 0 };
+    (sum / 3 as T) as i64 + 1000 * (product as i64) + 1_000_000 * (min(shifted, b) as i64) + larger
+}
+
+macro_rules! typed {
+    ($($name:ident: $ty:ident = $a:expr, $b:expr;)*) => {
+        mod typed {
+            use galatea::prelude::*;
+            $(
+                #[kernel]
+                pub(super) fn $name<const A: $ty, const B: $ty>(values: Ptr<$ty>, y: PtrMut<i64>) {
+                    let a: $ty = A;
+                    let b: $ty = B;
+                    store(y, super::mixed(a, b));
+                    store(y + 1, super::mixed(load(values), load(values + 1)));
+                    const OWN: $ty = B;
+                    store(y + 2, ((OWN + OWN) / 2) as i64);
+                    store(y + 3, (-1 - a as i64) as $ty as i64);
+                }
+            )*
+        }
+        /// What is computed of constants is what is computed of values.
+        fn constants_with_a_type_wrap(lab: &mut Lab) {$(
+            for (a, b) in [($a, $b), ($b, $a)] {
+                let x = lab.input(&[a, b]);
+                let mut y = lab.output::<i64>(4);
+                if a == $a {
+                    typed::$name::<{ $a }, { $b }>(x.slice(), &mut y.slice()).grid(1).launch().unwrap();
+                } else {
+                    typed::$name::<{ $b }, { $a }>(x.slice(), &mut y.slice()).grid(1).launch().unwrap();
+                }
+                let found = y.read();
+                assert_eq!(found[0], found[1], "{a} and {b}");
+                let twice = b.wrapping_add(b) / 2;
+                assert_eq!(found[2..], [twice as i64, (-1 - a as i64) as $ty as i64], "{a} and {b}");
+            }
+        )*}
+    };
+}
+typed! {
+    of_u8: u8 = 200u8, 250u8;
+    of_i8: i8 = 100i8, -128i8;
+    of_u16: u16 = 65_000u16, 3u16;
+    of_i16: i16 = -32_768i16, 32_000i16;
+    of_u32: u32 = 0x9e37_79b9u32, 5u32;
+    of_i32: i32 = 2_147_483_647i32, -7i32;
+    of_u64: u64 = 0xffff_ffff_ffff_fff0u64, 0x9e37_79b9_7f4a_7c15u64;
 }

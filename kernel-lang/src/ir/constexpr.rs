@@ -21,7 +21,7 @@ pub enum ConstExpr {
     Bool(bool),
     /// A constant parameter of the kernel; as a side of `T == f32`, a type parameter or a dtype.
     Param(Name),
-    /// `-a` or `!a`.
+    /// `-a`, `!a` or `u8(a)`.
     Unary(ConstUnary, Box<ConstExpr>),
     /// `a + b` and the like.
     Binary(ConstBinary, Box<ConstExpr>, Box<ConstExpr>),
@@ -34,6 +34,8 @@ pub enum ConstUnary {
     Neg,
     /// `!a` of a truth value.
     Not,
+    /// `u8(a)`: the integer as that type holds it, modulo 2 to the number of its bits.
+    Wrap(Dtype),
 }
 
 macro_rules! const_binary {
@@ -123,6 +125,7 @@ impl ConstExpr {
             (ConstUnary::Neg, ConstExpr::Int(value)) => ConstExpr::Int(-value),
             (ConstUnary::Neg, ConstExpr::Float(value)) => ConstExpr::Float(-value),
             (ConstUnary::Not, ConstExpr::Bool(value)) => ConstExpr::Bool(!value),
+            (ConstUnary::Wrap(dtype), ConstExpr::Int(value)) => ConstExpr::Int(dtype.wrap(*value)),
             _ => ConstExpr::Unary(op, Box::new(operand)),
         }
     }
@@ -155,6 +158,13 @@ impl ConstExpr {
         match self {
             ConstExpr::Int(_) | ConstExpr::Float(_) | ConstExpr::Bool(_) => Ok(self.clone()),
             ConstExpr::Param(name) => bind(name).ok_or_else(|| format!("`{name}` has no value")),
+            ConstExpr::Unary(ConstUnary::Wrap(dtype), product) if let ConstExpr::Binary(ConstBinary::Mul, lhs, rhs) = &**product => {
+                match (lhs.evaluate(bind)?, rhs.evaluate(bind)?) {
+                    // Of 64 bits each they may leave `i128`, whose low bits are those of the product all the same.
+                    (ConstExpr::Int(a), ConstExpr::Int(b)) => Ok(ConstExpr::Int(dtype.wrap(a.wrapping_mul(b)))),
+                    (lhs, rhs) => Err(format!("`{lhs} * {rhs}` mixes kinds of constants")),
+                }
+            }
             ConstExpr::Unary(op, operand) => Ok(ConstExpr::unary(*op, operand.evaluate(bind)?)),
             ConstExpr::Binary(op, lhs, rhs) => {
                 let (lhs, rhs) = (lhs.evaluate(bind)?, rhs.evaluate(bind)?);
@@ -355,6 +365,7 @@ impl fmt::Display for ConstExpr {
             ConstExpr::Param(name) => f.write_str(name),
             ConstExpr::Unary(ConstUnary::Neg, operand) => write!(f, "(-{operand})"),
             ConstExpr::Unary(ConstUnary::Not, operand) => write!(f, "(!{operand})"),
+            ConstExpr::Unary(ConstUnary::Wrap(dtype), operand) => write!(f, "{dtype}({operand})"),
             ConstExpr::Binary(op @ (ConstBinary::Min | ConstBinary::Max | ConstBinary::Cdiv), lhs, rhs) => {
                 write!(f, "{}({lhs}, {rhs})", op.text())
             }
@@ -385,6 +396,16 @@ mod tests {
         assert_eq!(same, param("N"));
         assert_eq!(ConstExpr::binary(ConstBinary::Sub, param("N"), param("M")).to_string(), "(N - M)");
         assert_eq!(ConstExpr::binary(ConstBinary::Add, param("N"), ConstExpr::Float(0.5)).to_string(), "(N + 0.5)");
+    }
+
+    #[test]
+    fn integers_wrap_in_their_type() {
+        let bind = |name: &str| (name == "B").then_some(ConstExpr::Int(i128::from(u64::MAX - 1)));
+        let wrapped = |op, rhs| ConstExpr::unary(ConstUnary::Wrap(Dtype::U64), ConstExpr::binary(op, param("B"), rhs));
+        assert_eq!(wrapped(ConstBinary::Mul, param("B")).evaluate(&bind), Ok(ConstExpr::Int(4)));
+        assert_eq!(wrapped(ConstBinary::Add, ConstExpr::Int(5)).evaluate(&bind), Ok(ConstExpr::Int(3)));
+        assert_eq!(wrapped(ConstBinary::Sub, ConstExpr::Int(5)).to_string(), "u64((B - 5))");
+        assert_eq!(ConstExpr::unary(ConstUnary::Wrap(Dtype::I8), ConstExpr::Int(200)), ConstExpr::Int(-56));
     }
 
     #[test]

@@ -193,7 +193,7 @@ impl Parser {
         text.parse().map(Some).or_else(|error| self.error(format!("the layout `{text}`: {error}")))
     }
 
-    /// A literal, a parameter, a parenthesised operation, or a call of `min`, `max`, `cdiv`.
+    /// A literal, a parameter, a parenthesised operation, or a call of `min`, `max`, `cdiv` or of an integer type.
     fn constant(&mut self) -> Parsed<ConstExpr> {
         match self.next() {
             Token::Int(int) => Ok(ConstExpr::Int(int)),
@@ -205,6 +205,12 @@ impl Parser {
             },
             Token::Word(word) if word == "true" || word == "false" => Ok(ConstExpr::Bool(word == "true")),
             Token::Word(word) if *self.peek() == Token::Sign("(") => {
+                if let Some(dtype) = word.parse::<Dtype>().ok().filter(|dtype| dtype.is_int()) {
+                    self.expect("(")?;
+                    let operand = self.constant()?;
+                    self.expect(")")?;
+                    return Ok(ConstExpr::Unary(ConstUnary::Wrap(dtype), Box::new(operand)));
+                }
                 let Some(op) = ConstBinary::ALL.iter().find(|op| op.text() == word) else {
                     return self.error(format!("`{word}` is not a function of constants"));
                 };

@@ -39,7 +39,7 @@ impl Elaborator<'_> {
                 Some(Meaning::Constant(Constant::bool(expr)))
             }
             (Kind::Int, Elem::Dtype(dtype)) if dtype.is_int() => match constant.expr.as_int() {
-                Some(value) => retyped(ConstExpr::Int(wrap(value, *dtype)), Kind::Int),
+                Some(value) => retyped(ConstExpr::Int(dtype.wrap(value)), Kind::Int),
                 // What a parameter is bound to is known later; it keeps its value in a type that holds all of its own.
                 None => {
                     let own = constant.elem.clone().or_else(|| self.param_elem(&constant.expr)).unwrap_or(Elem::Dtype(Dtype::I64));
@@ -56,7 +56,8 @@ impl Elaborator<'_> {
         }
     }
 
-    fn param_elem(&self, expr: &ConstExpr) -> Option<Elem> {
+    /// The type that a constant parameter is declared with.
+    pub(super) fn param_elem(&self, expr: &ConstExpr) -> Option<Elem> {
         let ConstExpr::Param(name) = expr else { return None };
         self.func.consts.iter().find(|param| param.name == *name).map(|param| Elem::Dtype(param.dtype))
     }
@@ -78,11 +79,4 @@ impl Elaborator<'_> {
         let ty = self.func.ty(value).with_elem(elem.clone());
         if own == *elem { Meaning::Value(value) } else { self.emit(Op::Bitcast { x: value }, &[ty], place).into() }
     }
-}
-
-/// The value that Rust's `as` gives.
-pub(super) fn wrap(value: i128, dtype: Dtype) -> i128 {
-    let bits = dtype.bits();
-    let low = value & ((1i128 << bits) - 1);
-    if dtype.is_signed_int() && low >> (bits - 1) == 1 { low - (1i128 << bits) } else { low }
 }

@@ -9,7 +9,7 @@ use crate::float8::Format;
 use crate::frontend::ast::Operator;
 use crate::frontend::place::Place;
 use crate::frontend::signature::dtype_of;
-use crate::ir::{BinaryOp, CompareOp, ConstBinary, ConstExpr, Elem};
+use crate::ir::{BinaryOp, CompareOp, ConstBinary, ConstExpr, ConstUnary, Elem};
 
 impl Elaborator<'_> {
     /// An operator on two constants, where the result is a constant too.
@@ -52,10 +52,9 @@ impl Elaborator<'_> {
         }
         let expr = ConstExpr::binary(op, a.expr.clone(), b.expr.clone());
         let is_literal = a.expr.is_literal() && b.expr.is_literal();
-        // Integers that have a type wrap in it, as they do at run time: what a function computes of a constant is what it computes of a value.
-        let expr = match (elem.as_ref().and_then(Elem::dtype), expr.as_int()) {
-            (Some(dtype), Some(value)) => ConstExpr::Int(super::cast::wrap(value, dtype)),
-            (Some(_), None) if is_literal && !is_comparison => return None,
+        let expr = match elem.as_ref().and_then(Elem::dtype) {
+            Some(_) if is_literal && !is_comparison && expr.as_int().is_none() => return None,
+            Some(dtype) if !is_comparison => wrapped(expr, dtype),
             _ => expr,
         };
         if is_literal && !expr.is_literal() {
@@ -149,6 +148,12 @@ impl Elaborator<'_> {
             }
         }
     }
+}
+
+/// Integers that have a type wrap in it, as they do at run time: what a function computes of a constant is what it computes of a value. An index
+/// stays the sum of products by which shapes are compared; that it leaves 64 bits is an error.
+pub(super) fn wrapped(expr: ConstExpr, dtype: Dtype) -> ConstExpr {
+    if dtype == Dtype::I64 && !expr.is_literal() { expr } else { ConstExpr::unary(ConstUnary::Wrap(dtype), expr) }
 }
 
 fn const_op(operator: Operator) -> Option<ConstBinary> {

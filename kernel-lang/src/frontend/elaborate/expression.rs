@@ -2,7 +2,8 @@
 
 use super::Elaborator;
 use super::branch::Wants;
-use super::meaning::{Constant, Kind, Meaning};
+use super::constant::wrapped;
+use super::meaning::{Constant, Kind, Meaning, shown};
 use super::operator::float8_help;
 use crate::diagnostic::did_you_mean;
 use crate::dtype::Dtype;
@@ -172,6 +173,7 @@ impl Elaborator<'_> {
     pub(super) fn typed(&mut self, constant: super::Constant, elem: Elem, place: Place) -> Meaning {
         match self.fit(&constant, &elem) {
             Ok(expr) => {
+                self.assert_fit(&expr, &constant, &elem, place);
                 let is_float = self.choices(&elem).iter().all(|dtype| dtype.is_float());
                 let kind = if is_float { Kind::Float } else { constant.kind };
                 Meaning::constant(expr, kind, Some(elem))
@@ -183,14 +185,28 @@ impl Elaborator<'_> {
         }
     }
 
+    /// What is bound when the kernel is specialised fits its type there, or it is an error as for a literal. Beyond 64 bits nothing fits an index.
+    fn assert_fit(&mut self, expr: &ConstExpr, constant: &super::Constant, elem: &Elem, place: Place) {
+        let Some(dtype) = elem.dtype().filter(|dtype| dtype.is_int() && *dtype != Dtype::I64) else { return };
+        let own = constant.elem.clone().or_else(|| self.param_elem(expr)).and_then(|elem| elem.dtype());
+        let Some((low, high)) = dtype.int_range().filter(|_| !expr.is_literal() && own.is_none_or(|own| !own.widens_to(dtype))) else {
+            return;
+        };
+        let bound = |op, end| ConstExpr::binary(op, expr.clone(), ConstExpr::Int(end));
+        let cond = ConstExpr::binary(ConstBinary::And, bound(ConstBinary::Ge, low), bound(ConstBinary::Le, high));
+        let message = format!("`{}` does not fit `{dtype}`, which holds {low} to {high}", shown(expr));
+        self.append(Op::StaticAssert { cond, message }, place);
+    }
+
     fn negate(&mut self, x: &Expr, place: Place) -> Meaning {
         let meaning = self.expr(x);
         match &meaning {
             Meaning::Constant(constant) if constant.elem.is_none() && constant.kind != Kind::Bool => {
                 return Meaning::constant(ConstExpr::unary(ConstUnary::Neg, constant.expr.clone()), constant.kind, None);
             }
-            Meaning::Constant(constant) if constant.elem.as_ref().and_then(Elem::dtype).is_some_and(Dtype::is_signed_int) => {
-                return Meaning::constant(ConstExpr::unary(ConstUnary::Neg, constant.expr.clone()), Kind::Int, constant.elem.clone());
+            Meaning::Constant(Constant { expr, elem: Some(Elem::Dtype(dtype)), .. }) if dtype.is_signed_int() => {
+                let negated = wrapped(ConstExpr::unary(ConstUnary::Neg, expr.clone()), *dtype);
+                return Meaning::constant(negated, Kind::Int, Some(Elem::Dtype(*dtype)));
             }
             Meaning::Constant(Constant { expr: ConstExpr::Float(value), kind, elem }) if !value.is_finite() => {
                 return Meaning::constant(ConstExpr::Float(-value), *kind, elem.clone());
