@@ -171,7 +171,8 @@ pub fn autotune(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// ```
 ///
 /// The body is written in the language of kernels, and becomes a part of each caller. It sees the parameters, the generics and, by their
-/// names and paths, other device functions; it cannot recurse.
+/// names and paths, other device functions; it cannot recurse. Types are checked where a kernel calls it, for each set of its generics: of a
+/// function that no kernel calls only the syntax and the signature are.
 ///
 /// | in the signature | means |
 /// |---|---|
@@ -240,7 +241,8 @@ pub fn autotune(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// # Names
 ///
 /// A call means a word of the language first. A function whose name belongs to another language or to a later version, such as `add` or
-/// `rand`, is called by its path, `self::add(..)`. Names with a capital letter are structs. Where rustc "cannot find macro `f`", there is no device
+/// `rand`, is called by its path, `self::add(..)`. Functions are found as macros are: one with the name of a macro or of an attribute of Rust, such as
+/// `write`, `line` or `feature`, hides it in its module or is ambiguous, and is better called otherwise. Names with a capital letter are structs. Where rustc "cannot find macro `f`", there is no device
 /// function or struct `f` in scope, or it is one of a circle of functions that call each other, which only those of one `#[device] mod` may name. The argument `crate = path` says where `galatea` is, if it was renamed.
 #[proc_macro_attribute]
 pub fn device(arguments: TokenStream, item: TokenStream) -> TokenStream {

@@ -18,7 +18,8 @@
 //!   nothing, as in `let mut count = 0;`, an integer is `i64` and a float `f32`; `0i32` and `0.0f64` say otherwise, and so does the type that the
 //!   value of an `if` is to have: `let step: u8 = if is_first { 1 } else { 2 };`. `i32::MAX`, `f32::EPSILON` and `std::f32::consts::PI` are constants too, of
 //!   the type that they name. Infinities and NaN, which every type of floats has, become those of what they meet, whatever type they name: `f32::INFINITY`,
-//!   or `T::INFINITY`, `T::NEG_INFINITY` and `T::NAN` of a type parameter bound by `Float`. `const SCALE: f32 = 0.5;` stands in a body; a `const` outside
+//!   or `T::INFINITY`, `T::NEG_INFINITY` and `T::NAN` of a type parameter bound by `Float`. A `const` generic has a range and no type: `B + B` is exact, and what does
+//!   not fit where it lands is an error. `let b: u32 = B`, `B as u32` or a parameter `b: u32` give it one, in which `b + b` wraps. `const SCALE: f32 = 0.5;` stands in a body; a `const` outside
 //!   of the kernel is not seen there.
 //!
 //! # Types

@@ -161,8 +161,9 @@ impl Parser<'_> {
             Rust::Closure(closure) => return self.closure(closure, place),
             Rust::Reference(_) | Rust::RawAddr(_) => ("references have no meaning in a kernel", "values are copied; pass the value itself"),
             Rust::Repeat(_) => ("arrays are not available in kernels", "a tile of equal elements is `full([N], value)`"),
-            Rust::Loop(_) => ("`loop` is not available in kernels", "use `while cond { .. }`"),
-            Rust::While(_) | Rust::ForLoop(_) => ("a loop has no value", "make it a statement, and assign to a variable in it"),
+            Rust::Loop(_) | Rust::While(_) | Rust::ForLoop(_) => {
+                ("a loop has no value", "make it a statement, and assign to a variable in it")
+            }
             Rust::Unsafe(_) => {
                 ("`unsafe` has no meaning inside a kernel", "for a kernel without bounds checks write `#[kernel(unchecked)]`")
             }
