@@ -151,9 +151,12 @@ impl Elaborator<'_> {
         }
         let Some(axis) = self.axis_option(call, &meaning) else { return Meaning::Poison };
         let ty = self.func.ty(value).clone();
+        // A tile has fewer elements than 32 bits count, and what is exchanged between threads is half as much.
+        let narrow = ty.with_elem(Elem::Dtype(Dtype::I32));
         let positions = self.positions(&ty, axis, place);
+        let Some(positions) = self.emit(Op::Cast { x: positions }, &[narrow], place) else { return Meaning::Poison };
         let better = if op == BinaryOp::Max { CompareOp::Gt } else { CompareOp::Lt };
-        let elems = [ty.elem().clone(), Elem::Dtype(Dtype::I64)];
+        let elems = [ty.elem().clone(), Elem::Dtype(Dtype::I32)];
         let combine = self.region_of(&elems, place, |b, x, y| {
             let is_better = b.compare(better, y[0], x[0]);
             let [x_is_nan, y_is_number] = [(CompareOp::Ne, x[0]), (CompareOp::Eq, y[0])].map(|(op, value)| b.compare(op, value, value));
@@ -161,7 +164,9 @@ impl Elaborator<'_> {
             let takes_later = b.binary(BinaryOp::Or, is_better, replaces_nan);
             x.iter().zip(y).map(|(x, y)| b.select(takes_later, *y, *x)).collect()
         });
-        self.finish(call, &meaning, vec![value, positions], combine, place).map(|values| values[1]).into()
+        let Some(values) = self.finish(call, &meaning, vec![value, positions], combine, place) else { return Meaning::Poison };
+        let wide = self.func.ty(values[1]).with_elem(Elem::Dtype(Dtype::I64));
+        self.emit(Op::Cast { x: values[1] }, &[wide], place).into()
     }
 
     /// `cumsum` and the like
