@@ -193,9 +193,7 @@ impl Elaborator<'_> {
         let mut given = given.into_iter();
         let list = func.params.iter().map(|param| match param.option {
             None => given.next(),
-            Some(_) => {
-                named.iter().find(|(name, _)| *name == param.name.text).map(|(_, arg)| arg.clone())
-            }
+            Some(_) => named.iter().find(|(name, _)| *name == param.name.text).map(|(_, arg)| arg.clone()),
         });
         Some(list.collect())
     }
