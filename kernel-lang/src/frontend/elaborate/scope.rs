@@ -121,6 +121,9 @@ impl Elaborator<'_> {
         if matches!(name, "None" | "Some") {
             return (format!("`{name}` has no meaning in a kernel"), "an option that is not wanted is left out".to_string());
         }
+        if matches!(name, "tl" | "triton") {
+            return (message, "words stand alone: `program_id(0)`, `load(x + offsets)`".to_string());
+        }
         if let Some(rust) = of_python(name) {
             return (message, format!("write `{rust}`"));
         }
