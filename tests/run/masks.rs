@@ -20,6 +20,7 @@ tests![
     cache_and_evict,
     volatile_loads_see_stores,
     of_one_place<u8, f32>,
+    of_falling_places<i8, i32, f64>,
 ];
 
 /// Copies where a flag is set.
@@ -291,6 +292,29 @@ fn of_one_place<T: Value>(lab: &mut Lab) {
             let holds = rows > 0 && columns > 0;
             check_bits(&y.read(), |i| if holds && i < 64 { host[i] } else { y.before()[i] });
             check_bits(&z.read(), |i| if holds { host[i] } else { z.before()[i] });
+        }
+    }
+}
+
+/// Copies where a place that falls from lane to lane is below a number, which may be negative.
+#[kernel(B = 64)]
+fn where_falling<T: Element, const B: usize>(x: Ptr<T>, y: PtrMut<T>, n: usize, end: isize) {
+    for start in range(0, n, B) {
+        let at = start + arange(0, B);
+        let mask = start - arange(0, B) < end;
+        store(y + at, load(x + at, mask = mask), mask = mask);
+    }
+}
+
+fn of_falling_places<T: Value>(lab: &mut Lab) {
+    for n in SIZES.into_iter().filter(|n| *n < 5000) {
+        for end in [-64, -63, -5, -1, 0, 1, 70] {
+            let host = lab.values::<T>(n);
+            let x = lab.input_at(&host, 0);
+            let mut y = lab.output_at::<T>(n, 0);
+            where_falling::<T, 64>(x.slice(), &mut y.slice(), n, end).grid(1).launch().unwrap();
+            let place = |i: usize| (i / 64 * 64) as isize - (i % 64) as isize;
+            check_bits(&y.read(), |i| if place(i) < end { host[i] } else { y.before()[i] });
         }
     }
 }
