@@ -11,7 +11,8 @@ use crate::value::{FloatValue, Value};
 
 tests![
     dots_of_rows<f16, bf16, f32, f64>, dots_of_integers<i8, u8, i16, i32, i64>, schedules, what_is_stored_is_not_read_before,
-    gathers, strides_and_others, softmaxes_of_long_rows, rows_in_a_loop, steps_at_run_time, runs_of_a_scan, tiles_of_two_axes, rows_of_any_length, small_tiles, odd_rows, counters_of_32_bits];
+    gathers, strides_and_others, softmaxes_of_long_rows, rows_in_a_loop, steps_at_run_time, runs_of_a_scan, tiles_of_two_axes, rows_of_any_length, small_tiles, odd_rows, counters_of_32_bits,
+    rows_behind_one_mask<f32, i8>];
 
 /// A row of `x` times `w`, whose sum is in an integer.
 #[kernel]
@@ -439,5 +440,27 @@ fn odd_rows_of<const R: usize, const C: usize, const STRIDE: usize, const STAGES
             check_bits(&y.read(), |at| if at % C < n { sum(at, 1) } else { turns as i32 });
             check_bits(&z.read(), |at| sum(at, 0));
         }
+
+/// Adds rows up behind a mask that is the same for all of them, and ends anywhere.
+#[kernel(B = 384)]
+fn added_up<T: Number, const B: usize, const STAGES: usize>(x: Ptr<T>, y: PtrMut<T>, rows: usize, stride: usize, low: usize, n: usize) {
+    let columns = arange(0, B);
+    let mask = columns >= low && columns < n;
+    let mut sum = zeros::<T>([B]);
+    for row in range(0, rows, 1, num_stages = STAGES) {
+        sum += load(x + row * stride + columns, mask = mask, other = 1 as T);
+    }
+    store(y + columns, sum);
+}
+
+fn rows_behind_one_mask<T: Number + Value>(lab: &mut Lab) {
+    const B: usize = 384;
+    for (rows, stride, low, n) in [(0, 0, 0, 0), (3, 384, 0, 384), (5, 400, 0, 381), (4, 400, 3, 384), (2, 448, 17, 130), (3, 385, 1, 2)] {
+        let (x, host) = small::<T>(lab, rows * stride, -3);
+        let x_in = lab.input_at(&host, 0);
+        let mut y = lab.output::<T>(B);
+        added_up::<T, B, 3>(x_in.slice(), &mut y.slice(), rows, stride, low, n).grid(1).launch().unwrap();
+        let seen = |row: usize, column: usize| if (low..n).contains(&column) { x[row * stride + column] } else { 1 };
+        check_bits(&y.read(), |column| T::near((0..rows).map(|row| seen(row, column)).sum::<i64>() as f64));
     }
 }
