@@ -440,6 +440,8 @@ fn odd_rows_of<const R: usize, const C: usize, const STRIDE: usize, const STAGES
             check_bits(&y.read(), |at| if at % C < n { sum(at, 1) } else { turns as i32 });
             check_bits(&z.read(), |at| sum(at, 0));
         }
+    }
+}
 
 /// Adds rows up behind a mask that is the same for all of them, and ends anywhere.
 #[kernel(B = 384)]
