@@ -129,13 +129,18 @@ impl Format {
 
     /// The nearest number, as if the format had no largest one.
     pub(crate) fn round(self, value: f64) -> f64 {
-        if value == 0.0 || !value.is_finite() {
-            return value;
-        }
-        let exponent = ((value.to_bits() >> 52) & 0x7ff) as i32 - 1023;
-        let last_place = 2f64.powi(exponent.max(self.smallest) - self.fraction as i32);
-        (value / last_place).round_ties_even() * last_place
+        nearest(value, self.fraction as i32, self.smallest)
     }
+}
+
+/// The nearest number of so many binary digits behind the leading one, and of fewer below 2 to the power `smallest`.
+pub(crate) fn nearest(value: f64, fraction: i32, smallest: i32) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return value;
+    }
+    let exponent = ((value.to_bits() >> 52) & 0x7ff) as i32 - 1023;
+    let last_place = 2f64.powi(exponent.max(smallest) - fraction);
+    (value / last_place).round_ties_even() * last_place
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ tests![
     sums_of_integers<i32, u8, i64>,
     reductions_along_each_axis<f32, f64>,
     order_is_kept,
+    lookups,
     reductions_in_loops,
     small_tiles_are_shared_by_nobody,
     one_element_is_written_once,
@@ -305,4 +306,22 @@ fn moves_between_ctas_are_refused(lab: &mut Lab) {
     let error = result.unwrap_err().to_string();
     let wanted = if has_clusters(lab) { "a scan cannot go on between the CTAs of a program" } else { "sm_80 has none" };
     assert!(error.contains(wanted), "{error}");
+}
+
+/// Rows from the last to the first: which they are is looked up in a tile that every CTA holds.
+#[kernel(num_ctas = 2, num_warps = 2)]
+fn looked_up(x: Ptr<i32>, y: PtrMut<i32>) {
+    let (row, column) = (arange(0, 3).col(), arange(0, 128).row());
+    store(y + row * 128 + column, load(x + flip(arange(0, 3)).col() * 128 + column));
+}
+
+fn lookups(lab: &mut Lab) {
+    if !has_clusters(lab) {
+        return;
+    }
+    let host = lab.values::<i32>(3 * 128);
+    let x = lab.input(&host);
+    let mut y = lab.output::<i32>(3 * 128);
+    looked_up(x.slice(), &mut y.slice()).grid(1).launch().unwrap();
+    check_bits(&y.read(), |at| host[(2 - at / 128) * 128 + at % 128]);
 }

@@ -14,6 +14,7 @@ tests![
     constants_of_every_type,
     constants_with_a_type_wrap,
     constants_fit_the_type_that_they_are_given,
+    constants_are_rounded_once,
     assertions_name_their_message,
     extents_are_positive,
     tuples_carry_values,
@@ -320,4 +321,25 @@ typed! {
     of_u32: u32 = 0x9e37_79b9u32, 5u32;
     of_i32: i32 = 2_147_483_647i32, -7i32;
     of_u64: u64 = 0xffff_ffff_ffff_fff0u64, 0x9e37_79b9_7f4a_7c15u64;
+}
+
+/// Constants, and the same numbers as values.
+#[kernel]
+fn rounded<const N: i64>(halves: PtrMut<f16>, floats: PtrMut<f32>, x: f64, n: i64) {
+    let half: f16 = 1.000_488_281_250_001;
+    store(halves, half);
+    store(halves + 1, x as f16);
+    store(floats, N as f32);
+    store(floats + 1, n as f32);
+    let float: f32 = 1_152_921_573_326_323_713;
+    store(floats + 2, float);
+}
+
+fn constants_are_rounded_once(lab: &mut Lab) {
+    // Just above the middle of two numbers: by less than an `f64`, or its upper half, can tell.
+    const ABOVE: i64 = (1 << 60) + (1 << 36) + 1;
+    let (mut halves, mut floats) = (lab.output::<f16>(2), lab.output::<f32>(3));
+    rounded::<ABOVE>(&mut halves.slice(), &mut floats.slice(), 1.000_488_281_250_001, ABOVE).grid(1).launch().unwrap();
+    check_bits(&halves.read(), |_| f16::from_bits(0x3c01));
+    check_bits(&floats.read(), |_| ABOVE as f32);
 }

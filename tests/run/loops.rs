@@ -8,7 +8,7 @@ use crate::tolerance::{Class, check, check_bits};
 use crate::value::{FloatValue, Value};
 
 tests![
-    written_out_loops,columns_add_up<f16, bf16, f32, f64>, pointers_walk, ranges, ends_of_types, breaks_and_continues, whiles, early_returns, finds_and_returns, branches, a_loop_over_tiles_in_place,
+    written_out_loops,columns_add_up<f16, bf16, f32, f64>, pointers_walk, ranges, ends_of_types, counters_beyond_half_of_64_bits, breaks_and_continues, whiles, early_returns, finds_and_returns, branches, a_loop_over_tiles_in_place,
     from_behind, what_a_rust_programmer_writes];
 
 /// Each lane adds up a column, in f32.
@@ -161,6 +161,28 @@ fn ends_of_types(lab: &mut Lab) {
     }
     assert_eq!(turns(&mut |y| count::<i8>(y, 120, 127, 5).grid(1).launch()), 2);
     assert_eq!(turns(&mut |y| count::<u8>(y, 0, 255, 128).grid(1).launch()), 2);
+}
+
+/// Marks the places that a loop's index names, from its first one on.
+#[kernel]
+fn marked(y: PtrMut<i32>, start: u64, end: u64) {
+    for i in start..end {
+        store(y + (i - start) as i64, (i % 1000) as i32);
+        store(y + (i as i64 & 63) + 64, 1);
+    }
+}
+
+fn counters_beyond_half_of_64_bits(lab: &mut Lab) {
+    let far = 1u64 << 63;
+    for (start, end) in [(far - 3, far + 4), (far, far + 2), (u64::MAX - 5, u64::MAX), (0, 3), (far + 1, far - 1)] {
+        let mut y = lab.output::<i32>(128);
+        marked(&mut y.slice(), start, end).grid(1).launch().unwrap();
+        check_bits(&y.read(), |place| match place as u64 {
+            place if place < 64 && place < end.saturating_sub(start) => ((start + place) % 1000) as i32,
+            place if place >= 64 && (start..end).any(|i| i % 64 == place - 64) => 1,
+            _ => y.before()[place],
+        });
+    }
 }
 
 #[kernel(B = 64)]

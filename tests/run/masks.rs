@@ -19,6 +19,8 @@ tests![
     other_is_for_lanes_outside_too,
     cache_and_evict,
     volatile_loads_see_stores,
+    of_one_place<u8, f32>,
+    of_falling_places<i8, i32, f64>,
 ];
 
 /// Copies where a flag is set.
@@ -269,4 +271,50 @@ fn volatile_loads_see_stores(lab: &mut Lab) {
     reread::<128>(&mut x.slice(), &mut y.slice()).grid(cdiv(n, 128)).launch().unwrap();
     check_bits(&x.read(), |i| host[i].wrapping_add(1));
     check_bits(&y.read(), |i| (if host[i] > 0 { host[i].wrapping_add(1) } else { 9 }).wrapping_add(1));
+}
+
+/// A matrix behind a mask of one place, which is repeated for all elements.
+#[kernel(M = [1, 4], N = 64)]
+fn if_there_are<T: Element, const M: usize, const N: usize>(x: Ptr<T>, y: PtrMut<T>, rows: usize, columns: usize) {
+    let at = arange(0, M).col() * N + arange(0, N).row();
+    let there_are = (arange(0, 1) < rows).col() & (arange(0, 1) < columns).row();
+    store(y + at, load(x + at, mask = there_are), mask = there_are);
+}
+
+fn of_one_place<T: Value>(lab: &mut Lab) {
+    for (rows, columns) in [(0, 5), (1, 1), (2, 3), (3, 64), (7, 0)] {
+        for len in [256, 100] {
+            let host = lab.values::<T>(len);
+            let x = lab.input_at(&host, 0);
+            let [mut y, mut z] = [(); 2].map(|()| lab.output_at::<T>(len, 0));
+            if_there_are::<T, 1, 64>(x.slice(), &mut y.slice(), rows, columns).grid(1).launch().unwrap();
+            if_there_are::<T, 4, 64>(x.slice(), &mut z.slice(), rows, columns).grid(1).launch().unwrap();
+            let holds = rows > 0 && columns > 0;
+            check_bits(&y.read(), |i| if holds && i < 64 { host[i] } else { y.before()[i] });
+            check_bits(&z.read(), |i| if holds { host[i] } else { z.before()[i] });
+        }
+    }
+}
+
+/// Copies where a place that falls from lane to lane is below a number, which may be negative.
+#[kernel(B = 64)]
+fn where_falling<T: Element, const B: usize>(x: Ptr<T>, y: PtrMut<T>, n: usize, end: isize) {
+    for start in range(0, n, B) {
+        let at = start + arange(0, B);
+        let mask = start - arange(0, B) < end;
+        store(y + at, load(x + at, mask = mask), mask = mask);
+    }
+}
+
+fn of_falling_places<T: Value>(lab: &mut Lab) {
+    for n in SIZES.into_iter().filter(|n| *n < 5000) {
+        for end in [-64, -63, -5, -1, 0, 1, 70] {
+            let host = lab.values::<T>(n);
+            let x = lab.input_at(&host, 0);
+            let mut y = lab.output_at::<T>(n, 0);
+            where_falling::<T, 64>(x.slice(), &mut y.slice(), n, end).grid(1).launch().unwrap();
+            let place = |i: usize| (i / 64 * 64) as isize - (i % 64) as isize;
+            check_bits(&y.read(), |i| if place(i) < end { host[i] } else { y.before()[i] });
+        }
+    }
 }

@@ -14,6 +14,7 @@ tests![
     recurrences,
     order_is_kept,
     offsets_of_ragged_rows,
+    constants_decide,
 ];
 
 /// Does something with tiles of several shapes: powers of two, and such as are kept with padding.
@@ -168,4 +169,56 @@ fn offsets_of_ragged_rows(lab: &mut Lab) {
         starts_kernel::<512>(lengths.slice(), &mut starts.slice(), n).grid(1).launch().unwrap();
         check_bits(&starts.read(), |i| host[..i].iter().map(|length| i64::from(*length)).sum());
     }
+}
+
+#[kernel]
+fn decided_kernel<const N: usize, const BACK: bool>(x: Ptr<i32>, y: PtrMut<i32>) {
+    let at = arange(0, N);
+    let v = load(x + at, volatile = !BACK);
+    store(y + at, cumsum(v, reverse = BACK));
+    store(y + at + N, associative_scan(v, 0, |earlier, later| earlier * 3 + later, reverse = BACK));
+    store(y + at + 2 * N, sort(v, descending = BACK));
+    let one_is_nan = select(at == 3, f32::NAN, v as f32);
+    let largest = max(one_is_nan, propagate_nan = BACK);
+    store(y + 3 * N, (largest != largest) as i32);
+}
+
+fn constants_decide(lab: &mut Lab) {
+    decided::<64, true>(lab);
+    decided::<64, false>(lab);
+    decided::<40, true>(lab);
+}
+
+fn decided<const N: usize, const BACK: bool>(lab: &mut Lab) {
+    let host = lab.values::<i32>(N);
+    let x = lab.input(&host);
+    let mut y = lab.output::<i32>(3 * N + 1);
+    decided_kernel::<N, BACK>(x.slice(), &mut y.slice()).grid(1).launch().unwrap();
+    let mut runs = host.clone();
+    if BACK {
+        runs.reverse();
+    }
+    let folds = |step: fn(i32, i32) -> i32| {
+        let mut folds: Vec<i32> = runs
+            .iter()
+            .scan(None, |last, v| {
+                *last = Some(last.map_or(*v, |last| step(last, *v)));
+                *last
+            })
+            .collect();
+        if BACK {
+            folds.reverse();
+        }
+        folds
+    };
+    let mut expected = folds(i32::wrapping_add);
+    expected.extend(folds(|earlier, later| earlier.wrapping_mul(3).wrapping_add(later)));
+    let mut sorted = host;
+    sorted.sort_unstable();
+    if BACK {
+        sorted.reverse();
+    }
+    expected.extend(sorted);
+    expected.push(i32::from(BACK));
+    assert_eq!(y.read(), expected);
 }

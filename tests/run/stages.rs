@@ -11,7 +11,8 @@ use crate::value::{FloatValue, Value};
 
 tests![
     dots_of_rows<f16, bf16, f32, f64>, dots_of_integers<i8, u8, i16, i32, i64>, schedules, what_is_stored_is_not_read_before,
-    gathers, strides_and_others, softmaxes_of_long_rows, rows_in_a_loop, steps_at_run_time, runs_of_a_scan, tiles_of_two_axes, rows_of_any_length, small_tiles, counters_of_32_bits];
+    gathers, strides_and_others, softmaxes_of_long_rows, rows_in_a_loop, steps_at_run_time, runs_of_a_scan, tiles_of_two_axes, rows_of_any_length, small_tiles, odd_rows, counters_of_32_bits,
+    rows_behind_one_mask<f32, i8>];
 
 /// A row of `x` times `w`, whose sum is in an integer.
 #[kernel]
@@ -392,4 +393,76 @@ fn small_tiles(lab: &mut Lab) {
     dots_of::<f16, 64, 3, 1>(lab, -3);
     dots_of::<u8, 32, 4, 2>(lab, 0);
     dots_of::<f64, 32, 2, 1>(lab, -3);
+}
+
+/// Rows that are no whole number of wide accesses: by their shape, or by a mask that each turn has. What is fetched in front of the loop, for
+/// turns that there may not be, says nothing about the mask of those that there are.
+#[kernel]
+fn of_columns<const R: usize, const C: usize, const STAGES: usize>(x: Ptr<i32>, y: PtrMut<i32>, n: usize, stride: usize, turns: usize) {
+    let (rows, columns) = (arange(0, R)[(.., None)], arange(0, C)[(None, ..)]);
+    let mut acc = zeros::<i32>([R, C]);
+    for k in range(0, turns, 1, num_stages = STAGES) {
+        acc += load(x + rows * stride + columns + k * 16, mask = columns < n, other = 1);
+    }
+    store(y + rows * C + columns, acc);
+}
+
+/// As above, where nothing but the shape masks.
+#[kernel]
+fn of_whole_rows<const R: usize, const C: usize, const STRIDE: usize, const STAGES: usize>(x: Ptr<i32>, y: PtrMut<i32>, turns: usize) {
+    let (rows, columns) = (arange(0, R)[(.., None)], arange(0, C)[(None, ..)]);
+    let mut acc = zeros::<i32>([R, C]);
+    for k in range(0, turns, 1, num_stages = STAGES) {
+        acc += load(x + rows * STRIDE + columns + k * 16);
+    }
+    store(y + rows * C + columns, acc);
+}
+
+fn odd_rows(lab: &mut Lab) {
+    odd_rows_of::<4, 17, 64, 3>(lab);
+    odd_rows_of::<16, 17, 64, 3>(lab);
+    odd_rows_of::<16, 33, 128, 2>(lab);
+    odd_rows_of::<16, 16, 128, 2>(lab);
+    odd_rows_of::<16, 16, 15, 4>(lab);
+}
+
+fn odd_rows_of<const R: usize, const C: usize, const STRIDE: usize, const STAGES: usize>(lab: &mut Lab) {
+    for (n, turns) in [(7, 3), (8, 4), (C - 1, 3), (C, 5), (100, 1), (0, 2)] {
+        let end = (R - 1) * STRIDE + C + 16 * (turns - 1);
+        for len in [end, end + 3000, end / 2] {
+            let host = lab.numbers::<i32>(len, -99.0, 99.0);
+            let x = lab.input_at(&host, 0);
+            let (mut y, mut z) = (lab.output::<i32>(R * C), lab.output::<i32>(R * C));
+            of_columns::<R, C, STAGES>(x.slice(), &mut y.slice(), n, STRIDE, turns).grid(1).launch().unwrap();
+            of_whole_rows::<R, C, STRIDE, STAGES>(x.slice(), &mut z.slice(), turns).grid(1).launch().unwrap();
+            let element = |at: usize, turn: usize| host.get(at / C * STRIDE + at % C + turn * 16).copied();
+            let sum = |at: usize, other: i32| (0..turns).map(|turn| element(at, turn).unwrap_or(other)).sum();
+            check_bits(&y.read(), |at| if at % C < n { sum(at, 1) } else { turns as i32 });
+            check_bits(&z.read(), |at| sum(at, 0));
+        }
+    }
+}
+
+/// Adds rows up behind a mask that is the same for all of them, and ends anywhere.
+#[kernel(B = 384)]
+fn added_up<T: Number, const B: usize, const STAGES: usize>(x: Ptr<T>, y: PtrMut<T>, rows: usize, stride: usize, low: usize, n: usize) {
+    let columns = arange(0, B);
+    let mask = columns >= low && columns < n;
+    let mut sum = zeros::<T>([B]);
+    for row in range(0, rows, 1, num_stages = STAGES) {
+        sum += load(x + row * stride + columns, mask = mask, other = 1 as T);
+    }
+    store(y + columns, sum);
+}
+
+fn rows_behind_one_mask<T: Number + Value>(lab: &mut Lab) {
+    const B: usize = 384;
+    for (rows, stride, low, n) in [(0, 0, 0, 0), (3, 384, 0, 384), (5, 400, 0, 381), (4, 400, 3, 384), (2, 448, 17, 130), (3, 385, 1, 2)] {
+        let (x, host) = small::<T>(lab, rows * stride, -3);
+        let x_in = lab.input_at(&host, 0);
+        let mut y = lab.output::<T>(B);
+        added_up::<T, B, 3>(x_in.slice(), &mut y.slice(), rows, stride, low, n).grid(1).launch().unwrap();
+        let seen = |row: usize, column: usize| if (low..n).contains(&column) { x[row * stride + column] } else { 1 };
+        check_bits(&y.read(), |column| T::near((0..rows).map(|row| seen(row, column)).sum::<i64>() as f64));
+    }
 }

@@ -223,7 +223,9 @@ impl Launcher<'_> {
             Some(_) => quote!(#private::AutotunedLaunch<'a, #words, #keys, #ident::Config>),
         };
         let module = self.autotune.map(|autotune| Tuned { launcher: self, autotune }.module());
+        let applied = self.applied();
         quote! {
+            #applied
             #module
             #(#attrs)*
             #[allow(
@@ -236,25 +238,30 @@ impl Launcher<'_> {
         }
     }
 
-    /// A never-used import of each word at its place in the body, and of each function: editors show its documentation there.
-    fn shadow(&self, functions: &[syn::Path]) -> TokenStream {
-        let taken = self.taken.map(|path| {
+    /// Beside the function, where a parameter may have the path's name.
+    fn applied(&self) -> Option<TokenStream> {
+        self.taken.map(|path| {
             quote! {
-                #[allow(unused_imports, reason = "the attribute at this path has been applied")]
-                use #path as _;
+                const _: () = {
+                    #[allow(unused_imports, reason = "the attribute at this path has been applied")]
+                    use #path as _;
+                };
             }
-        });
+        })
+    }
+
+    /// A never-used import of each word at its place in the body, and of each function: editors show its documentation there.
+    fn shadow(&self, functions: &[syn::Path]) -> Option<TokenStream> {
         if self.words.is_empty() && functions.is_empty() {
-            return quote!({ #taken });
+            return None;
         }
         let krate = &self.attributes.krate;
         let words = self.words.iter().map(|(word, span)| {
             let word = syn::Ident::new(word, *span);
             quote_spanned!(*span=> #word as _)
         });
-        quote! {
+        Some(quote! {
             {
-                #taken
                 #[allow(unused_imports, reason = "for editors: hovering over a word of the body shows what it does")]
                 use #krate::dsl::{#(#words),*};
                 #(
@@ -262,7 +269,7 @@ impl Launcher<'_> {
                     use #functions as _;
                 )*
             }
-        }
+        })
     }
 
     /// The generics that a launch names, in the order of the source.

@@ -308,6 +308,8 @@ pub(crate) fn view_rank(ty: &syn::Type) -> Option<usize> {
 const MAX_VIEW_RANK: usize = 8;
 
 const KINDS: &str = "a kernel takes `Ptr<T>`, `PtrMut<T>`, `View<T, 2>`, `ViewMut<T, 2>` and scalars such as `usize` and `f32`";
+const MAY_BE_MISSING: &str =
+    "a constant says whether it is there, `const HAS_W: bool`: read it under `if HAS_W`, and give an empty tensor where it is not";
 
 fn parameter_type(ty: &syn::Type, signature: &Signature, errors: &mut Errors) -> Option<Type> {
     let place = Place::of(ty);
@@ -373,8 +375,11 @@ fn parameter_type(ty: &syn::Type, signature: &Signature, errors: &mut Errors) ->
             }
         }
         _ if !last.arguments.is_none() => {
-            let help =
-                did_you_mean(&name, ["Ptr", "PtrMut"]).map_or_else(|| KINDS.to_string(), |near| format!("did you mean `{near}<..>`?"));
+            let help = match did_you_mean(&name, ["Ptr", "PtrMut"]) {
+                Some(near) => format!("did you mean `{near}<..>`?"),
+                None if name == "Option" => MAY_BE_MISSING.to_string(),
+                None => KINDS.to_string(),
+            };
             errors.push_help(place, format!("`{name}` cannot be passed to a kernel"), help);
             None
         }

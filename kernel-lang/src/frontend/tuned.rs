@@ -136,8 +136,8 @@ impl Tuned<'_> {
         let module = &self.launcher.item.sig.ident;
         // The type of the answer is named, so that another one is a mistake of the closure's body.
         let asked = |closure: &TokenStream, answer: TokenStream| {
-            let arguments = self.arguments(closure);
-            quote!(|words, config| { #arguments #private::asked::<_, #answer>(config, #closure) })
+            let (arguments, [words, config]) = (self.arguments(closure), LOCALS.map(local));
+            quote!(|#words, #config| { #arguments #private::asked::<_, #answer>(#config, #closure) })
         };
         let mut rules = Vec::new();
         if !heuristics.is_empty() {
@@ -162,13 +162,13 @@ impl Tuned<'_> {
     fn complete(&self) -> TokenStream {
         let heuristics = &self.autotune.heuristics;
         let all: TokenStream = heuristics.iter().map(|heuristic| heuristic.value.to_token_stream()).collect();
-        let arguments = self.arguments(&all);
+        let (arguments, [words, config]) = (self.arguments(&all), LOCALS.map(local));
         let given = |name: &str| heuristics.iter().any(|heuristic| heuristic.name.text == name);
         let constants = self.constants().filter(|(_, generic)| !given(&generic.name.text) && mentions(&all, &generic.name.text));
-        let constants = constants.map(|(_, ConstGeneric { ident, ty, .. })| quote!(let #ident: #ty = config.#ident;));
+        let constants = constants.map(|(_, ConstGeneric { ident, ty, .. })| quote!(let #ident: #ty = #config.#ident;));
         let parts = ["num_warps", "num_ctas", "num_stages"].into_iter().filter(|name| !given(name) && mentions(&all, name)).map(|name| {
             let ident = quote::format_ident!("{name}");
-            quote!(let #ident: u32 = config.#ident;)
+            quote!(let #ident: u32 = #config.#ident;)
         });
         let steps = heuristics.iter().map(|heuristic| {
             let (ident, value) = (&heuristic.ident, &heuristic.value);
@@ -176,11 +176,11 @@ impl Tuned<'_> {
             let span = Place::of(value).start;
             let stored = if heuristic.name.text == "maxnreg" { quote!(::core::option::Option::Some(#ident)) } else { quote!(#ident) };
             let bound = quote_spanned!(span=> let #ident: #ty = #value;);
-            quote!(#bound config.#ident = #stored;)
+            quote!(#bound #config.#ident = #stored;)
         });
-        quote!(.heuristics(|words, mut config| {
+        quote!(.heuristics(|#words, mut #config| {
             #arguments #(#constants)* #(#parts)* #(#steps)*
-            config
+            #config
         }))
     }
 
@@ -216,7 +216,7 @@ impl Tuned<'_> {
     /// The arguments that some code mentions, in their names: a scalar is its value, a tensor tells its length and extents.
     fn arguments(&self, code: &TokenStream) -> TokenStream {
         let (private, signature) = (self.launcher.private(), self.launcher.signature);
-        let mut arguments = TokenStream::new();
+        let ([words, _], mut arguments) = (LOCALS.map(local), TokenStream::new());
         for (index, (param, ty)) in signature.params.iter().zip(self.launcher.inputs()).enumerate() {
             let (ident, word) = (&param.ident, signature.word_of(index));
             if param.ty.is_none() || !mentions(code, &param.name.text) {
@@ -225,9 +225,9 @@ impl Tuned<'_> {
             arguments.extend(match (param.is_pointer(), param.view) {
                 (true, view) => {
                     let rank = view.unwrap_or(0);
-                    quote!(let #ident = #private::Extents::<#rank>::of(words, #word);)
+                    quote!(let #ident = #private::Extents::<#rank>::of(#words, #word);)
                 }
-                (false, _) => quote!(let #ident: #ty = #private::Scalar::of_word(words[#word]);),
+                (false, _) => quote!(let #ident: #ty = #private::Scalar::of_word(#words[#word]);),
             });
         }
         if mentions(code, "extent") && signature.params.iter().any(|param| param.view.is_some()) {
@@ -236,8 +236,16 @@ impl Tuned<'_> {
                 use #private::extent;
             ));
         }
-        quote!(let _ = words; #arguments)
+        quote!(let _ = #words; #arguments)
     }
+}
+
+/// What the closures of [`Tuned::rules`] get: the arguments, and a configuration.
+const LOCALS: [&str; 2] = ["words", "config"];
+
+/// A local name of its own, so that a parameter may have any name.
+fn local(name: &str) -> syn::Ident {
+    syn::Ident::new(name, Span::mixed_site())
 }
 
 /// The same tokens, as if they stood there: what rustc says of them is shown there.

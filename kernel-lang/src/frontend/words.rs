@@ -295,7 +295,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("reciprocal", "1.0 / x"),
     ("cast", "x as f32"),
     ("astype", "x as f32"),
-    ("float", "f32::INFINITY"),
+    ("float", "x as f32`, or `f32::INFINITY"),
     ("int", "x as i32"),
     ("to_bits", "bitcast::<u32>(x)"),
     ("from_bits", "bitcast::<f32>(x)"),

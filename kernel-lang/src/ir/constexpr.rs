@@ -5,7 +5,7 @@
 use std::fmt;
 
 use crate::dtype::Dtype;
-use crate::float8::Format;
+use crate::float8::{Format, nearest};
 use crate::location::Name;
 
 /// A constant expression over the kernel's constant parameters.
@@ -179,7 +179,8 @@ impl ConstExpr {
     /// In the kernel language's words, if it does not fit. An expression over parameters fits until it is bound.
     pub fn to_dtype(&self, dtype: Dtype) -> Result<ConstExpr, String> {
         match (self, dtype.int_range()) {
-            (ConstExpr::Int(int), None) => round_float(*int as f64, dtype),
+            (ConstExpr::Int(int), None) if dtype == Dtype::F64 => Ok(ConstExpr::Float(*int as f64)),
+            (ConstExpr::Int(int), None) => round_float(to_f64_odd(*int), dtype),
             (ConstExpr::Float(float), None) => round_float(*float, dtype),
             (ConstExpr::Bool(_), _) if dtype == Dtype::Bool => Ok(self.clone()),
             (ConstExpr::Int(int), Some((low, high))) if dtype != Dtype::Bool => {
@@ -208,10 +209,23 @@ impl ConstExpr {
     }
 }
 
+/// An integer as `f64`, rounded to odd: truncated, with the last bit set if anything was lost. Rounded again, to fewer digits, it is what the integer itself
+/// would be.
+#[inline(always)]
+pub(crate) fn to_f64_odd(value: i128) -> f64 {
+    let magnitude = value.unsigned_abs();
+    let excess = (128 - magnitude.leading_zeros()).saturating_sub(53);
+    let kept = magnitude >> excess;
+    let lost = kept << excess != magnitude;
+    let odd = (kept | u128::from(lost)) as f64 * 2f64.powi(excess as i32);
+    if value < 0 { -odd } else { odd }
+}
+
 fn round_float(value: f64, dtype: Dtype) -> Result<ConstExpr, String> {
     let rounded = match dtype {
-        Dtype::F16 => half::f16::from_f64(value).to_f64(),
-        Dtype::Bf16 => half::bf16::from_f64(value).to_f64(),
+        // What the conversions are given they need not round: they look at the upper half of the digits only.
+        Dtype::F16 => half::f16::from_f64(nearest(value, 10, -14)).to_f64(),
+        Dtype::Bf16 => half::bf16::from_f64(nearest(value, 7, -126)).to_f64(),
         Dtype::F32 => f64::from(value as f32),
         _ => Format::of(dtype).map_or(value, |format| format.round(value)),
     };
@@ -406,6 +420,27 @@ mod tests {
         assert_eq!(wrapped(ConstBinary::Add, ConstExpr::Int(5)).evaluate(&bind), Ok(ConstExpr::Int(3)));
         assert_eq!(wrapped(ConstBinary::Sub, ConstExpr::Int(5)).to_string(), "u64((B - 5))");
         assert_eq!(ConstExpr::unary(ConstUnary::Wrap(Dtype::I8), ConstExpr::Int(200)), ConstExpr::Int(-56));
+    }
+
+    #[test]
+    fn a_number_is_rounded_once() {
+        let of = |value: ConstExpr, dtype| match value.to_dtype(dtype) {
+            Ok(ConstExpr::Float(float)) => float,
+            other => panic!("{other:?}"),
+        };
+        // Halfway between two halves, and a little more than `f32` or the upper digits of `f64` show.
+        let above = |digits: i32| 1.0 + 2f64.powi(-digits) + 2f64.powi(-45);
+        assert_eq!(of(ConstExpr::Float(above(11)), Dtype::F16), 1.0 + 2f64.powi(-10));
+        assert_eq!(of(ConstExpr::Float(-above(8)), Dtype::Bf16), -1.0 - 2f64.powi(-7));
+        assert_eq!(of(ConstExpr::Float(2f64.powi(-25) * above(30)), Dtype::F16), 2f64.powi(-24));
+        assert!(ConstExpr::Float(65520.0).to_dtype(Dtype::F16).is_err());
+        let int = |digits: u32| ConstExpr::Int((1 << 60) + (1 << (60 - digits)) + 1);
+        assert_eq!(of(int(24), Dtype::F32), 2f64.powi(60) + 2f64.powi(37));
+        assert_eq!(of(int(8), Dtype::Bf16), 2f64.powi(60) + 2f64.powi(53));
+        assert_eq!(of(int(53), Dtype::F64), 2f64.powi(60) + 2f64.powi(8));
+        assert_eq!(to_f64_odd(-(1 << 60)), -(2f64.powi(60)));
+        assert_eq!(to_f64_odd((1 << 60) + 1).to_bits(), 2f64.powi(60).to_bits() | 1);
+        assert_eq!(to_f64_odd(i128::MIN), -(2f64.powi(127)));
     }
 
     #[test]

@@ -179,11 +179,13 @@ fn holds_loops(func: &Function, body: Region) -> bool {
 /// Loads that may run ahead of their turn, in order.
 fn early_loads(func: &Function, around: &Loop) -> Vec<Inst> {
     let mut writes: Vec<Value> = Vec::new();
-    let mut waits = false;
+    let (mut waits, mut overlaps) = (false, false);
     func.for_each_inst(around.body, &mut |inst| match func.inst(inst).op {
         Op::Store { base, .. } => writes.push(base),
         // Others may write what is read behind it.
-        Op::Atomic { .. } | Op::Barrier {} | Op::GdcWait {} | Op::InlinePtx { volatile: true, .. } => waits = true,
+        Op::Atomic { .. } | Op::Barrier {} | Op::InlinePtx { volatile: true, .. } => waits = true,
+        // The launch before may write all that is.
+        Op::GdcWait {} => overlaps = true,
         _ => {}
     });
     let body = &func.region(around.body).insts;
@@ -202,7 +204,7 @@ fn early_loads(func: &Function, around: &Loop) -> Vec<Inst> {
         }
         if let Op::Load { base, volatile: false, .. } = data.op {
             let is_constant = matches!(func.ty(base), Type::Pointer { mutable: false, .. });
-            if follows && (is_constant || (!waits && !writes.iter().any(|stored| may_alias(func, base, *stored)))) {
+            if follows && !overlaps && (is_constant || (!waits && !writes.iter().any(|stored| may_alias(func, base, *stored)))) {
                 loads.push(*inst);
             }
         }

@@ -238,11 +238,8 @@ pub(super) fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts, u
         let mut parts = Parts::default();
         if let Some(mask) = mask {
             let axes: Vec<usize> = (0..extents.len()).collect();
-            Masks { func, facts, is_early: &is_early, is_early_value: &|value| !late[value] && usable(value) }.parts(
-                mask,
-                Some(&axes),
-                &mut parts,
-            );
+            let is_early_value = &|value| !late[value] && usable(value);
+            Masks { func, facts, extents: &extents, is_early: &is_early, is_early_value }.parts(mask, Some(&axes), &mut parts);
         }
         let Some(bound) = Bound::of(base, &affine, &extents, parts.ends.clone()) else { continue };
         let bytes = func.ty(base).dtype().bytes() as i64;
@@ -288,6 +285,8 @@ fn run_axis(affine: &Affine, extents: &[usize], bytes: i64) -> Option<usize> {
 struct Masks<'a> {
     func: &'a Function,
     facts: &'a mut AffineFacts,
+    /// The access's.
+    extents: &'a [usize],
     is_early: &'a dyn Fn(&Affine) -> bool,
     is_early_value: &'a dyn Fn(Value) -> bool,
 }
@@ -327,7 +326,11 @@ impl Masks<'_> {
                 self.parts(*x, axes.as_deref(), out);
             }
             Some(Op::Compare { op, lhs, rhs }) => match self.comparison(*op, *lhs, *rhs) {
-                Some(Test::Below { op: CompareOp::Lt, index, limit, .. }) if let Some((axis, axes)) = prefix(&index).zip(axes) => {
+                Some(Test::Below { op: CompareOp::Lt, index, limit, .. })
+                    if let Some((axis, axes)) = prefix(&index).zip(axes)
+                        // Of one place that is repeated, a lane's place says nothing.
+                        && func.ty(*lhs).extents()[axis] == self.extents[axes[axis]] =>
+                {
                     out.ends.push(End { axis: axes[axis], end: limit });
                 }
                 Some(test) => out.tests.push((mask, test)),

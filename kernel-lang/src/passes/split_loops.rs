@@ -344,8 +344,8 @@ impl Loop {
     }
 }
 
-/// Masks of the loop's body that compare `start + position` with a number compare the position instead, where `start` is surely neither
-/// negative nor near the end of 64 bits.
+/// Masks of the loop's body that compare `start + position` with a number compare the position instead, where neither is surely negative nor near
+/// the end of 64 bits.
 fn mask_by_position(func: &mut Function, around: &Loop, facts: &mut AffineFacts) {
     let mut out = Vec::new();
     for inst in func.region(around.body).insts.clone() {
@@ -353,7 +353,7 @@ fn mask_by_position(func: &mut Function, around: &Loop, facts: &mut AffineFacts)
             && let Some(position) = facts.get(func, lhs)
             && let Some(limit) = facts.get(func, rhs).filter(Affine::is_uniform)
             && position.start.as_constant().is_none()
-            && position.lanes.iter().all(|lane| lane.as_constant().is_some())
+            && position.lane_maximum(&func.ty(lhs).extents()).is_some()
             && is_small(func, around, &position)
         {
             let (loc, shape) = (func.inst(inst).loc, func.ty(lhs).shape().to_vec());

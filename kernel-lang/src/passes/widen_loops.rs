@@ -26,7 +26,8 @@
 //! }
 //! ```
 //!
-//! The other passes then see through it: an index is a sum of 64-bit scalars. Every number that the loop counts is the same in both.
+//! The other passes then see through it: an index is a sum of 64-bit scalars. Every number that the loop counts is the same in both; not all that a
+//! loop of `u64` counts are, so that one stays.
 
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute};
@@ -40,7 +41,7 @@ pub fn run(func: &mut Function) -> Changed {
         for inst in func.region(region).insts.clone() {
             let Op::For { lower, body, .. } = func.inst(inst).op else { continue };
             let index = func.region(body).params[0];
-            let widened = if func.ty(lower).dtype() == Dtype::I64 { Vec::new() } else { widened(func, body, index) };
+            let widened = if func.ty(lower).dtype().bits() == 64 { Vec::new() } else { widened(func, body, index) };
             if !widened.is_empty() {
                 widen(func, region, inst, &widened);
                 changed = true;

@@ -84,17 +84,6 @@ pub(crate) fn sum_to_odd(a: f64, b: f64) -> f64 {
     if is_inexact && bits & 1 == 0 { f64::from_bits(neighbour) } else { nearest }
 }
 
-/// An integer as `f64`, rounded to odd.
-#[inline(always)]
-pub(crate) fn i128_to_f64_odd(value: i128) -> f64 {
-    let magnitude = value.unsigned_abs();
-    let excess = (128 - magnitude.leading_zeros()).saturating_sub(53);
-    let kept = magnitude >> excess;
-    let lost = kept << excess != magnitude;
-    let odd = (kept | u128::from(lost)) as f64 * 2f64.powi(excess as i32);
-    if value < 0 { -odd } else { odd }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,8 +158,5 @@ mod tests {
         assert!(f64_to_f32_odd(f64::NAN).is_nan());
         assert_eq!(f64_to_f32_odd(1e300), f32::MAX);
         assert_eq!(f64_to_f32_odd(1e-300), f32::from_bits(1));
-        assert_eq!(i128_to_f64_odd(-(1 << 60)), -(2f64.powi(60)));
-        assert_eq!(i128_to_f64_odd((1 << 60) + 1).to_bits(), 2f64.powi(60).to_bits() | 1);
-        assert_eq!(i128_to_f64_odd(i128::MIN), -(2f64.powi(127)));
     }
 }

@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 use half::{bf16, f16};
 
 use crate::dtype::Dtype;
-use crate::ir::{BinaryOp, CompareOp, UnaryOp};
+use crate::ir::{BinaryOp, CompareOp, UnaryOp, to_f64_odd};
 use crate::scalar::float::{F8E4M3, F8E5M2, Real, Wide};
 use crate::scalar::half as convert;
 use crate::scalar::int::Int;
@@ -424,7 +424,7 @@ pub(crate) fn cast(from: Dtype, to: Dtype) -> Lanes {
 #[inline(always)]
 fn int_to_f64_odd(x: i128) -> f64 {
     let small = x as i64;
-    if small.unsigned_abs() < 1 << 53 && i128::from(small) == x { small as f64 } else { convert::i128_to_f64_odd(x) }
+    if small.unsigned_abs() < 1 << 53 && i128::from(small) == x { small as f64 } else { to_f64_odd(x) }
 }
 
 /// The loop that splits an `f32` angle; its two results are the first of these and the second.

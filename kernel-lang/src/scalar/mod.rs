@@ -29,7 +29,7 @@ use std::fmt;
 use ::half::{bf16, f16};
 
 use crate::dtype::Dtype;
-use crate::ir::{BinaryOp, CompareOp, ConstExpr, UnaryOp};
+use crate::ir::{BinaryOp, CompareOp, ConstExpr, UnaryOp, to_f64_odd};
 pub use atomic::atomic;
 use float::{F8E4M3, F8E5M2, Real};
 use lanes::Lanes;
@@ -57,7 +57,7 @@ impl Scalar {
             (ConstExpr::Int(value), _) if dtype.is_int() => *value as u64,
             (ConstExpr::Int(value), Dtype::F32) => u64::from((*value as f32).to_bits()),
             (ConstExpr::Int(value), Dtype::F64) => (*value as f64).to_bits(),
-            (ConstExpr::Int(value), _) => return Scalar::from_odd(half::i128_to_f64_odd(*value), dtype),
+            (ConstExpr::Int(value), _) => return Scalar::from_odd(to_f64_odd(*value), dtype),
             (ConstExpr::Float(value), _) => return Scalar::from_odd(*value, dtype),
             _ => return None,
         };

@@ -4,7 +4,9 @@ mod phrases;
 
 #[cfg(feature = "sim")]
 use phrases::fault_text;
-use phrases::{asked_by, count, extents, found, grid_help, lend, listed, log_or_hint, shared, tensor, without_compiler, work_argument};
+use phrases::{
+    asked_by, count, extents, found, grid_help, kept, lend, listed, log_or_hint, shared, tensor, without_compiler, work_argument,
+};
 
 use crate::Device;
 
@@ -372,7 +374,7 @@ impl std::fmt::Debug for Error {
     "out of bounds in kernel `{kernel}`: {op} at index {index} of {}\n  \
      --> {file}:{line}:{column}\n   \
      = program id ({}, {}, {})\n\
-     help: mask the access, as in `mask = offsets < n`", tensor(.parameter, *.length), .program_id[0], .program_id[1], .program_id[2]
+     help: mask the access, as in `mask = offsets {}`", tensor(.parameter, *.length), .program_id[0], .program_id[1], .program_id[2], kept(*.index)
 )]
 pub struct OutOfBounds {
     /// The kernel.

@@ -7,6 +7,11 @@ pub(super) fn tensor(parameter: &str, length: u64) -> String {
     }
 }
 
+/// What a mask compares the offsets with that keeps such an index out.
+pub(super) fn kept(index: i64) -> &'static str {
+    if index < 0 { ">= 0" } else { "< n" }
+}
+
 pub(super) fn work_argument(kernel: Option<&str>, argument: &str) -> String {
     match kernel {
         Some(kernel) => format!("argument `{argument}` of kernel `{kernel}`"),

@@ -69,26 +69,24 @@ impl Emitter<'_> {
         let has_else = self.func.region(else_region).insts.len() > 1 || !results.is_empty();
         let cond = self.scalar(cond);
         asm!(self, "@!{cond} bra.uni {}", if has_else { &otherwise } else { &end });
-        let (fork, order) = (self.shared_fork(), self.order.fork());
+        let fork = self.fork();
         self.scoped(then_region);
         self.assign(&variables, self.func.yielded(then_region));
-        let then_end = self.shared_other_arm(&fork);
-        let then_order = self.order.fork();
-        self.order.other_arm(&order);
+        let then_end = self.fork();
+        self.go_back(&fork);
         if has_else {
             asm!(self, "bra.uni {end}");
             self.asm.place(&otherwise);
             self.scoped(else_region);
             self.assign(&variables, self.func.yielded(else_region));
         }
-        self.shared_join(then_end);
-        self.order.join(then_order);
+        self.join(then_end);
         self.asm.place(&end);
     }
 
     fn counted_loop(&mut self, [lower, upper, step]: [Value; 3], init: &[Value], body: Region, results: &[Value]) {
         let params = &self.func.region(body).params;
-        let order = self.order_loop(Some(([lower, upper, step], params[0])), &[body]);
+        let opened = self.begin_loop(Some(([lower, upper, step], params[0])), &[body]);
         let ty = arithmetic_type(self.func.ty(lower).dtype());
         let variables: Vec<Lanes> = params.iter().map(|param| self.variable(*param)).collect();
         let (again, end) = (self.asm.label(), self.asm.label());
@@ -102,12 +100,8 @@ impl Emitter<'_> {
         asm!(self, "setp.le.{ty} {stuck}, {step}, 0");
         asm!(self, "@{stuck} bra.uni {end}");
         self.asm.place(&again);
-        let fork = self.shared_fork();
-        self.shared_loop();
         self.scoped(body);
-        self.order_loop_end(order);
-        self.shared_loop_end();
-        self.shared_join(fork);
+        self.end_loop(opened);
         self.assign(&variables[1..], self.func.yielded(body));
         // What is left is positive, also where `index + step` would overflow.
         let (left, more) = (self.reg(index.class), self.reg(Class::Pred));
@@ -125,15 +119,13 @@ impl Emitter<'_> {
     fn while_loop(&mut self, init: &[Value], test: Region, body: Region, results: &[Value]) {
         let variables: Vec<Lanes> = self.func.region(test).params.iter().map(|param| self.variable(*param)).collect();
         let (again, end) = (self.asm.label(), self.asm.label());
-        let order = self.order_loop(None, &[test, body]);
+        let opened = self.begin_loop(None, &[test, body]);
         self.assign(&variables, init);
         self.asm.place(&again);
-        let fork = self.shared_fork();
-        self.shared_loop();
         self.addresses.push(HashMap::new());
         self.rooms.push(HashMap::new());
         self.region(test);
-        let (after_test, tested) = (self.shared_fork(), self.order.fork());
+        let tested = self.fork();
         let Op::Condition { cond, values } = &self.func.inst(self.func.terminator(test)).op else {
             unreachable!("the test of a verified `while` ends in `condition`")
         };
@@ -146,11 +138,8 @@ impl Emitter<'_> {
         self.scoped(body);
         self.addresses.pop();
         self.rooms.pop();
-        self.order_loop_end(order);
-        self.shared_loop_end();
-        self.shared_join(fork);
-        self.shared_join(after_test);
-        self.order.join(tested);
+        self.end_loop(opened);
+        self.join(tested);
         self.assign(&variables, self.func.yielded(body));
         asm!(self, "bra.uni {again}");
         self.asm.place(&end);

@@ -151,6 +151,16 @@ impl Emitter<'_> {
         self.threads.owner.get(&layout.cloned()).copied().flatten()
     }
 
+    /// As [`Emitter::owner_of`], among the threads of this CTA: each CTA has shared memory of its own.
+    pub(super) fn owner_in_cta(&mut self, layout: &Layout) -> Option<Reg> {
+        let free = layout.free_bits();
+        if free.block == 0 {
+            return self.owner_of(Some(layout));
+        }
+        let thread = self.thread();
+        self.owner(free.lane | free.warp << 5, thread)
+    }
+
     /// What register number `register` adds to an index by the steps that are known: the same for every thread.
     pub(super) fn register_part(layout: Option<&Layout>, affine: &Affine, register: usize) -> i64 {
         let Some(layout) = layout else { return 0 };

@@ -25,7 +25,7 @@ impl Emitter<'_> {
         let range = self.scratch(extents.iter().product::<usize>() as u32 * bytes);
 
         let layout = self.tile_layout(src);
-        let owner = self.owner_of(Some(&layout));
+        let owner = self.owner_in_cta(&layout);
         let (elements, places) = (self.lanes(src), self.places(&layout, &strides, bytes, range.start));
         let copies = layout.free_bits().register;
         for register in (0..places.constants.len()).filter(|register| *register as u32 & copies == 0) {
@@ -71,7 +71,7 @@ impl Emitter<'_> {
         self.barrier();
 
         let layout = self.tile_layout(x);
-        let owner = self.owner_of(Some(&layout));
+        let owner = self.owner_in_cta(&layout);
         let copies = layout.free_bits().register;
         let (elements, mask) = (self.lanes(x), mask.map(|mask| self.lanes(mask)));
         let base = self.shared_address(None);

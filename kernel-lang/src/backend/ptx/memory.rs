@@ -66,12 +66,10 @@ impl Emitter<'_> {
         }
     }
 
-    /// A wide access says of its mask that it is the same for all that moves at once.
+    /// A wide access says of its mask that it is the same for all that moves at once. A fetch says so only where there is a turn for it, which the
+    /// ops around it may not count on.
     pub(super) fn note_run(&mut self, op: &Op) {
-        let (Op::Load { base, offset, mask: Some(mask), align, .. }
-        | Op::Store { base, offset, mask: Some(mask), align, .. }
-        | Op::Fetch { base, offset, mask: Some(mask), align, .. }) = *op
-        else {
+        let (Op::Load { base, offset, mask: Some(mask), align, .. } | Op::Store { base, offset, mask: Some(mask), align, .. }) = *op else {
             return;
         };
         if let Some(affine) = self.facts.get(self.func, offset) {

@@ -31,6 +31,7 @@ mod remainder;
 mod report;
 mod ring;
 mod shared;
+mod since;
 mod words;
 
 use std::collections::HashMap;

@@ -17,14 +17,14 @@ use crate::analysis::meeting::{IndexRanges, Later, Turns, constant};
 use crate::ir::{Function, Op, Region, SideTable, Value, may_alias};
 
 use super::Emitter;
+use super::since::Since;
 
-/// What was touched since the last barrier, at this place of the program.
+/// What is known of accesses to tensors at this place of the program.
 #[derive(Default)]
 pub(super) struct Order {
     /// The pointers that the kernel writes through.
     stored: Vec<Value>,
-    touched: Vec<Touch>,
-    loops: Vec<Loop>,
+    pub(super) touched: Since<Touch>,
     /// Counted loops that have ended.
     ended: Vec<Counter>,
     ranges: IndexRanges,
@@ -32,11 +32,14 @@ pub(super) struct Order {
 
 /// An access to a tile of a tensor that the kernel writes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Touch {
+pub(super) struct Touch {
     base: Value,
     offset: Value,
     writes: bool,
 }
+
+/// The bounds of a loop, its step and its index.
+pub(super) type Counted = ([Value; 3], Value);
 
 /// How a loop counts; the step if it is known.
 #[derive(Clone, Copy)]
@@ -47,23 +50,12 @@ struct Counter {
     step: Option<i64>,
 }
 
-/// A loop that is being emitted.
-struct Loop {
-    /// Its turns, one and a later one, if it counts.
-    turns: Option<Turns>,
+/// One turn of a loop and a later one.
+pub(super) struct Turn {
+    /// How the loop counts, if it does.
     counter: Option<Counter>,
     /// What each turn makes anew.
     inside: SideTable<Value, bool>,
-    /// Was there surely a barrier since the body began?
-    is_fenced: bool,
-    /// What is touched before that.
-    exposed: Vec<Touch>,
-}
-
-/// The state before a branch.
-pub(super) struct Fork {
-    touched: Vec<Touch>,
-    fenced: Vec<bool>,
 }
 
 impl Order {
@@ -72,32 +64,10 @@ impl Order {
         let mut order = Order { ranges: IndexRanges::of(func), ..Order::default() };
         for inst in func.all_insts() {
             if let Op::Store { base, .. } | Op::Atomic { base, .. } = func.inst(inst).op {
-                note(&mut order.stored, base);
+                order.stored.push(base);
             }
         }
         order
-    }
-
-    /// All threads of the program wait for each other here.
-    pub(super) fn all_wait(&mut self) {
-        self.touched.clear();
-        self.loops.iter_mut().for_each(|around| around.is_fenced = true);
-    }
-
-    pub(super) fn fork(&self) -> Fork {
-        Fork { touched: self.touched.clone(), fenced: self.loops.iter().map(|around| around.is_fenced).collect() }
-    }
-
-    /// Goes back to the fork, for the other arm.
-    pub(super) fn other_arm(&mut self, fork: &Fork) {
-        self.touched.clone_from(&fork.touched);
-        self.loops.iter_mut().zip(&fork.fenced).for_each(|(around, is_fenced)| around.is_fenced = *is_fenced);
-    }
-
-    /// Where two ways meet.
-    pub(super) fn join(&mut self, other: Fork) {
-        other.touched.into_iter().for_each(|touch| note(&mut self.touched, touch));
-        self.loops.iter_mut().zip(other.fenced).for_each(|(around, is_fenced)| around.is_fenced &= is_fenced);
     }
 
     fn touch(&self, func: &Function, op: &Op) -> Option<Touch> {
@@ -112,24 +82,18 @@ impl Order {
     }
 }
 
-fn note<T: PartialEq>(list: &mut Vec<T>, item: T) {
-    if !list.contains(&item) {
-        list.push(item);
-    }
-}
-
 impl Emitter<'_> {
     /// In front of an op: waits if it touches what another thread may have touched for the same lane.
     pub(super) fn keep_order(&mut self, op: &Op) {
         let Some(now) = self.order.touch(self.func, op) else { return };
         self.wait_for_touched(&[now], &[]);
-        note(&mut self.order.touched, now);
-        self.order.loops.iter_mut().filter(|around| !around.is_fenced).for_each(|around| note(&mut around.exposed, now));
+        self.order.touched.note(now);
+        self.order.touched.expose(&now);
     }
 
     /// Waits if any of these touches what was touched before; `takes_over` are turns of loops before and of the one that now begins.
     fn wait_for_touched(&mut self, next: &[Touch], takes_over: &[Turns]) {
-        let touched = self.order.touched.clone();
+        let touched = self.order.touched.done().to_vec();
         let must_wait = next.iter().any(|now| {
             touched.iter().any(|before| {
                 let is_past = takes_over.iter().any(|turns| !self.meets(before, now, Some(Later { turns: *turns, varies: None })));
@@ -141,8 +105,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// Begins a loop: what its turns would have to wait for they wait for in front of it, once. A loop that counts has bounds and an index.
-    pub(super) fn order_loop(&mut self, counted: Option<([Value; 3], Value)>, regions: &[Region]) -> Fork {
+    /// In front of a loop: what its turns would have to wait for they wait for here, once.
+    pub(super) fn order_loop(&mut self, counted: Option<Counted>, regions: &[Region]) -> Turn {
         let func = self.func;
         let (mut inside, mut touches): (SideTable<Value, bool>, _) = (SideTable::new(), Vec::new());
         for region in regions.iter().flat_map(|region| func.regions_under(*region)) {
@@ -159,26 +123,19 @@ impl Emitter<'_> {
             upper,
             step: constant(func, step).filter(|step| *step > 0),
         });
-        let turns = counter.map(|own| Turns { indices: [own.index; 2], step: own.step });
         let takes_over = counter.map_or(Vec::new(), |own| self.taken_over(own));
         self.wait_for_touched(&touches, &takes_over);
-        self.order.loops.push(Loop { turns, counter, inside, is_fenced: false, exposed: Vec::new() });
-        let front = self.order.fork();
-        // With what was touched in front no turn meets.
-        self.order.touched.clear();
-        front
+        Turn { counter, inside }
     }
 
-    /// At the end of a loop's body, with the state in front of it: the next turn may touch what this one has.
-    pub(super) fn order_loop_end(&mut self, front: Fork) {
-        let Some(around) = self.order.loops.pop() else { return };
-        let touched = self.order.touched.clone();
-        let later = around.turns.map(|turns| Later { turns, varies: Some(&around.inside) });
-        if around.exposed.iter().any(|now| touched.iter().any(|before| self.meets(before, now, later))) {
+    /// Between two turns, the second of which touches `exposed` before any barrier.
+    pub(super) fn order_turns(&mut self, Turn { counter, inside }: Turn, exposed: &[Touch]) {
+        let later = counter.map(|own| Later { turns: Turns { indices: [own.index; 2], step: own.step }, varies: Some(&inside) });
+        let touched = self.order.touched.done().to_vec();
+        if exposed.iter().any(|now| touched.iter().any(|before| self.meets(before, now, later))) {
             self.program_barrier();
         }
-        self.order.join(front);
-        self.order.ended.extend(around.counter);
+        self.order.ended.extend(counter);
     }
 
     /// The loops that end where another begins.

@@ -4,8 +4,8 @@
 //! that is known after the next barrier, whosever it is. Until then another op takes other bytes, if there are some; if not, it waits first.
 //!
 //! ```text
-//! write A, barrier, read A        pending: A
-//! write B, barrier, read B        B is other memory than A, so nobody waited; after this barrier A is free: pending B
+//! write A, barrier, read A        in use: A
+//! write B, barrier, read B        B is other memory than A, so nobody waited; after this barrier A is free: in use: B
 //! write A, barrier, read A        and so on, one barrier an op
 //! ```
 //!
@@ -21,6 +21,7 @@ use std::ops::Range;
 
 use super::Emitter;
 use super::registers::{Class, Reg, asm};
+use super::since::Since;
 
 /// The name of the buffer in the PTX.
 pub(super) const NAME: &str = "shared";
@@ -35,32 +36,16 @@ pub(super) struct Shared {
     /// The most bytes that were taken.
     pub(super) bytes: u32,
     /// What some thread may still be reading.
-    pending: Vec<Pending>,
+    pub(super) uses: Since<Use>,
     /// What rings hold: nobody else's for as long as they live.
     held: Vec<Range<u32>>,
-    /// The loops around.
-    loops: Vec<Loop>,
 }
 
-/// Bytes that are being read, by threads of this CTA or of the whole cluster.
+/// Bytes that are in use, by threads of this CTA or of the whole cluster.
 #[derive(Clone, PartialEq, Eq)]
-struct Pending {
+pub(super) struct Use {
     range: Range<u32>,
     by_cluster: bool,
-}
-
-#[derive(Default)]
-struct Loop {
-    /// Was there surely a barrier since the body began?
-    is_fenced: bool,
-    /// What is written before that.
-    exposed: Vec<Range<u32>>,
-}
-
-/// The state before a branch.
-pub(super) struct Fork {
-    pending: Vec<Pending>,
-    fenced: Vec<bool>,
 }
 
 fn overlap(a: &Range<u32>, b: &Range<u32>) -> bool {
@@ -70,7 +55,7 @@ fn overlap(a: &Range<u32>, b: &Range<u32>) -> bool {
 impl Shared {
     /// The first place of so many bytes that nobody holds, and with `quiet` nobody may be reading.
     fn place(&self, bytes: u32, quiet: bool) -> Option<u32> {
-        let taken: Vec<&Range<u32>> = self.held.iter().chain(self.pending.iter().filter(|_| quiet).map(|pending| &pending.range)).collect();
+        let taken: Vec<&Range<u32>> = self.held.iter().chain(self.uses.done().iter().filter(|_| quiet).map(|reads| &reads.range)).collect();
         let mut starts: Vec<u32> = [0].into_iter().chain(taken.iter().map(|range| range.end)).collect();
         starts.sort_unstable();
         starts.into_iter().find(|start| taken.iter().all(|range| !overlap(range, &(*start..start + bytes))))
@@ -90,7 +75,7 @@ impl Emitter<'_> {
         let range = start..start + bytes;
         let shared = &mut self.shared;
         shared.bytes = shared.bytes.max(range.end);
-        shared.loops.iter_mut().filter(|around| !around.is_fenced).for_each(|around| around.exposed.push(range.clone()));
+        shared.uses.expose(&Use { range: range.clone(), by_cluster: false });
         range
     }
 
@@ -114,10 +99,9 @@ impl Emitter<'_> {
         } else {
             asm!(self, "bar.sync 0");
         }
-        self.shared.pending.retain(|pending| pending.by_cluster);
-        self.shared.loops.iter_mut().for_each(|around| around.is_fenced = true);
+        self.shared.uses.fence(|reads| reads.by_cluster);
         if self.schedule.num_ctas == 1 {
-            self.order.all_wait();
+            self.order.touched.fence(|_| false);
         }
     }
 
@@ -129,16 +113,15 @@ impl Emitter<'_> {
         self.await_cluster();
         asm!(self, "barrier.cluster.arrive.release.aligned");
         asm!(self, "barrier.cluster.wait.acquire.aligned");
-        self.shared.pending.clear();
-        self.shared.loops.iter_mut().for_each(|around| around.is_fenced = true);
-        self.order.all_wait();
+        self.shared.uses.fence(|_| false);
+        self.order.touched.fence(|_| false);
     }
 
     /// Waits until nobody reads, if anybody may.
     fn end_reads(&mut self) {
-        if self.shared.pending.iter().any(|pending| pending.by_cluster) {
+        if self.cluster_reads() {
             self.program_barrier();
-        } else if !self.shared.pending.is_empty() {
+        } else if !self.shared.uses.done().is_empty() {
             self.barrier();
         }
     }
@@ -146,9 +129,14 @@ impl Emitter<'_> {
     /// In front of a return: a CTA that others read from stays until they have.
     pub(super) fn end_cluster_reads(&mut self) {
         self.await_cluster();
-        if self.shared.pending.iter().any(|pending| pending.by_cluster) {
+        if self.cluster_reads() {
             self.program_barrier();
         }
+    }
+
+    /// May a CTA of the cluster be reading another's memory?
+    fn cluster_reads(&self) -> bool {
+        self.shared.uses.done().iter().any(|reads| reads.by_cluster)
     }
 
     /// Waits for the threads of the own warp, where each warp reads only what it wrote.
@@ -162,12 +150,12 @@ impl Emitter<'_> {
 
     /// From now on threads read there.
     pub(super) fn reads_shared(&mut self, range: Range<u32>) {
-        self.shared.pending.push(Pending { range, by_cluster: false });
+        self.shared.uses.note(Use { range, by_cluster: false });
     }
 
     /// From now on threads of all CTAs of the cluster read there.
     pub(super) fn cluster_reads_shared(&mut self, range: Range<u32>) {
-        self.shared.pending.push(Pending { range, by_cluster: true });
+        self.shared.uses.note(Use { range, by_cluster: true });
     }
 
     /// The address of a byte of shared memory.
@@ -180,45 +168,11 @@ impl Emitter<'_> {
         sum
     }
 
-    /// In front of code that may not run.
-    pub(super) fn shared_fork(&self) -> Fork {
-        let shared = &self.shared;
-        Fork { pending: shared.pending.clone(), fenced: shared.loops.iter().map(|around| around.is_fenced).collect() }
-    }
-
-    /// Goes back to the fork, for the other arm; gives the state at the end of the first.
-    pub(super) fn shared_other_arm(&mut self, fork: &Fork) -> Fork {
-        let end = self.shared_fork();
-        self.shared.pending.clone_from(&fork.pending);
-        for (around, is_fenced) in self.shared.loops.iter_mut().zip(&fork.fenced) {
-            around.is_fenced = *is_fenced;
-        }
-        end
-    }
-
-    /// Where two ways meet: what either may still read, and only the barriers that both have passed.
-    pub(super) fn shared_join(&mut self, other: Fork) {
-        for pending in other.pending {
-            if !self.shared.pending.contains(&pending) {
-                self.shared.pending.push(pending);
-            }
-        }
-        for (around, is_fenced) in self.shared.loops.iter_mut().zip(other.fenced) {
-            around.is_fenced &= is_fenced;
-        }
-    }
-
-    /// Begins the body of a loop.
-    pub(super) fn shared_loop(&mut self) {
-        self.shared.loops.push(Loop::default());
-    }
-
-    /// Ends the body of a loop.
-    pub(super) fn shared_loop_end(&mut self) {
-        let Some(Loop { exposed, .. }) = self.shared.loops.pop() else { return };
+    /// Between two turns of a loop, the second of which uses `exposed` before any barrier.
+    pub(super) fn end_shared_turn(&mut self, exposed: &[Use]) {
         // Which barriers freed what CTAs of a cluster read is not followed around a loop.
         self.end_cluster_reads();
-        if exposed.iter().any(|written| self.shared.pending.iter().any(|read| overlap(written, &read.range))) {
+        if exposed.iter().any(|written| self.shared.uses.done().iter().any(|read| overlap(&written.range, &read.range))) {
             self.barrier();
         }
     }

@@ -157,6 +157,7 @@ impl Elaborator<'_> {
         if !self.variables[index].mutable {
             let help = match self.variables[index].origin {
                 Origin::Parameter => format!("declare the parameter as `mut {}`", name.text),
+                Origin::LeftOut => format!("the call leaves it out; give it a default: `#[option(..)] mut {}`", name.text),
                 Origin::Let => format!("declare it as `let mut {}`", name.text),
                 Origin::LoopIndex => format!("a loop counts by itself; copy the index: `let mut j = {};`", name.text),
             };

@@ -48,7 +48,7 @@ impl Elaborator<'_> {
             }
             (Err(message), ConstExpr::Float(_)) => Err((message, format!("infinity is written `{dtype}::INFINITY`"))),
             (Err(message), _) => Err((message, "use a wider type, or a smaller number".to_string())),
-            (Ok(_), ConstExpr::Int(value)) if dtype.is_float() => Ok(ConstExpr::Float(*value as f64)),
+            (Ok(float), ConstExpr::Int(_)) if dtype.is_float() => Ok(float),
             (Ok(_), expr) => Ok(expr.clone()),
         }
     }

@@ -86,12 +86,13 @@ impl Elaborator<'_> {
         }
         self.enter_function(frame, place);
         for ((param, value), argument) in func.params.iter().zip(values).zip(places) {
-            let meaning = value.unwrap_or_else(|| match &param.option {
-                Some(OptionDefault::Value(value)) => self.expr(value),
-                _ => Meaning::UNIT,
-            });
-            let name = param.name.text.clone();
-            self.declare(Variable { name, meaning, mutable: param.mutable, origin: Origin::Parameter, argument });
+            let (meaning, origin) = match (value, &param.option) {
+                (Some(value), _) => (value, Origin::Parameter),
+                (None, Some(OptionDefault::Value(value))) => (self.expr(value), Origin::Parameter),
+                (None, _) => (Meaning::Poison, Origin::LeftOut),
+            };
+            let (name, mutable) = (param.name.text.clone(), param.mutable && origin == Origin::Parameter);
+            self.declare(Variable { name, meaning, mutable, origin, argument });
         }
         let elem = match &func.output {
             ParamType::Scalar(name) | ParamType::Value(name) => self.elem(name),
@@ -165,6 +166,10 @@ impl Elaborator<'_> {
         let mut named: Vec<(&str, Arg)> = Vec::new();
         for (option, value) in &call.named {
             if options.contains(&option.text.as_str()) {
+                // An option that is passed on is left out where it was left out.
+                if self.is_left_out(value) {
+                    continue;
+                }
                 let ty = func.params.iter().find(|param| param.name.text == option.text).map(|param| &param.ty);
                 named.push((option.text.as_str(), (self.value_argument(value, ty), value.place)));
                 continue;
@@ -188,11 +193,7 @@ impl Elaborator<'_> {
         let mut given = given.into_iter();
         let list = func.params.iter().map(|param| match param.option {
             None => given.next(),
-            Some(_) => {
-                let named = named.iter().find(|(name, _)| *name == param.name.text).map(|(_, arg)| arg.clone());
-                // An option that is passed on is left out where it was left out.
-                named.filter(|(meaning, _)| *meaning != Meaning::UNIT)
-            }
+            Some(_) => named.iter().find(|(name, _)| *name == param.name.text).map(|(_, arg)| arg.clone()),
         });
         Some(list.collect())
     }

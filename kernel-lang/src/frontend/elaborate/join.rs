@@ -5,6 +5,7 @@ use std::rc::Rc;
 use super::meaning::{Constant, Instance, Meaning};
 use super::{Elaborator, Region, Value};
 use crate::frontend::place::Place;
+use crate::ir::{ConstExpr, Elem, Op, Type};
 
 /// What a variable means after two ways met, once the results are there.
 #[derive(Clone, Debug)]
@@ -56,9 +57,12 @@ impl Elaborator<'_> {
             }
             (Meaning::Value(_) | Meaning::Constant(_), Meaning::Value(_) | Meaning::Constant(_)) => {
                 let elem = self.common_elem(&[a, b]).ok()?;
-                if self.shape_of(a) != self.shape_of(b) {
-                    return None;
-                }
+                // A constant has the shape of what it meets.
+                let shape = match (a, b) {
+                    (Meaning::Constant(_), other) | (other, Meaning::Constant(_)) => self.shape_of(other),
+                    _ if self.shape_of(a) == self.shape_of(b) => self.shape_of(a),
+                    _ => return None,
+                };
                 for meaning in [a, b] {
                     if let Meaning::Constant(constant @ Constant { elem: None, .. }) = meaning {
                         self.fit(constant, &elem).ok()?;
@@ -66,17 +70,23 @@ impl Elaborator<'_> {
                 }
                 let region = self.region;
                 self.region = ways.regions[0];
-                let x = self.with_elem(a, &elem, place);
+                let x = self.yielded(a, &elem, &shape, place);
                 self.region = ways.regions[1];
-                let y = self.with_elem(b, &elem, place);
+                let y = self.yielded(b, &elem, &shape, place);
                 self.region = region;
-                match (x, y) {
-                    (Ok(Some(x)), Ok(Some(y))) => Some(Plan::Result(ways.push(x, y))),
-                    _ => None,
-                }
+                Some(Plan::Result(ways.push(x?, y?)))
             }
             _ => None,
         }
+    }
+
+    /// What a way yields; a scalar as a tile where the other way has one.
+    fn yielded(&mut self, meaning: &Meaning, elem: &Elem, shape: &[ConstExpr], place: Place) -> Option<Value> {
+        let value = self.with_elem(meaning, elem, place).ok()??;
+        if self.func.ty(value).shape() == shape {
+            return Some(value);
+        }
+        self.emit(Op::Broadcast { x: value }, &[Type::tile(elem.clone(), shape.to_vec())], place)
     }
 
     fn offset_in(&mut self, region: Region, offset: Option<Value>, place: Place) -> Option<Value> {

@@ -68,7 +68,7 @@ impl Elaborator<'_> {
         let descending = self.flag(call, "descending");
         let Some(axis) = self.last_axis(call, &meaning) else { return Meaning::Poison };
         let value = self.axes_exchanged(value, axis, place);
-        let sorted = value.and_then(|value| self.emit(Op::Sort { x: value, descending }, &[], place));
+        let sorted = value.and_then(|value| self.decide_op(&descending, place, &|descending| Op::Sort { x: value, descending }).pop());
         sorted.and_then(|sorted| self.axes_exchanged(sorted, axis, place)).into()
     }
 

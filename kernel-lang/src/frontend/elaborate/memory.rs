@@ -37,7 +37,7 @@ impl Elaborator<'_> {
 
     fn load_from(&mut self, (base, offset, mask): (Value, Value, Option<Value>), call: &Call, before: usize, place: Place) -> Meaning {
         let other = self.other(call);
-        let (modifiers, volatile) = self.load_modifiers(call);
+        let modifiers = self.load_modifiers(call);
         let elem = self.func.ty(base).elem().clone();
         let shape = self.func.ty(offset).shape().to_vec();
         let other = other.and_then(|(meaning, expr)| self.element(&meaning, &elem, &shape, expr, "`other`"));
@@ -45,7 +45,7 @@ impl Elaborator<'_> {
             // The result has the right type, so that what follows is checked.
             return self.emit(Op::Const { value: ConstExpr::Param("mistake".into()) }, &[Type::tile(elem, shape)], place).into();
         }
-        let loaded = self.decide(&modifiers, place, &mut |cx, (cache, evict)| {
+        let loaded = self.decide(&modifiers, place, &mut |cx, ((cache, evict), volatile)| {
             let op = Op::Load { base, offset, mask, other, cache, evict, volatile, in_bounds: false, align: 0 };
             Vec::from_iter(cx.emit(op, &[], place))
         });
@@ -56,9 +56,10 @@ impl Elaborator<'_> {
         self.option(call, "other").map(|expr| (self.expr(expr), expr))
     }
 
-    fn load_modifiers(&mut self, call: &Call) -> (Choice<(Cache, Evict)>, bool) {
+    fn load_modifiers(&mut self, call: &Call) -> Choice<((Cache, Evict), bool)> {
         let modifiers = self.cache_modifiers(call, &[Cache::All, Cache::Global, Cache::Streaming, Cache::Volatile]);
-        (modifiers, self.flag(call, "volatile"))
+        let volatile = self.flag(call, "volatile");
+        modifiers.then(&|modifiers| volatile.then(&|volatile| Choice::One((modifiers, volatile))))
     }
 
     pub(super) fn store(&mut self, call: &Call, place: Place) -> Meaning {

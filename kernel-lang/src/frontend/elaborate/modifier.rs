@@ -7,7 +7,8 @@ use super::{Elaborator, Value};
 use crate::diagnostic::did_you_mean;
 use crate::frontend::ast::{Block, Call, Expr, ExprKind};
 use crate::frontend::place::Place;
-use crate::ir::{Cache, ConstExpr, Evict};
+use crate::ir::rewrite::{Substitution, copy_regions};
+use crate::ir::{Builder, Cache, ConstExpr, Evict, Op};
 
 /// What an option says, which constants may decide: `evict = if KEEP { "evict_last" } else { "evict_normal" }`.
 #[derive(Clone)]
@@ -18,7 +19,7 @@ pub(super) enum Choice<T> {
 
 impl<T: Copy> Choice<T> {
     /// With a second choice behind each of its ends.
-    fn then<U>(&self, next: &impl Fn(T) -> Choice<U>) -> Choice<U> {
+    pub(super) fn then<U>(&self, next: &impl Fn(T) -> Choice<U>) -> Choice<U> {
         match self {
             Choice::One(value) => next(*value),
             Choice::Either(cond, ways) => Choice::Either(cond.clone(), Box::new(ways.each_ref().map(|way| way.then(next)))),
@@ -30,8 +31,7 @@ impl Elaborator<'_> {
     pub(super) fn option<'b>(&self, call: &'b Call, name: &str) -> Option<&'b Expr> {
         let (_, value) = call.named.iter().find(|(option, _)| option.text == name)?;
         // An option of a function that is passed on is left out where it was left out.
-        let is_absent = matches!(&value.kind, ExprKind::Name(name) if self.find(name).is_some_and(|index| self.variables[index].meaning == Meaning::UNIT));
-        (!is_absent).then_some(value)
+        (!self.is_left_out(value)).then_some(value)
     }
 
     /// `cache` and `evict`.
@@ -59,17 +59,10 @@ impl Elaborator<'_> {
         let ExprKind::If(branch) = &expr.kind else {
             return Choice::One(self.option_text(call, option, expr, words));
         };
-        let decided = match self.expr(&branch.cond) {
-            Meaning::Constant(Constant { expr, kind: Kind::Bool, .. }) => Some(expr),
-            Meaning::Poison => None,
-            other => {
-                let found = self.describe(&other);
-                let message = format!("what decides `{option}` is a constant `bool`, not {found}");
-                let help = format!("it is part of the instruction: decide on a constant, or write a `{}` in each branch", call.word.text);
-                self.errors.push_help(branch.cond.place, message, help);
-                None
-            }
-        };
+        let decided = self.constant_bool(&branch.cond, || {
+            let help = format!("it is part of the instruction: decide on a constant, or write a `{}` in each branch", call.word.text);
+            (format!("what decides `{option}` is a constant `true` or `false`"), help)
+        });
         let ways = [Some(&branch.then_block), branch.else_block.as_ref()].map(|block| match block {
             Some(Block { stmts, value: Some(value), .. }) if stmts.is_empty() => self.choice(call, option, value, words),
             Some(block) => Choice::One(self.no_word(option, words, block.place)),
@@ -109,6 +102,25 @@ impl Elaborator<'_> {
         self.close(Decider::Constant(cond.clone()), ways, place)
     }
 
+    /// Emits an op that a choice is a part of.
+    pub(super) fn decide_op<T: Copy>(&mut self, choice: &Choice<T>, place: Place, op: &dyn Fn(T) -> Op) -> Vec<Value> {
+        let mut is_first = true;
+        self.decide(choice, place, &mut |cx, value| {
+            let mut op = op(value);
+            if !std::mem::replace(&mut is_first, false) {
+                copy_regions(&mut cx.func, &mut op, &mut Substitution::new());
+            }
+            let loc = cx.loc(place);
+            match Builder::new(&mut cx.func, cx.region, loc).try_op(op, &[]) {
+                Ok(inst) => cx.func.inst(inst).results.clone(),
+                Err(message) => {
+                    cx.errors.push(place, message);
+                    Vec::new()
+                }
+            }
+        })
+    }
+
     /// The literal text that an option is.
     pub(super) fn option_text(&mut self, call: &Call, option: &str, expr: &Expr, words: &[&'static str]) -> Option<&'static str> {
         let ExprKind::Text(text) = &expr.kind else {
@@ -134,20 +146,47 @@ impl Elaborator<'_> {
         None
     }
 
-    /// An option that is `true` or `false`.
-    pub(super) fn flag(&mut self, call: &Call, name: &str) -> bool {
+    /// An option that is `true` or `false`, or a constant that is.
+    pub(super) fn flag(&mut self, call: &Call, name: &str) -> Choice<bool> {
+        let Some(expr) = self.option(call, name) else { return Choice::One(false) };
+        let decided = self.constant_bool(expr, || {
+            let help = format!("write `{name} = true`, leave it out, or let a constant decide: `{name} = FLAG` of `const FLAG: bool`");
+            (format!("`{name}` is a constant `true` or `false`"), help)
+        });
+        match decided {
+            Some(ConstExpr::Bool(value)) => Choice::One(value),
+            Some(cond) => Choice::Either(cond, Box::new([Choice::One(true), Choice::One(false)])),
+            None => Choice::One(false),
+        }
+    }
+
+    /// An option that is `true` or `false` and decides on the type of the result.
+    pub(super) fn literal_flag(&mut self, call: &Call, name: &str) -> bool {
         let Some(expr) = self.option(call, name) else { return false };
-        match self.expr(expr) {
-            Meaning::Constant(Constant { expr: ConstExpr::Bool(value), .. }) => value,
-            Meaning::Poison => false,
-            other => {
-                let found = self.describe(&other);
-                self.errors.push_help(
-                    expr.place,
-                    format!("`{name}` is a literal `true` or `false`, not {found}"),
-                    format!("write `{name} = true`, or leave it out"),
-                );
+        let decided = self.constant_bool(expr, || {
+            (format!("`{name}` is a literal `true` or `false`"), format!("write `{name} = true`, or leave it out"))
+        });
+        match decided {
+            None => false,
+            Some(ConstExpr::Bool(value)) => value,
+            Some(_) => {
+                let help = format!("the shape of the result hangs on it: write a `{}` in each branch of an `if`", call.word.text);
+                self.errors.push_help(expr.place, format!("`{name}` is a literal `true` or `false`, not a parameter"), help);
                 false
+            }
+        }
+    }
+
+    /// A constant `bool`; if it is none, `mistake` says what was expected and what to do.
+    fn constant_bool(&mut self, expr: &Expr, mistake: impl FnOnce() -> (String, String)) -> Option<ConstExpr> {
+        match self.expr(expr) {
+            Meaning::Constant(Constant { expr, kind: Kind::Bool, .. }) => Some(expr),
+            Meaning::Poison => None,
+            other => {
+                let (expected, help) = mistake();
+                let found = self.describe(&other);
+                self.errors.push_help(expr.place, format!("{expected}, not {found}"), help);
+                None
             }
         }
     }

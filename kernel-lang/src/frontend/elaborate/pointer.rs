@@ -45,7 +45,11 @@ impl Elaborator<'_> {
                     Ok(shape) => shape,
                     Err((x, y)) => {
                         let (a, b) = (self.describe(both[0]), self.describe(both[1]));
-                        let help = shapes_help(&x, &y, "all offsets of a pointer need the same extent, or are scalars");
+                        let help = shapes_help(
+                            &x,
+                            &y,
+                            "all offsets of a pointer need the same extent, or are scalars; of rows and columns they are `i.col() * stride + j.row()`",
+                        );
                         self.errors.push_help(place, format!("the offsets {a} and {b} differ in shape"), help);
                         return Meaning::Poison;
                     }

@@ -1,5 +1,7 @@
 //! Words that combine the elements along an axis.
 
+use std::slice;
+
 use super::join::Plan;
 use super::meaning::Meaning;
 use super::{Elaborator, Region, Value};
@@ -77,7 +79,7 @@ impl Elaborator<'_> {
     }
 
     fn finish(&mut self, call: &Call, meaning: &Meaning, inputs: Vec<Value>, combine: Region, place: Place) -> Option<Vec<Value>> {
-        let keep_dims = self.flag(call, "keep_dims");
+        let keep_dims = self.literal_flag(call, "keep_dims");
         let axis = self.axis_option(call, meaning)?;
         Some(self.along(inputs, axis, combine, keep_dims, place))
     }
@@ -125,20 +127,24 @@ impl Elaborator<'_> {
             self.wrong_domain(name, op.domain(), &meaning, &call.args[0]);
             return Meaning::Poison;
         }
-        let propagate_nan = self.flag(call, "propagate_nan");
+        let (propagate_nan, keep_dims) = (self.flag(call, "propagate_nan"), self.literal_flag(call, "keep_dims"));
+        let Some(axis) = self.axis_option(call, &meaning) else { return Meaning::Poison };
         let elem = self.func.ty(value).elem().clone();
-        let combine = self.region_of(&[elem], place, |b, x, y| {
-            let (x, y) = (x[0], y[0]);
-            let mut value = b.binary(op, x, y);
-            if propagate_nan {
-                for operand in [y, x] {
-                    let is_nan = b.compare(CompareOp::Ne, operand, operand);
-                    value = b.select(is_nan, operand, value);
+        let values = self.decide(&propagate_nan, place, &mut |cx, propagate_nan| {
+            let combine = cx.region_of(slice::from_ref(&elem), place, |b, x, y| {
+                let (x, y) = (x[0], y[0]);
+                let mut value = b.binary(op, x, y);
+                if propagate_nan {
+                    for operand in [y, x] {
+                        let is_nan = b.compare(CompareOp::Ne, operand, operand);
+                        value = b.select(is_nan, operand, value);
+                    }
                 }
-            }
-            vec![value]
+                vec![value]
+            });
+            cx.along(vec![value], axis, combine, keep_dims, place)
         });
-        self.finish(call, &meaning, vec![value], combine, place).map(|values| values[0]).into()
+        values.first().copied().into()
     }
 
     /// `argmax` and `argmin`: the earlier element stays unless the later one is better, or it is NaN and the later one is not.
@@ -187,7 +193,9 @@ impl Elaborator<'_> {
         }
         let elem = self.func.ty(value).elem().clone();
         let combine = self.region_of(&[elem], place, |b, x, y| vec![b.binary(op, x[0], y[0])]);
-        self.emit(Op::Scan { inputs: vec![value], axis: axis.unwrap_or(0), reverse, combine }, &[], place).into()
+        let axis = axis.unwrap_or(0);
+        let scanned = self.decide_op(&reverse, place, &|reverse| Op::Scan { inputs: vec![value], axis, reverse, combine });
+        scanned.first().copied().into()
     }
 
     /// `reduce(x, axis, |a, b| ..)` and `associative_scan(x, axis, |a, b| ..)`
@@ -223,12 +231,9 @@ impl Elaborator<'_> {
         let (Some(axis), Some(combine)) = (axis, combine) else { return Meaning::Poison };
         let values = if row.word == Word::Scan {
             let reverse = self.flag(call, "reverse");
-            let loc = self.loc(place);
-            let op = Op::Scan { inputs, axis, reverse, combine };
-            let inst = Builder::new(&mut self.func, self.region, loc).try_op(op, &[]).expect("tiles of one shape have their axes");
-            self.func.inst(inst).results.clone()
+            self.decide_op(&reverse, place, &|reverse| Op::Scan { inputs: inputs.clone(), axis, reverse, combine })
         } else {
-            let keep_dims = self.flag(call, "keep_dims");
+            let keep_dims = self.literal_flag(call, "keep_dims");
             self.along(inputs, Some(axis), combine, keep_dims, place)
         };
         plan.with(&values)

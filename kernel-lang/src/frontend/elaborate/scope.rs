@@ -15,6 +15,8 @@ use super::meaning::Kind;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Origin {
     Parameter,
+    /// An option without a default, which the call has left out: it can only be passed on.
+    LeftOut,
     Let,
     LoopIndex,
 }
@@ -57,6 +59,12 @@ impl Elaborator<'_> {
         &self.scopes[self.frames.last().map_or(0, |frame| frame.scopes)..]
     }
 
+    /// Is it an option of the function that its call left out?
+    pub(super) fn is_left_out(&self, expr: &Expr) -> bool {
+        let ExprKind::Name(name) = &expr.kind else { return false };
+        self.find(name).is_some_and(|index| self.variables[index].origin == Origin::LeftOut)
+    }
+
     /// What every variable means now.
     pub(super) fn meanings(&self) -> Vec<Meaning> {
         self.variables.iter().map(|variable| variable.meaning.clone()).collect()
@@ -74,6 +82,10 @@ impl Elaborator<'_> {
         if let Some(index) = self.find(name) {
             if let Some(argument) = self.variables[index].argument {
                 self.errors.stands_for(place, argument);
+            }
+            if self.variables[index].origin == Origin::LeftOut {
+                let help = format!("give it a default, `#[option(..)] {name}`, or only pass it on: `{name} = {name}`");
+                self.errors.push_help(place, format!("the option `{name}` is left out here, so that it has no value"), help);
             }
             return self.variables[index].meaning.clone();
         }
@@ -108,6 +120,9 @@ impl Elaborator<'_> {
         let message = format!("there is no variable `{name}` here");
         if matches!(name, "None" | "Some") {
             return (format!("`{name}` has no meaning in a kernel"), "an option that is not wanted is left out".to_string());
+        }
+        if matches!(name, "tl" | "triton") {
+            return (message, "words stand alone: `program_id(0)`, `load(x + offsets)`".to_string());
         }
         if let Some(rust) = of_python(name) {
             return (message, format!("write `{rust}`"));

@@ -206,7 +206,7 @@ impl Parser<'_> {
             return self.foreign(
                 place,
                 "pointers and tiles are not indexed with `[]`",
-                "read one element with `load(x + i)`, several with `load(x + arange(0, N))`",
+                "of a pointer read `load(x + i)` or `load(x + arange(0, N))`; of a tile take `sum(select(arange(0, N) == i, v, 0.0))`",
             );
         }
         let is_whole = |expr: &Rust| matches!(expr, Rust::Range(range) if range.start.is_none() && range.end.is_none());

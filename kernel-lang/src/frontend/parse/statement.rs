@@ -337,7 +337,7 @@ impl Parser<'_> {
                 self.errors.push_help(
                     Place::of(expr),
                     "memory is not assigned to",
-                    "write it with `store(y + offsets, value, mask = mask)`",
+                    "write memory with `store(y + offsets, value, mask = mask)`; a tile is made anew: `v = select(arange(0, N) == i, value, v)`",
                 );
                 Pattern::Error
             }

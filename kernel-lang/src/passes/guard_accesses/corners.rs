@@ -26,6 +26,7 @@ const FARTHEST: i64 = 1 << 62;
 #[derive(Default)]
 pub(super) struct Corners {
     index: Affine,
+    extents: Vec<usize>,
     uppers: Vec<Side>,
     lowers: Vec<Side>,
     /// Parts of the mask that say something else.
@@ -43,9 +44,10 @@ struct Side {
 pub(super) fn find(func: &Function, facts: &mut AffineFacts, access: Access) -> Option<Corners> {
     let ty = func.ty(access.offset);
     let index = facts.get(func, access.offset).filter(|_| ty.is_tile())?;
-    Bound::of(access.base, &index, &ty.extents(), Vec::new())?;
-    let axes: Vec<usize> = (0..ty.shape().len()).collect();
-    let mut corners = Corners { index, ..Corners::default() };
+    let extents = ty.extents();
+    Bound::of(access.base, &index, &extents, Vec::new())?;
+    let axes: Vec<usize> = (0..extents.len()).collect();
+    let mut corners = Corners { index, extents, ..Corners::default() };
     if let Some(mask) = access.mask {
         corners.mask(func, facts, mask, &axes);
     }
@@ -98,7 +100,9 @@ impl Corners {
             (place, end, op) = (end, place, op.swapped());
         }
         let axis = place.lanes.iter().position(|lane| lane.is(1))?;
-        let is_place = end.is_uniform() && place.lanes.iter().enumerate().all(|(other, lane)| other == axis || lane.is(0));
+        // Of one place that is repeated, a lane's place says nothing.
+        let is_whole = func.ty(lhs).extents()[axis] == self.extents[axes[axis]];
+        let is_place = is_whole && end.is_uniform() && place.lanes.iter().enumerate().all(|(other, lane)| other == axis || lane.is(0));
         let side = Side { axis: axes[axis], start: place.start, end: end.start };
         match op {
             CompareOp::Lt if is_place => self.uppers.push(side),
@@ -123,7 +127,7 @@ impl Corners {
         }
         let ends: Vec<End> = self.uppers.iter().map(|side| End { axis: side.axis, end: Polynomial::scalar(side.count(b)) }).collect();
         let ty = b.func.ty(access.offset).clone();
-        let bound = Bound::of(access.base, &self.index, &ty.extents(), ends.clone()).expect("it was found testable");
+        let bound = Bound::of(access.base, &self.index, &self.extents, ends.clone()).expect("it was found testable");
         tests.extend(bounds::tests(b, &[bound]));
         tests.dedup();
         let cond = tests.into_iter().reduce(|all, test| b.binary(BinaryOp::And, all, test)).expect("a bound is tested");
