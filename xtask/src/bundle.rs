@@ -28,7 +28,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
 /// Packages whose tests launch kernels. Those of the others ask for no GPU; `run.sh sanitize` runs the integration tests of these.
 const ON_THE_GPU: &[&str] = &["galatea", "kernel-library", "kernel-runtime"];
 /// Of those, what the sanitizer is spared: thousands of kernels, each launched once, whose accesses the simulator checks one by one.
-const NOT_SANITIZED: &[(&str, &str)] = &[("galatea", "conformance")];
+const NOT_SANITIZED: &[(&str, &str)] = &[("galatea", "conformance"), ("galatea", "fuzz")];
 /// Folders and files that go along as they are, if they exist.
 const DATA: &[&str] = &["tests/data", "kernel-runtime/tests/data", "benches/peers.py"];
 

@@ -1,0 +1,97 @@
+//! Statements that read and write memory. A place outside of a tensor is read as zero everywhere, and what a program writes is its own, so that nothing
+//! depends on who comes first.
+
+use galatea::Dtype;
+
+use crate::kernel::Tensor;
+use crate::tile::{flat, index, list};
+use crate::writer::{Writer, fits};
+
+/// The largest magnitude among a tensor's elements, if they are whole numbers.
+pub(crate) fn whole(tensor: &Tensor) -> Option<f64> {
+    tensor.is_whole.then_some(crate::check::LARGEST_WHOLE)
+}
+
+/// What lanes that a mask leaves out are given; without it they are given zero.
+pub(crate) fn other(writer: &mut Writer<'_>, dtype: Dtype) -> String {
+    if dtype.is_float8() || writer.chance(50) { String::new() } else { format!(", other = {}", writer.literal(dtype).0) }
+}
+
+/// A tile of an input, by any strides from any place on, some of it outside.
+pub(crate) fn load(writer: &mut Writer<'_>) -> Option<()> {
+    let tensor = writer.tensor(|tensor| !tensor.is_written)?;
+    let shape = match writer.tile(|_| true) {
+        Some(value) if writer.chance(50) => value.shape,
+        _ => writer.shape(),
+    };
+    let mut terms = if writer.chance(40) {
+        flat(&shape)
+    } else {
+        let strides = ["0", "1", "1", "2", "5", "17", "64", "stride", "stride"];
+        (0..shape.len()).map(|axis| format!("{} * {}", index(&shape, axis), writer.pick(&strides))).collect::<Vec<_>>().join(" + ")
+    };
+    terms += writer.pick(&["", "", " + 1", " + pid * 64", " + pid * n", " + first", " - 3"]);
+    let mask = match writer.below(6) {
+        0 => format!(", mask = ({terms}) < n"),
+        1 => format!(", mask = ({terms}) % 3 != 1"),
+        2 => ", mask = n > 40".to_string(),
+        3 => {
+            let axis = writer.below(shape.len());
+            format!(", mask = {} < n", index(&shape, axis))
+        }
+        _ => String::new(),
+    };
+    let option = if mask.is_empty() { String::new() } else { other(writer, tensor.dtype) };
+    let expression = format!("load({} + ({terms}){mask}{option})", tensor.name);
+    writer.bind(tensor.dtype, &shape, whole(&tensor), &expression);
+    Some(())
+}
+
+/// A block of a view, which may stick out on every side.
+pub(crate) fn block(writer: &mut Writer<'_>) -> Option<()> {
+    let tensor = writer.tensor(|tensor| !tensor.is_written)?;
+    let shape = [writer.pick(&[1, 2, 5, 8, 16]), writer.pick(&[4, 7, 16, 24, 32, 64])];
+    if !fits(&shape) {
+        return None;
+    }
+    let extents = writer.pick(&["[n, 40]", "[20, n]", "[16, 64]", "[last, 32]", "[5, 7]"]);
+    let strides = writer.pick(&["[stride, 1]", "[64, 1]", "[40, 1]", "[1, stride]", "[1, 16]", "[7, 2]"]);
+    let corner = writer.pick(&["[0, 0]", "[pid, 0]", "[1, 3]", "[-2, 4]", "[first, first]", "[pid * 2, pid]"]);
+    let expression = format!("view({}, {extents}, {strides}).load({corner}, {})", tensor.name, list(&shape));
+    writer.bind(tensor.dtype, &shape, whole(&tensor), &expression);
+    Some(())
+}
+
+/// Lanes meet: what one stores, another one loads behind a barrier.
+pub(crate) fn turn(writer: &mut Writer<'_>) -> Option<()> {
+    let value = writer.tile(|_| true)?;
+    let elements: usize = value.shape.iter().product();
+    let (place, dtype) = writer.place(elements)?;
+    let mut shape = value.shape.clone();
+    if writer.chance(40) {
+        shape.reverse();
+    }
+    let (stored, step) = (value.cast(dtype).0, writer.pick(&[1, 3, 5, 7]));
+    // In a loop, what the turn before has loaded is stored over. Barriers stand on the line of their store, so that minimising leaves out both.
+    let before = if writer.depth > 0 { "debug_barrier(); " } else { "" };
+    writer.line(format!("{before}store({place} + ({}), {stored}); debug_barrier();", flat(&value.shape)));
+    writer.bind(dtype, &shape, None, &format!("load({place} + (({}) * {step}) % {elements})", flat(&shape)));
+    Some(())
+}
+
+/// Lanes load what they stored themselves, which no barrier stands between in the text.
+pub(crate) fn update(writer: &mut Writer<'_>) -> Option<()> {
+    let value = writer.tile(|value| !value.dtype.is_float8())?;
+    let (place, dtype) = writer.place(value.shape.iter().product())?;
+    let at = if value.shape.len() == 2 && writer.chance(30) {
+        format!("{} + {} * {}", index(&value.shape, 0), index(&value.shape, 1), value.shape[0])
+    } else {
+        flat(&value.shape)
+    };
+    let axis = writer.below(value.shape.len());
+    let mask = if writer.chance(40) { format!(", mask = {} < n", index(&value.shape, axis)) } else { String::new() };
+    let old = writer.bind(dtype, &value.shape, None, &format!("load({place} + ({at}))"));
+    writer.line(format!("store({place} + ({at}), {} + {}{mask});", old.name, value.cast(dtype).0));
+    writer.bind(dtype, &value.shape, None, &format!("load({place} + ({at}))"));
+    Some(())
+}

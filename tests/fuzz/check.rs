@@ -1,0 +1,59 @@
+//! Runs a kernel on the CPU and on another device, and compares all that it has written.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use galatea::Device;
+
+use crate::array::{Array, Tolerance};
+use crate::kernel::{Kernel, Sizes, Tensor};
+use crate::lab::{Arg, Lab};
+use crate::number::Number;
+use crate::tile::is_float;
+
+/// The largest magnitude in a tensor of whole numbers.
+pub(crate) const LARGEST_WHOLE: f64 = 20.0;
+
+/// Holds a device to what the CPU computes, and to what it computes itself when it runs again.
+pub(crate) fn check(kernel: &Kernel, device: Device, seed: u64) -> Result<(), String> {
+    catch_unwind(AssertUnwindSafe(|| kernel.launches.iter().try_for_each(|sizes| launch_on_both(kernel, *sizes, device, seed))))
+        .unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+            Err(text.unwrap_or("a panic without a text").to_string())
+        })
+}
+
+fn launch_on_both(kernel: &Kernel, sizes: Sizes, device: Device, seed: u64) -> Result<(), String> {
+    let run = |device| written(kernel, sizes, Lab::new(device, seed, "elements"));
+    let (want, first, second) = (run(Device::cpu())?, run(device)?, run(device)?);
+    for (index, tensor) in kernel.tensors.iter().filter(|tensor| tensor.is_written).enumerate() {
+        let of = |error| format!("{}, with {sizes:?}: {error}", tensor.name);
+        first[index].check(Tolerance::Exact, |element| want[index].get(element)).map_err(of)?;
+        second[index].check_bits(|element| first[index].bits[element]).map_err(|error| format!("two runs: {}", of(error)))?;
+    }
+    Ok(())
+}
+
+/// What a launch leaves in the tensors that it writes; a lab of one seed gives the same elements on every device.
+fn written(kernel: &Kernel, sizes: Sizes, mut lab: Lab) -> Result<Vec<Array>, String> {
+    let mut arrays: Vec<Array> = kernel.tensors.iter().map(|tensor| elements(&mut lab, tensor, sizes.programs)).collect();
+    let mut args = Vec::new();
+    for (tensor, array) in kernel.tensors.iter().zip(&mut arrays) {
+        args.push(if tensor.is_written { Arg::Out(array) } else { Arg::In(array) });
+    }
+    for number in [sizes.n, sizes.stride, sizes.first, sizes.last] {
+        args.push(Arg::Scalar(galatea::Dtype::I64, Number::Int(number as i128)));
+    }
+    lab.launch(&kernel.source(), [sizes.programs, 1, 1], &mut args)?;
+    let all = kernel.tensors.iter().zip(arrays);
+    Ok(all.filter(|(tensor, _)| tensor.is_written).map(|(_, array)| array).collect())
+}
+
+fn elements(lab: &mut Lab, tensor: &Tensor, programs: usize) -> Array {
+    let len = tensor.elements(programs);
+    if !tensor.is_whole {
+        return lab.any(tensor.dtype, len);
+    }
+    let largest = LARGEST_WHOLE as i128;
+    let least = if is_float(tensor.dtype) || tensor.dtype.is_signed_int() { -largest } else { 0 };
+    lab.ints(tensor.dtype, len, least, largest + 1)
+}

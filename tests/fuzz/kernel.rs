@@ -1,0 +1,66 @@
+//! A random kernel: its text line by line, the tensors that it takes, and what it is launched with.
+
+use galatea::Dtype;
+use kernel_lang::Schedule;
+
+use crate::lab::Source;
+
+/// Elements that each program has to itself in a tensor that is written.
+pub(crate) const ROOM: usize = 4096;
+
+/// What a kernel is launched with: its programs, and its last parameters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sizes {
+    pub(crate) programs: usize,
+    pub(crate) n: usize,
+    pub(crate) stride: usize,
+    pub(crate) first: usize,
+    pub(crate) last: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Tensor {
+    pub(crate) name: &'static str,
+    pub(crate) dtype: Dtype,
+    /// Does it hold small whole numbers, of which sums are exact? Else any bits.
+    pub(crate) is_whole: bool,
+    /// Do programs write, each to its own [`ROOM`]? Else all of them read.
+    pub(crate) is_written: bool,
+    /// Elements that are read, or elements of a program's room that are taken.
+    pub(crate) len: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Kernel {
+    pub(crate) tensors: Vec<Tensor>,
+    pub(crate) lines: Vec<String>,
+    pub(crate) schedule: Schedule,
+    pub(crate) launches: Vec<Sizes>,
+}
+
+impl Tensor {
+    /// Elements for so many programs.
+    pub(crate) fn elements(&self, programs: usize) -> usize {
+        if self.is_written { ROOM * programs } else { self.len }
+    }
+}
+
+impl Kernel {
+    pub(crate) fn source(&self) -> Source {
+        let mut parameters: Vec<String> = Vec::new();
+        for Tensor { name, dtype, is_written, .. } in &self.tensors {
+            parameters.push(format!("{name}: {}<{dtype}>", if *is_written { "PtrMut" } else { "Ptr" }));
+        }
+        parameters.extend(["n", "stride", "first", "last"].map(|name| format!("{name}: usize")));
+        let mut text = format!("fn kernel({}) {{\n    let pid = program_id(0);\n", parameters.join(", "));
+        let mut depth = 1;
+        for line in &self.lines {
+            depth -= usize::from(line.starts_with('}'));
+            text += &format!("{}{line}\n", "    ".repeat(depth));
+            depth += usize::from(line.ends_with('{'));
+        }
+        let mut source = Source::new(text + "}\n");
+        source.schedule = self.schedule;
+        source
+    }
+}

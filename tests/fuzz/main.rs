@@ -1,0 +1,76 @@
+//! Random kernels, each on the CPU and on every other device, which must agree on every bit.
+//!
+//! A seed and a number draw a kernel as text in the language: loads, loops over memory with masks, strides and stages, and statements on tiles of any shape
+//! and type (`writer`). Results can be compared, and need no reference, because nothing in a kernel depends on which of two lanes or programs comes
+//! first, floats are rounded correctly wherever it runs, and what is summed is small whole numbers, of which sums are exact in any order. Math functions, which
+//! may be off by some ulp, and atomics have tests of their own.
+//!
+//! A kernel is one trial a device: `sim::kernel_7`. `GALATEA_SEED` draws others, `GALATEA_FUZZ` says how many, and with `GALATEA_MINIMISE` one that fails
+//! loses what it fails without. A failure prints its source.
+
+mod accesses;
+#[allow(dead_code, reason = "conformance uses all of it")]
+#[path = "../conformance/array.rs"]
+mod array;
+mod check;
+mod control;
+#[path = "../devices/mod.rs"]
+mod devices;
+mod elements;
+mod kernel;
+#[allow(dead_code, reason = "conformance uses all of it")]
+#[path = "../conformance/lab.rs"]
+mod lab;
+
+#[path = "../conformance/memory.rs"]
+mod memory;
+mod minimise;
+#[allow(dead_code, reason = "conformance uses all of it")]
+#[path = "../conformance/number.rs"]
+mod number;
+mod rows;
+mod shapes;
+mod tile;
+mod walks;
+mod writer;
+
+use galatea::Device;
+use libtest_mimic::{Arguments, Failed};
+
+use lab::Lab;
+
+/// So many as a usual run of the tests has time for.
+const KERNELS: u64 = 30;
+
+fn main() {
+    let arguments = Arguments::from_args();
+    let seed = number_of("GALATEA_SEED").unwrap_or(1);
+    let kernels = number_of("GALATEA_FUZZ").unwrap_or(KERNELS);
+    let [_cpu, devices @ ..] = devices::columns(seed);
+    let mut trials = Vec::new();
+    for number in 0..kernels {
+        let name = format!("kernel_{number}");
+        trials.extend(devices.iter().map(|column| column.trial(&name, move |device| run(device, seed, number))));
+    }
+    libtest_mimic::run(&arguments, trials).exit();
+}
+
+fn number_of(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable} is a number, not `{text}`")))
+}
+
+fn run(device: Device, seed: u64, number: u64) -> Result<(), Failed> {
+    let kernel = writer::write(&mut Lab::new(Device::cpu(), seed, &format!("kernel_{number}")));
+    let wrong = |kernel: &kernel::Kernel| check::check(kernel, device, seed).err();
+    let Some(error) = wrong(&kernel) else { return Ok(()) };
+    let least = if std::env::var_os("GALATEA_MINIMISE").is_some() { minimise::minimise(&kernel, &error, wrong) } else { kernel };
+    let source = least.source();
+    Err(Failed::from(format!(
+        "{error}\n{:?}\n{}launched with {:?}\nto repeat: GALATEA_SEED={seed} GALATEA_FUZZ={} cargo test --test fuzz -- kernel_{number}",
+        source.schedule,
+        source.text,
+        least.launches,
+        number + 1
+    )))
+}

@@ -1,0 +1,234 @@
+//! A kernel that is being written: what is in scope, what was written so far, and the dice.
+
+use galatea::Dtype;
+
+use crate::kernel::{Kernel, ROOM, Sizes, Tensor};
+use crate::lab::Lab;
+use crate::tile::{Value, exact_below, flat, index, is_float};
+use crate::{accesses, control, elements, rows, shapes, walks};
+
+pub(crate) struct Writer<'a> {
+    pub(crate) lab: &'a mut Lab,
+    pub(crate) tensors: Vec<Tensor>,
+    pub(crate) scope: Vec<Value>,
+    pub(crate) lines: Vec<String>,
+    /// How many blocks are open.
+    pub(crate) depth: usize,
+    names: usize,
+}
+
+/// What writes a statement, or finds nothing in scope to write it with; then it has written nothing.
+type Statement = fn(&mut Writer<'_>) -> Option<()>;
+
+/// All statements, the frequent ones more than once.
+const STATEMENTS: [Statement; 26] = [
+    elements::binary,
+    elements::binary,
+    elements::binary,
+    elements::unary,
+    elements::cast,
+    elements::compare,
+    elements::select,
+    shapes::reshape,
+    shapes::merge,
+    shapes::permute,
+    shapes::flip,
+    shapes::repeat,
+    shapes::pair,
+    shapes::split,
+    shapes::gather,
+    rows::reduce,
+    rows::reduce,
+    rows::scan,
+    rows::closure,
+    rows::sort,
+    accesses::load,
+    accesses::block,
+    accesses::turn,
+    accesses::update,
+    control::branch,
+    control::repeat,
+];
+
+/// The elements of a tile that no statement goes beyond.
+const LARGEST: usize = 512;
+
+/// Is a tile of that shape small enough?
+pub(crate) fn fits(shape: &[usize]) -> bool {
+    shape.len() <= 4 && shape.iter().map(|extent| extent.next_power_of_two()).product::<usize>() <= LARGEST
+}
+
+/// A kernel of its own for each state of the dice.
+pub(crate) fn write(lab: &mut Lab) -> Kernel {
+    let mut writer = Writer { lab, tensors: Vec::new(), scope: Vec::new(), lines: Vec::new(), depth: 0, names: 0 };
+    writer.declare();
+    for _ in 0..2 {
+        accesses::load(&mut writer);
+    }
+    for _ in 0..1 + writer.below(3) {
+        while walks::walk(&mut writer).is_none() {}
+    }
+    for _ in 0..writer.below(9) {
+        writer.statement();
+    }
+    writer.results();
+    let mut schedule = kernel_lang::Schedule::DEFAULT;
+    schedule.num_warps = writer.pick(&[1, 2, 4, 8]);
+    schedule.num_stages = writer.pick(&[1, 2, 3, 4]);
+    let launches = vec![writer.sizes(), writer.sizes()];
+    Kernel { tensors: writer.tensors, lines: writer.lines, schedule, launches }
+}
+
+impl Writer<'_> {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        self.lab.below(end)
+    }
+
+    /// True so often out of a hundred times.
+    pub(crate) fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    pub(crate) fn pick<T: Clone>(&mut self, list: &[T]) -> T {
+        list[self.below(list.len())].clone()
+    }
+
+    /// A value in scope, more often a late one, so that what is computed is computed with.
+    pub(crate) fn value(&mut self, fits: impl Fn(&Value) -> bool) -> Option<Value> {
+        let fitting: Vec<Value> = self.scope.iter().filter(|value| fits(value)).cloned().collect();
+        let late = if self.chance(60) { fitting.len().saturating_sub(4) } else { 0 };
+        let fitting = &fitting[late..];
+        if fitting.is_empty() { None } else { Some(self.pick(fitting)) }
+    }
+
+    pub(crate) fn tile(&mut self, fits: impl Fn(&Value) -> bool) -> Option<Value> {
+        self.value(|value| value.is_tile() && fits(value))
+    }
+
+    pub(crate) fn line(&mut self, text: impl Into<String>) {
+        self.lines.push(text.into());
+    }
+
+    /// A name that nothing has.
+    pub(crate) fn name(&mut self) -> String {
+        self.names += 1;
+        format!("v{}", self.names)
+    }
+
+    /// Puts a variable into scope that the text declares.
+    pub(crate) fn declare_value(&mut self, name: String, dtype: Dtype, shape: &[usize], whole: Option<f64>) -> Value {
+        let whole = whole.filter(|most| is_float(dtype) && *most <= exact_below(dtype));
+        let value = Value { name, dtype, shape: shape.to_vec(), whole };
+        self.scope.push(value.clone());
+        value
+    }
+
+    /// `let v7 = expression;`
+    pub(crate) fn bind(&mut self, dtype: Dtype, shape: &[usize], whole: Option<f64>, expression: &str) -> Value {
+        let name = self.name();
+        self.line(format!("let {name} = {expression};"));
+        self.declare_value(name, dtype, shape, whole)
+    }
+
+    /// Writes statements whose values nobody sees behind them.
+    pub(crate) fn inside<T>(&mut self, write: impl FnOnce(&mut Self) -> T) -> T {
+        let known = self.scope.len();
+        self.depth += 1;
+        let written = write(self);
+        self.depth -= 1;
+        self.scope.truncate(known);
+        written
+    }
+
+    pub(crate) fn statement(&mut self) {
+        for _ in 0..50 {
+            let statement = self.pick(&STATEMENTS);
+            if statement(self).is_some() {
+                return;
+            }
+        }
+    }
+
+    /// A shape, half of them with extents that are no powers of two.
+    pub(crate) fn shape(&mut self) -> Vec<usize> {
+        let rank = self.pick(&[1, 1, 2, 2, 2, 3]);
+        let extents: &[usize] =
+            if self.chance(50) { &[1, 2, 4, 8, 16, 32, 64, 128, 256] } else { &[1, 3, 5, 6, 7, 11, 12, 17, 24, 33, 48, 100, 200] };
+        loop {
+            let shape: Vec<usize> = (0..rank).map(|_| self.pick(extents)).collect();
+            if fits(&shape) {
+                return shape;
+            }
+        }
+    }
+
+    /// A number of that type as the language writes it.
+    pub(crate) fn literal(&mut self, dtype: Dtype) -> (String, f64) {
+        if dtype == Dtype::Bool {
+            return (self.chance(50).to_string(), 1.0);
+        }
+        let negative = is_float(dtype) || dtype.is_signed_int();
+        let number = self.below(20) as i64 - if negative { 6 } else { 0 };
+        let text = if is_float(dtype) { format!("({number}.0)") } else { format!("({number})") };
+        (text, number.unsigned_abs() as f64)
+    }
+
+    /// One of the tensors.
+    pub(crate) fn tensor(&mut self, fits: impl Fn(&Tensor) -> bool) -> Option<Tensor> {
+        let fitting: Vec<Tensor> = self.tensors.iter().filter(|tensor| fits(tensor)).cloned().collect();
+        if fitting.is_empty() { None } else { Some(self.pick(&fitting)) }
+    }
+
+    /// A place of the program's own for so many elements in a tensor that is written, which no other statement has: `y1 + pid * 4096 + 96`.
+    pub(crate) fn place(&mut self, elements: usize) -> Option<(String, Dtype)> {
+        let written: Vec<usize> = (0..self.tensors.len()).filter(|&at| self.tensors[at].is_written).collect();
+        let (chosen, padding) = (self.pick(&written), self.pick(&[0, 0, 0, 1, 5]));
+        let tensor = &mut self.tensors[chosen];
+        let offset = tensor.len;
+        if offset + elements + padding > ROOM {
+            return None;
+        }
+        tensor.len += elements + padding;
+        Some((format!("{} + pid * {ROOM} + {offset}", tensor.name), tensor.dtype))
+    }
+
+    fn declare(&mut self) {
+        use Dtype::{Bf16, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32};
+        for (name, dtypes) in [("x0", &[F16, Bf16, F32, F32][..]), ("x1", &[U8, I8, I16, I32, U32, I64]), ("x2", &Dtype::ALL)] {
+            let (dtype, len) = (self.pick(dtypes), self.pick(&[300, 1000, 2048]));
+            let is_whole = self.chance(70);
+            self.tensors.push(Tensor { name, dtype, is_whole, is_written: false, len });
+        }
+        for (name, dtypes) in [("y0", &[F16, Bf16, F32, F64][..]), ("y1", &[I16, I32, U32, I64]), ("y2", &[U8, I8, U16, F16, F32, I32])] {
+            let dtype = self.pick(dtypes);
+            self.tensors.push(Tensor { name, dtype, is_whole: true, is_written: true, len: 0 });
+        }
+        self.declare_value("n".to_string(), Dtype::I64, &[], None);
+    }
+
+    /// Stores what was computed last.
+    fn results(&mut self) {
+        let late = self.scope.len().saturating_sub(6).max(1);
+        for value in self.scope.split_off(late) {
+            let Some((place, dtype)) = self.place(value.shape.iter().product()) else { return };
+            let mask = if value.is_tile() && self.chance(20) {
+                let axis = self.below(value.shape.len());
+                format!(", mask = {} < n", index(&value.shape, axis))
+            } else {
+                String::new()
+            };
+            self.line(format!("store({place} + ({}), {}{mask});", flat(&value.shape), value.cast(dtype).0));
+        }
+    }
+
+    fn sizes(&mut self) -> Sizes {
+        let first = self.pick(&[0, 0, 0, 1, 5]);
+        Sizes {
+            programs: 1 + self.below(3),
+            n: self.pick(&[1, 7, 16, 31, 33, 64, 100, 128, 200, 513]),
+            stride: self.pick(&[0, 1, 1, 2, 3, 16, 33, 64, 128]),
+            first,
+            last: first + self.pick(&[0, 1, 5, 16, 17, 40, 64]),
+        }
+    }
+}
