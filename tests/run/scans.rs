@@ -176,7 +176,7 @@ fn decided_kernel<const N: usize, const BACK: bool>(x: Ptr<i32>, y: PtrMut<i32>)
     let at = arange(0, N);
     let v = load(x + at, volatile = !BACK);
     store(y + at, cumsum(v, reverse = BACK));
-    store(y + at + N, associative_scan(v, 0, |earlier, later| earlier * 3 + later, reverse = BACK));
+    store(y + at + N, associative_scan(v, 0, |a, b| a + b + a * b, reverse = BACK));
     store(y + at + 2 * N, sort(v, descending = BACK));
     let one_is_nan = select(at == 3, f32::NAN, v as f32);
     let largest = max(one_is_nan, propagate_nan = BACK);
@@ -212,7 +212,7 @@ fn decided<const N: usize, const BACK: bool>(lab: &mut Lab) {
         folds
     };
     let mut expected = folds(i32::wrapping_add);
-    expected.extend(folds(|earlier, later| earlier.wrapping_mul(3).wrapping_add(later)));
+    expected.extend(folds(|a, b| a.wrapping_add(b).wrapping_add(a.wrapping_mul(b))));
     let mut sorted = host;
     sorted.sort_unstable();
     if BACK {

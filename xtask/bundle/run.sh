@@ -122,9 +122,10 @@ sanitize() {
     # What is watched is loaded as the compiler wrote it.
     export GALATEA_CACHE=off
     # Some tests of an executable may find nothing to do on the GPU: no error by itself. Others provoke errors of the driver, crash
-    # a process on purpose, or time launches: they speak for themselves in the plain run.
+    # a process on purpose, time launches, or count the memory that is free: they speak for themselves in the plain run.
     local quiet=(--error-exitcode 99 --require-cuda-init no --report-api-errors no)
-    local skip=(--test-threads 1 --skip cpu:: --skip sim: --skip a_crash_is_reported --skip a_launch_costs_little --skip a_graph_costs_less)
+    local skip=(--test-threads 1 --skip cpu:: --skip sim: --skip a_crash_is_reported --skip a_launch_costs_little --skip a_graph_costs_less
+        --skip the_fastest_configuration --skip a_kernel_is_as_fast --skip the_roof_is_above --skip follow_each_other --skip leaves_no_memory_taken)
     local waiting=()
     # Judges what has ended, in the order in which it was started.
     collect() {

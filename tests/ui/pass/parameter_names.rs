@@ -20,7 +20,7 @@ fn convolve<const B: usize, const EVEN: bool>(x: PtrMut<f32>, kernel: usize, con
     store(x + i, load(x + i + by + config + words));
 }
 
-#[kernel(B = [32])]
+#[kernel]
 #[autotune(configs = [Config { B: 32 }], key = [])]
 fn again<const B: usize>(x: PtrMut<f32>, autotune: usize, scale: f32) {
     let i = arange(0, B) + autotune;
