@@ -40,7 +40,7 @@ use libtest_mimic::{Arguments, Failed};
 use lab::Lab;
 
 /// So many as a usual run of the tests has time for.
-const KERNELS: u64 = 30;
+const KERNELS: u64 = 150;
 
 fn main() {
     let arguments = Arguments::from_args();
