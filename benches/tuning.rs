@@ -76,18 +76,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (mut right, mut all) = (0, 0);
     for pair in 0..runs[0].len() {
         let of_pair: Vec<&Value> = runs.iter().map(|run| &run[pair]).collect();
-        let times = times(&of_pair);
+        let (times, what) = (times(&of_pair), of_pair[0]["what"].as_str().unwrap_or(""));
+        if times.is_empty() {
+            println!("{what:<44} one configuration is left: nothing is timed");
+            continue;
+        }
         let best = times.values().copied().fold(f64::INFINITY, f64::min);
         let chosen: Vec<f64> = of_pair.iter().filter_map(|run| times.get(run["chosen"].as_str()?).map(|time| time / best)).collect();
         all += chosen.len();
         right += chosen.iter().filter(|ratio| **ratio <= TOLERANCE).count();
         let worst = chosen.iter().copied().fold(1.0, f64::max);
         let took: Vec<u64> = of_pair.iter().filter_map(|run| run["took_ms"].as_u64()).collect();
-        println!(
-            "{:<44} best {best:8.1} us, worst choice {:.1}% slower; tuned in {took:?} ms",
-            of_pair[0]["what"].as_str().unwrap_or(""),
-            (worst - 1.0) * 100.0
-        );
+        println!("{what:<44} best {best:8.1} us, worst choice {:.1}% slower; tuned in {took:?} ms", (worst - 1.0) * 100.0);
     }
     println!(
         "{right} of {all} choices are within {:.0}% of the best: {:.1}%",
