@@ -10,7 +10,7 @@ mod element;
 
 use galatea::prelude::*;
 use galatea::{__private as private, Dtype};
-use kernel_lang::ir::{BinaryOp, CompareOp, Domain, UnaryOp};
+use kernel_lang::ir::{BinaryOp, CompareOp, ConstExpr, Domain, UnaryOp};
 use kernel_lang::scalar::{self, Scalar};
 use libtest_mimic::{Arguments, Failed, Trial};
 
@@ -58,6 +58,18 @@ fn cases() -> Vec<Case> {
                 meaning,
             });
         }
+        for op in [BinaryOp::Div, BinaryOp::Rem, BinaryOp::Shl, BinaryOp::Shr] {
+            for constant in constants(op, dtype) {
+                let k = Scalar::from_const(&ConstExpr::Int(constant), dtype).expect("it fits");
+                cases.push(Case {
+                    name: format!("{}_{dtype}_by_{constant}", op.name()),
+                    op: format!("{} %a, const {constant}", op.name()),
+                    from: dtype,
+                    to: dtype,
+                    meaning: exact(Box::new(move |[a, ..]| scalar::binary(op, a, k))),
+                });
+            }
+        }
         for op in CompareOp::ALL.iter().copied() {
             let meaning = exact(Box::new(move |[a, b, _]| scalar::compare(op, a, b)));
             cases.push(Case {
@@ -87,10 +99,28 @@ fn cases() -> Vec<Case> {
     cases
 }
 
+/// Constants that a target may have a shorter way for.
+fn constants(op: BinaryOp, dtype: Dtype) -> Vec<i128> {
+    let bits = dtype.bits() as i128;
+    let numbers: Vec<i128> = match op {
+        BinaryOp::Div | BinaryOp::Rem => vec![0, 1, 2, 3, 7, 10, 64, 100, 1000, 12_672, (1 << 31) + 1, -1, -2, -7, -64, i64::MIN.into()],
+        _ => vec![0, 1, 5, bits - 1, bits, 100, -1],
+    };
+    let fits = |number: &i128| {
+        let number = ConstExpr::Int(*number);
+        Scalar::from_const(&number, dtype).is_some_and(|scalar| scalar.to_const() == number)
+    };
+    numbers.into_iter().filter(|number| Domain::Int.contains(dtype) && fits(number)).collect()
+}
+
 /// The kernel's text; a block is longer than the number of threads, so that threads hold several elements.
 fn text(case: &Case) -> String {
     let Case { op, from, to, .. } = case;
     let load = |name: &str| format!("    %{name} = load %{name}_in, %at {{mask = %inside}} : tile<{from}, [1024]>\n");
+    let (op, constant) = match op.split_once("const ") {
+        Some((op, value)) => (format!("{op}%constant"), format!("    %constant = const {{value = {value}}} : tile<{from}, [1024]>\n")),
+        None => (op.clone(), String::new()),
+    };
     let cond = if op.contains("%cond") { "    %cond = lt %a, %b : tile<bool, [1024]>\n" } else { "" };
     format!(
         "kernel @op(%a_in: ptr<{from}>, %b_in: ptr<{from}>, %c_in: ptr<{from}>, %out: ptr_mut<{to}>, %n: i64) {{
@@ -102,7 +132,7 @@ fn text(case: &Case) -> String {
     %at = add %start_tile, %lane : tile<i64, [1024]>
     %end = broadcast %n : tile<i64, [1024]>
     %inside = lt %at, %end : tile<bool, [1024]>
-{}{}{}{cond}    %result = {op} : tile<{to}, [1024]>
+{}{}{}{cond}{constant}    %result = {op} : tile<{to}, [1024]>
     store %out, %at, %result {{mask = %inside}}
     return
 }}

@@ -2,6 +2,7 @@
 
 use crate::dtype::Dtype;
 use crate::ir::arena::{Arena, Handle, Inst, Region, SideTable, Value};
+use crate::ir::constexpr::ConstExpr;
 use crate::ir::ops::Op;
 use crate::ir::types::Type;
 use crate::layout::Layout;
@@ -191,6 +192,17 @@ impl Function {
         match self.def(value) {
             Def::Result(inst, _) => Some(&self.insts[inst].op),
             Def::Param(..) => None,
+        }
+    }
+
+    /// The constant that a scalar, or every element of a tile, is.
+    pub fn splat(&self, value: Value) -> Option<&ConstExpr> {
+        match self.def_op(value)? {
+            Op::Const { value } => Some(value),
+            Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } | Op::Flip { x, .. } => {
+                self.splat(*x)
+            }
+            _ => None,
         }
     }
 

@@ -67,7 +67,7 @@ fn region(func: &mut Function, at: Region, with: &mut Substitution, changed: &mu
 fn splice_decided_if(func: &Function, inst: Inst, with: &mut Substitution, out: &mut Vec<Inst>) -> bool {
     let data = func.inst(inst);
     let Op::If { cond, then_region, else_region } = data.op else { return false };
-    let Some(ConstExpr::Bool(holds)) = constant(func, cond) else { return false };
+    let Some(ConstExpr::Bool(holds)) = func.splat(cond) else { return false };
     let taken = if *holds { then_region } else { else_region };
     for (result, value) in data.results.iter().zip(func.yielded(taken)) {
         with.insert(*result, *value);
@@ -86,20 +86,9 @@ enum Simpler {
     Nothing,
 }
 
-/// The constant that every element of a value is.
-fn constant(func: &Function, value: Value) -> Option<&ConstExpr> {
-    match func.def_op(value)? {
-        Op::Const { value } => Some(value),
-        Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } | Op::Flip { x, .. } => {
-            constant(func, *x)
-        }
-        _ => None,
-    }
-}
-
 /// The truth that every element of a value is.
 fn truth(func: &Function, value: Value) -> Option<bool> {
-    if let Some(ConstExpr::Bool(truth)) = constant(func, value) { Some(*truth) } else { None }
+    if let Some(ConstExpr::Bool(truth)) = func.splat(value) { Some(*truth) } else { None }
 }
 
 fn simplify(func: &Function, inst: Inst) -> Option<Simpler> {
@@ -143,7 +132,7 @@ fn simplify(func: &Function, inst: Inst) -> Option<Simpler> {
 
 /// A constant stands right of a commutative operation or a comparison, so that one rule serves both orders.
 fn is_constant_first(func: &Function, lhs: Value, rhs: Value) -> bool {
-    constant(func, lhs).is_some() && constant(func, rhs).is_none()
+    func.splat(lhs).is_some() && func.splat(rhs).is_none()
 }
 
 /// An operation with 0, 1, a truth or itself.
@@ -152,7 +141,7 @@ fn simplify_binary(func: &Function, op: BinaryOp, lhs: Value, rhs: Value) -> Opt
     if matches!(op, Add | Mul | And | Or | Xor) && is_constant_first(func, lhs, rhs) {
         return Some(Simpler::Op(Op::Binary { op, lhs: rhs, rhs: lhs }));
     }
-    let number = constant(func, rhs).and_then(ConstExpr::as_int).filter(|_| func.ty(lhs).dtype().is_int());
+    let number = func.splat(rhs).and_then(ConstExpr::as_int).filter(|_| func.ty(lhs).dtype().is_int());
     let simpler = match (op, number, truth(func, rhs)) {
         (Add | Sub | Shl | Shr | Or | Xor, Some(0), _) | (Mul | Div, Some(1), _) => lhs,
         (Mul | And, Some(0), _) => rhs,
@@ -216,7 +205,7 @@ fn fold(func: &Function, inst: Inst) -> Option<Simpler> {
     let data = func.inst(inst);
     let &[result] = &data.results[..] else { return None };
     let dtype = func.ty(result).elem().dtype()?;
-    let operand = |value: Value| Scalar::from_const(constant(func, value)?, func.ty(value).dtype());
+    let operand = |value: Value| Scalar::from_const(func.splat(value)?, func.ty(value).dtype());
     let folded = match &data.op {
         Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } | Op::Flip { x, .. } => operand(*x)?,
         Op::Unary { op, x } if is_exact(*op) => scalar::unary(*op, operand(*x)?)?,

@@ -6,6 +6,7 @@ pub mod contract;
 pub mod cse;
 pub mod dce;
 pub mod drop_assertions;
+pub mod expand_division;
 pub mod expand_math;
 pub mod expand_sort;
 pub mod guard_accesses;
@@ -69,10 +70,11 @@ pub const PIPELINE: &[Pass] = pipeline![
     slice_guarded_tiles,   // after dce: what a slice need not compute is gone
     report_accesses,       // before guard_accesses: it speaks of accesses as the user wrote them
     guard_accesses,
-    dce,         // masks that only the guarded copies of accesses look at are computed there, unless cse joins them again
-    expand_sort, // after the branches for full tiles were made: they stand around it
-    contract,    // before expand_math, whose formulas count on every rounding
-    expand_math, // after simplification: an expanded function is opaque to it
+    dce,             // masks that only the guarded copies of accesses look at are computed there, unless cse joins them again
+    expand_sort,     // after the branches for full tiles were made: they stand around it
+    contract,        // before expand_math, whose formulas count on every rounding
+    expand_math,     // after simplification: an expanded function is opaque to it
+    expand_division, // as late, and before cse: a quotient and its remainder become one division
     canonicalize,
     cse,
     licm,

@@ -33,11 +33,19 @@ impl Emitter<'_> {
     fn each(&mut self, op: &Op, result: Value, dtype: Dtype) {
         let mut operands = Vec::new();
         op.for_each_operand(&mut |value| operands.push(value));
+        let shift = match op {
+            Op::Binary { op: BinaryOp::Shl | BinaryOp::Shr, rhs, .. } => self.func.splat(*rhs).and_then(ConstExpr::as_int),
+            _ => None,
+        };
+        if shift.is_some() {
+            operands.pop(); // it is a part of the instruction
+        }
         let sources: Vec<Source> = operands.iter().map(|value| self.source(*value)).collect();
         let from = self.func.ty(operands[0]).dtype();
         let one = |emitter: &mut Self, register: usize| {
             let regs: Vec<Reg> = sources.iter().map(|source| emitter.at(source, register)).collect();
             match op {
+                Op::Binary { op, .. } if let Some(amount) = shift => emitter.shift(*op, dtype, regs[0], amount),
                 Op::Unary { op, .. } => emitter.unary(*op, dtype, regs[0]),
                 Op::Binary { op, .. } => emitter.binary(*op, dtype, regs[0], regs[1]),
                 Op::Compare { op, .. } => emitter.compare(*op, from, regs[0], regs[1]),
@@ -47,7 +55,12 @@ impl Emitter<'_> {
                 _ => unreachable!("`{}` is not elementwise", op.name()),
             }
         };
-        let all = if sources.iter().all(|source| matches!(source, Source::Registers(Lanes::Splat(_)))) {
+        let is_splat = sources.iter().all(|source| matches!(source, Source::Registers(Lanes::Splat(_))));
+        let all = if let (Op::Binary { op: BinaryOp::Div, .. }, true, false) = (op, dtype.is_int(), is_splat) {
+            let pairs: Vec<(Reg, Reg)> =
+                (0..self.lane_count(result)).map(|register| (self.at(&sources[0], register), self.at(&sources[1], register))).collect();
+            Lanes::Each(self.quotients(dtype, &pairs))
+        } else if is_splat {
             Lanes::Splat(one(self, 0))
         } else {
             Lanes::Each((0..self.lane_count(result)).map(|register| one(self, register)).collect())
@@ -167,7 +180,8 @@ impl Emitter<'_> {
                 let wide = self.remainder(a, b);
                 return self.cast_one(wide, Dtype::F64, Dtype::F32);
             }
-            BinaryOp::Div | BinaryOp::Rem => return self.divide(op, dtype, a, b),
+            BinaryOp::Div => return self.quotients(dtype, &[(a, b)])[0],
+            BinaryOp::Rem => unreachable!("`rem` of `{dtype}` was expanded before"),
             BinaryOp::And | BinaryOp::Or | BinaryOp::Xor if dtype == Dtype::Bool => asm!(self, "{}.pred {d}, {a}, {b}", op.name()),
             BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => asm!(self, "{}.b{bits} {d}, {a}, {b}", op.name()),
             BinaryOp::Shl => {
@@ -192,6 +206,17 @@ impl Emitter<'_> {
         self.narrow(dtype, d)
     }
 
+    /// Shifts by a constant.
+    fn shift(&mut self, op: BinaryOp, dtype: Dtype, x: Reg, amount: i128) -> Reg {
+        let (d, most) = (self.reg(Class::of(dtype)), i128::from(width(dtype)));
+        let amount = if (0..most).contains(&amount) { amount } else { most };
+        match op {
+            BinaryOp::Shl => asm!(self, "shl.b{} {d}, {x}, {amount}", width(dtype)),
+            _ => asm!(self, "shr.{} {d}, {x}, {amount}", arithmetic_type(dtype)),
+        }
+        self.narrow(dtype, d)
+    }
+
     /// Shifts clamp their amount, which is 32 bits wide, at the width; a negative one is a huge one.
     fn shift_amount(&mut self, dtype: Dtype, amount: Reg) -> Reg {
         if width(dtype) == 32 {
@@ -201,35 +226,6 @@ impl Emitter<'_> {
         asm!(self, "min.u64 {clamped}, {amount}, 64");
         asm!(self, "cvt.u32.u64 {narrow}, {clamped}");
         narrow
-    }
-
-    /// Quotient or remainder, defined for every divisor: `x / 0` is 0, `x % 0` is x, and -1 negates.
-    fn divide(&mut self, op: BinaryOp, dtype: Dtype, a: Reg, b: Reg) -> Reg {
-        let (ty, bits, class) = (arithmetic_type(dtype), width(dtype), Class::of(dtype));
-        let [d, divisor, special] = [0; 3].map(|_| self.reg(class));
-        let pred = self.reg(Class::Pred);
-        // Divisors 0 and -1 are replaced by 1, and their results put in afterwards: b + 1 is then 1 or 0.
-        let plus_one = self.reg(class);
-        if dtype.is_signed_int() {
-            asm!(self, "add.s{bits} {plus_one}, {b}, 1");
-            asm!(self, "setp.le.u{bits} {pred}, {plus_one}, 1");
-        } else {
-            asm!(self, "setp.eq.u{bits} {pred}, {b}, 0");
-        }
-        asm!(self, "selp.b{bits} {divisor}, 1, {b}, {pred}");
-        asm!(self, "{}.{ty} {d}, {a}, {divisor}", op.name());
-        let is_zero = self.reg(Class::Pred);
-        asm!(self, "setp.eq.s{bits} {is_zero}, {b}, 0");
-        if op == BinaryOp::Div {
-            let negated = self.reg(class);
-            asm!(self, "neg.s{bits} {negated}, {a}");
-            asm!(self, "selp.b{bits} {special}, 0, {negated}, {is_zero}");
-        } else {
-            asm!(self, "selp.b{bits} {special}, {a}, 0, {is_zero}");
-        }
-        let chosen = self.reg(class);
-        asm!(self, "selp.b{bits} {chosen}, {special}, {d}, {pred}");
-        self.narrow(dtype, chosen)
     }
 
     fn compare(&mut self, op: CompareOp, dtype: Dtype, a: Reg, b: Reg) -> Reg {
@@ -316,7 +312,7 @@ impl Emitter<'_> {
 const AXES: [char; 3] = ['x', 'y', 'z'];
 
 /// The width of the register in arithmetic.
-fn width(dtype: Dtype) -> u32 {
+pub(super) fn width(dtype: Dtype) -> u32 {
     dtype.bits().max(32)
 }
 

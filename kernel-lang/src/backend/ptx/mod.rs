@@ -24,6 +24,7 @@ mod lookup;
 mod math;
 mod memory;
 mod order;
+mod quotient;
 mod reduce;
 mod registers;
 mod relayout;

@@ -1,0 +1,208 @@
+//! Divides integers by constants with a product and shifts, and takes remainders from quotients.
+//!
+//! ```text
+//! ; before
+//! ; then dce
+//! kernel @k(%y: ptr_mut<i64>, %a: i64, %n: i64) {
+//!     %0 = const {value = 8} : i64
+//!     %1 = div %n, %0 : i64
+//!     %2 = rem %a, %n : i64
+//!     store %y, %1, %2
+//!     return
+//! }
+//! ; after
+//! kernel @k(%y: ptr_mut<i64>, %a: i64, %n: i64) {
+//!     %0 = const {value = 63} : i64
+//!     %1 = shr %n, %0 : i64
+//!     %2 = bitcast %1 : u64
+//!     %3 = const {value = 61} : u64
+//!     %4 = shr %2, %3 : u64
+//!     %5 = bitcast %4 : i64
+//!     %6 = add %n, %5 : i64
+//!     %7 = const {value = 3} : i64
+//!     %8 = shr %6, %7 : i64
+//!     %9 = div %a, %n : i64
+//!     %10 = mul %9, %n : i64
+//!     %11 = sub %a, %10 : i64
+//!     store %y, %8, %11
+//!     return
+//! }
+//! ```
+//!
+//! No GPU has an instruction that divides: a quotient of 64 bits is a call of about a hundred. `a / n` beside `a % n`, as `cdiv` has them,
+//! are one division when [`super::cse`] has passed. Constants are divided by as in Granlund and Montgomery, "Division by invariant
+//! integers using multiplication" (1994), whose names these are: `n / d` of `N` bits, `l` the bits of `d`, `m` a multiple of about `1 / d`.
+
+use crate::dtype::Dtype;
+use crate::ir::rewrite::{Changed, Substitution, substitute};
+use crate::ir::{BinaryOp, Builder, ConstExpr, Function, Inst, Op, Region, UnaryOp, Value};
+
+/// Runs the pass.
+pub fn run(func: &mut Function) -> Changed {
+    let mut replaced = Substitution::new();
+    for region in func.regions_under(func.body) {
+        for inst in std::mem::take(func.insts_mut(region)) {
+            match expand(func, region, inst) {
+                Some(value) => replaced.insert(func.result(inst), value),
+                None => func.insts_mut(region).push(inst),
+            }
+        }
+    }
+    substitute(func, func.body, &replaced)
+}
+
+/// Appends what replaces an op, if anything does.
+fn expand(func: &mut Function, region: Region, inst: Inst) -> Option<Value> {
+    let data = func.inst(inst);
+    let Op::Binary { op: op @ (BinaryOp::Div | BinaryOp::Rem), lhs: n, rhs: d } = data.op else { return None };
+    if !func.ty(n).dtype().is_int() {
+        return None;
+    }
+    let divisor = func.splat(d).and_then(ConstExpr::as_int);
+    let b = &mut Builder::new(func, region, data.loc);
+    let quotient = match (op, divisor) {
+        (_, Some(divisor)) => by_constant(b, n, divisor),
+        (BinaryOp::Rem, None) => b.binary(BinaryOp::Div, n, d),
+        _ => return None,
+    };
+    if op == BinaryOp::Div {
+        return Some(quotient);
+    }
+    // As `n / 0` is 0, `n % 0` is n.
+    let product = b.binary(BinaryOp::Mul, quotient, d);
+    Some(b.binary(BinaryOp::Sub, n, product))
+}
+
+/// `n / d`, rounded to zero; 0 if `d` is.
+fn by_constant(b: &mut Builder<'_>, n: Value, d: i128) -> Value {
+    let dtype = b.func.ty(n).dtype();
+    let positive = match d.unsigned_abs() {
+        0 => return b.int_like(0, n),
+        1 => n,
+        d if dtype.bits() < 32 => {
+            let wide = b.cast(n, if dtype.is_signed_int() { Dtype::I32 } else { Dtype::U32 });
+            let quotient = by_constant(b, wide, d as i128);
+            b.cast(quotient, dtype)
+        }
+        d if dtype.is_signed_int() => by_positive(b, n, d),
+        d => by_unsigned(b, n, d),
+    };
+    if d < 0 { b.unary(UnaryOp::Neg, positive) } else { positive }
+}
+
+/// `ceil(log2(d))`
+fn log2(d: u128) -> u32 {
+    u128::BITS - (d - 1).leading_zeros()
+}
+
+/// `n / d` of signed integers, `2 <= d <= 2^(N-1)`.
+fn by_positive(b: &mut Builder<'_>, n: Value, d: u128) -> Value {
+    let dtype = b.func.ty(n).dtype();
+    let (bits, l) = (dtype.bits() as u32, log2(d));
+    let sign = shifted(b, n, bits - 1);
+    if d.is_power_of_two() {
+        // What is negative is rounded up: d - 1 is added.
+        let ones = b.bitcast(sign, if bits == 64 { Dtype::U64 } else { Dtype::U32 });
+        let less = shifted(b, ones, bits - l);
+        let less = b.bitcast(less, dtype);
+        let sum = b.binary(BinaryOp::Add, n, less);
+        return shifted(b, sum, l);
+    }
+    // m = 2^N + m', which no signed integer is: n * m / 2^N = n + n * m' / 2^N.
+    let m = (1u128 << (bits + l - 1)) / d + 1;
+    let m = b.int_like(m as i128 - (1i128 << bits), n);
+    let high = b.binary(BinaryOp::MulHigh, n, m);
+    let sum = b.binary(BinaryOp::Add, n, high);
+    let floor = shifted(b, sum, l - 1);
+    b.binary(BinaryOp::Sub, floor, sign)
+}
+
+/// `n / d` of unsigned integers, `d >= 2`.
+fn by_unsigned(b: &mut Builder<'_>, n: Value, d: u128) -> Value {
+    let bits = b.func.ty(n).dtype().bits() as u32;
+    if d.is_power_of_two() {
+        return shifted(b, n, log2(d));
+    }
+    // The least shift for which m has N bits and is so near to 2^(N + shift) / d that no n is off.
+    let short = (0..log2(d)).find_map(|shift| {
+        let m = (1u128 << (bits + shift)) / d + 1;
+        (m >> bits == 0 && m * d - (1u128 << (bits + shift)) <= 1 << shift).then_some((m, shift))
+    });
+    if let Some((m, shift)) = short {
+        let m = b.int_like(m as i128, n);
+        let high = b.binary(BinaryOp::MulHigh, n, m);
+        return shifted(b, high, shift);
+    }
+    // m = 2^N + m': (n + high) / 2^l, where the sum may have a bit more than n.
+    let l = log2(d);
+    let m = ((1u128 << l) - d << bits) / d + 1;
+    let m = b.int_like(m as i128, n);
+    let high = b.binary(BinaryOp::MulHigh, n, m);
+    let rest = b.binary(BinaryOp::Sub, n, high);
+    let half = shifted(b, rest, 1);
+    let sum = b.binary(BinaryOp::Add, half, high);
+    shifted(b, sum, l - 1)
+}
+
+/// `x >> count`
+fn shifted(b: &mut Builder<'_>, x: Value, count: u32) -> Value {
+    if count == 0 {
+        return x;
+    }
+    let count = b.int_like(count.into(), x);
+    b.binary(BinaryOp::Shr, x, count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::passes::canonicalize;
+    use crate::scalar::{self, Scalar};
+
+    /// What is left of an op on constants, when they have been folded.
+    fn computed(op: BinaryOp, dtype: Dtype, n: i128, d: i128) -> ConstExpr {
+        let text = format!(
+            "kernel @k(%y: ptr_mut<{dtype}>) {{\n%0 = const {{value = {n}}} : {dtype}\n%1 = const {{value = {d}}} : {dtype}\n\
+             %2 = {} %0, %1 : {dtype}\n%3 = const {{value = 0}} : i64\nstore %y, %3, %2\nreturn\n}}",
+            op.name()
+        );
+        let mut func = crate::ir::parse(&text).expect("it is well formed");
+        assert!(run(&mut func), "{text}");
+        assert!(crate::ir::verify(&func, crate::ir::Stage::Tile).is_ok(), "{func}");
+        canonicalize::run(&mut func);
+        let stored = func.region(func.body).insts.iter().find_map(|inst| match func.inst(*inst).op {
+            Op::Store { value, .. } => Some(value),
+            _ => None,
+        });
+        func.splat(stored.expect("it stores")).unwrap_or_else(|| panic!("not folded: {func}")).clone()
+    }
+
+    #[test]
+    fn every_quotient_and_remainder_is_what_a_division_gives() {
+        let mut state = 7u64;
+        let mut random = || {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            (state >> (state >> 59)) as i128
+        };
+        for dtype in [Dtype::I8, Dtype::U8, Dtype::I16, Dtype::U16, Dtype::I32, Dtype::U32, Dtype::I64, Dtype::U64] {
+            let bits = dtype.bits() as u32;
+            let (least, most) =
+                if dtype.is_signed_int() { (-(1i128 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1i128 << bits) - 1) };
+            let fits = |number: &i128| (least..=most).contains(number);
+            let powers = (1..bits).flat_map(|k| [(1i128 << k) - 1, 1 << k, (1 << k) + 1]);
+            let mut divisors: Vec<i128> = [0, 1, 3, 5, 6, 7, 10, 11, 12, 25, 28, 60, 100, 125, 641, 1000, 12_672, most, least].to_vec();
+            divisors.extend(powers.chain((0..10).map(|_| random() & most)));
+            divisors.extend(divisors.clone().iter().map(|d| -d));
+            for d in divisors.into_iter().filter(fits) {
+                let near = Some(random() & most).into_iter().flat_map(|n| [n, n - n % d.max(1), n - n % d.max(1) - 1, !n]);
+                for n in near.chain([0, 1, d, d - 1, d + 1, -d, most, most - 1, least, least + 1]).filter(fits) {
+                    for op in [BinaryOp::Div, BinaryOp::Rem] {
+                        let [x, y] = [n, d].map(|number| Scalar::from_const(&ConstExpr::Int(number), dtype).expect("it fits"));
+                        let want = scalar::binary(op, x, y).expect("it is defined").to_const();
+                        assert_eq!(computed(op, dtype, n, d), want, "{n} {} {d} of {dtype}", op.name());
+                    }
+                }
+            }
+        }
+    }
+}
