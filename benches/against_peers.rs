@@ -251,7 +251,7 @@ fn cross_entropy_backward_row(device: &Device, peers: &mut Peers, rows: usize, c
     let mut dlogits = device.empty_like(&logits)?;
     let mut launch = |what| {
         let call = kernel_library::cross_entropy_backward(&logits, &targets, &lse, &dlosses, &mut dlogits, classes, -100, 1.0);
-        run!(what, call.grid(|config| rows * cdiv(classes, config.SEGMENT)))
+        run!(what, call.grid(|config| rows * cdiv(classes, config.BLOCK_SIZE)))
     };
     matrix_row(device, peers, "cross_entropy_backward bf16", (rows, classes), 2 * size_of::<bf16>() * rows * classes, &mut launch)
 }

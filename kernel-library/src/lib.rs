@@ -2,9 +2,8 @@
 //!
 //! A matrix is row-major, its rows one behind the other. Kernels of rows run a program a row: `softmax(&x, &mut y, columns).grid(|_| rows)`; those of
 //! elements a program a block: `swiglu(&gate, &up, &mut y, n).grid(|config| cdiv(n, config.BLOCK_SIZE))`. Everything is computed in `f32`, whatever the
-//! elements are, and rounded once. Which configuration is the fastest is measured at the first launch with a number of columns; `KEEP` in a
-//! configuration says which side of a kernel leaves the L2 cache last, what it reads or what it writes, `ONCE` whether rows are read once or twice, and
-//! `STAGES` how many rows are under way. Kernels that add to what is there, or update it
+//! elements are, and rounded once. Which configuration is the fastest is measured at the first launch with a number of columns; `ONCE` in a
+//! configuration says whether rows are read once or twice, and `STAGES` how many rows are under way. Kernels that add to what is there, or update it
 //! in place, are not tuned, since every launch of a race would count: `adamw::<f32, 1024>(..).grid(cdiv(n, 1024))`.
 
 mod activations;

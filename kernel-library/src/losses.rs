@@ -1,6 +1,6 @@
 //! Losses of the rows of a matrix: cross entropy, with its gradient.
 //!
-//! With `STREAM` the L2 gives up first what is read, with `KEEP` last: what the fastest does depends on how much there is to read.
+//! With `STREAM` the L2 gives up first what is read: what the fastest does depends on how much there is to read.
 
 use galatea::prelude::*;
 
@@ -84,8 +84,8 @@ pub fn cross_entropy<T: Float, const BLOCK_SIZE: usize, const STREAM: bool>(
 
 /// The gradient of [`cross_entropy()`]: `dlogits[i, j] = dlosses[i] * scale * (exp(logits[i, j] - lse[i]) - 1 if j is the target)`.
 ///
-/// `logits` and `dlogits` are `[rows, classes]`, `targets`, `lse` and `dlosses` are `[rows]`. A program takes `SEGMENT` classes of a row: the grid is
-/// `rows * cdiv(classes, config.SEGMENT)`. For the mean of the losses `dlosses` are the gradient of the mean in each row, and `scale` is one over the
+/// `logits` and `dlogits` are `[rows, classes]`, `targets`, `lse` and `dlosses` are `[rows]`. A program takes a block of a row: the grid is
+/// `rows * cdiv(classes, config.BLOCK_SIZE)`. For the mean of the losses `dlosses` are the gradient of the mean in each row, and `scale` is one over the
 /// number of rows that count. Computed in `f32` and rounded once. A row whose target is `ignore_index` has the gradient 0; one whose target is no
 /// class otherwise NaN.
 ///
@@ -99,7 +99,7 @@ pub fn cross_entropy<T: Float, const BLOCK_SIZE: usize, const STREAM: bool>(
 /// kernel_library::cross_entropy(&logits, &targets, &mut losses, &mut lse, 4, -100).grid(|_| 2).launch()?;
 /// let (dlosses, mut dlogits) = (device.tensor(&[1.0f32, 1.0])?, device.empty_like(&logits)?);
 /// kernel_library::cross_entropy_backward(&logits, &targets, &lse, &dlosses, &mut dlogits, 4, -100, 1.0)
-///     .grid(|config| 2 * cdiv(4, config.SEGMENT))
+///     .grid(|config| 2 * cdiv(4, config.BLOCK_SIZE))
 ///     .launch()?;
 /// let expected = [0.25, 0.25, -0.75, 0.25, 0.0, 0.0, 0.0, 0.0];
 /// assert!(dlogits.to_vec()?.iter().zip(expected).all(|(have, want): (&f32, f32)| (have - want).abs() < 1e-6));
@@ -108,21 +108,18 @@ pub fn cross_entropy<T: Float, const BLOCK_SIZE: usize, const STREAM: bool>(
 /// ```
 #[autotune(
     configs = [
-        Config { BLOCK_SIZE: 256, SEGMENT: 8192, KEEP: true, num_warps: 1 },
-        Config { BLOCK_SIZE: 1024, SEGMENT: 8192, KEEP: true, num_warps: 2 },
-        Config { BLOCK_SIZE: 1024, SEGMENT: 8192, KEEP: false, num_warps: 2 },
-        Config { BLOCK_SIZE: 2048, SEGMENT: 8192, KEEP: true, num_warps: 4 },
-        Config { BLOCK_SIZE: 4096, SEGMENT: 8192, KEEP: true, num_warps: 4 },
-        Config { BLOCK_SIZE: 4096, SEGMENT: 8192, KEEP: false, num_warps: 4 },
-        Config { BLOCK_SIZE: 4096, SEGMENT: 16384, KEEP: true, num_warps: 8 },
-        Config { BLOCK_SIZE: 8192, SEGMENT: 16384, KEEP: true, num_warps: 8 },
-        Config { BLOCK_SIZE: 8192, SEGMENT: 32768, KEEP: true, num_warps: 16 },
+        Config { BLOCK_SIZE: 256, num_warps: 1 },
+        Config { BLOCK_SIZE: 1024, num_warps: 1 },
+        Config { BLOCK_SIZE: 1024, num_warps: 2 },
+        Config { BLOCK_SIZE: 2048, num_warps: 2 },
+        Config { BLOCK_SIZE: 4096, num_warps: 4 },
+        Config { BLOCK_SIZE: 8192, num_warps: 8 },
     ],
     key = [classes],
     prune = |config| config.BLOCK_SIZE >= 2 * classes.max(129),
 )]
 #[kernel(T = [f32, f16, bf16], contract)]
-pub fn cross_entropy_backward<T: Float, const BLOCK_SIZE: usize, const SEGMENT: usize, const KEEP: bool>(
+pub fn cross_entropy_backward<T: Float, const BLOCK_SIZE: usize>(
     logits: Ptr<T>,
     targets: Ptr<i64>,
     lse: Ptr<f32>,
@@ -132,17 +129,13 @@ pub fn cross_entropy_backward<T: Float, const BLOCK_SIZE: usize, const SEGMENT: 
     ignore_index: i64,
     scale: f32,
 ) {
-    let segments = cdiv(classes, SEGMENT);
-    let row = program_id(0) / segments;
-    let start = program_id(0) % segments * SEGMENT;
+    let blocks = cdiv(classes, BLOCK_SIZE);
+    let row = program_id(0) / blocks;
+    let class = program_id(0) % blocks * BLOCK_SIZE + arange(0, BLOCK_SIZE);
+    let mask = class < classes;
+    let v = load(logits + row * classes + class, mask = mask, evict = "evict_last") as f32;
     let target = load(targets + row);
-    let row_lse = load(lse + row);
     let factor = select((target >= 0) & (target < classes), load(dlosses + row) * scale, f32::NAN);
-    for first in range(start, min(start + SEGMENT, classes), BLOCK_SIZE, num_stages = 3) {
-        let class = first + arange(0, BLOCK_SIZE);
-        let mask = class < classes;
-        let v = load(logits + row * classes + class, mask = mask, evict = if KEEP { "evict_last" } else { "evict_normal" }) as f32;
-        let gradient = (fast_exp(v - row_lse) - select(class == target, 1.0, 0.0)) * factor;
-        store(dlogits + row * classes + class, select(target == ignore_index, 0.0, gradient) as T, mask = mask);
-    }
+    let gradient = (fast_exp(v - load(lse + row)) - select(class == target, 1.0, 0.0)) * factor;
+    store(dlogits + row * classes + class, select(target == ignore_index, 0.0, gradient) as T, mask = mask);
 }

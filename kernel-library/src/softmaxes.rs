@@ -27,54 +27,34 @@ use crate::online::{finite, joined};
 /// ```
 #[autotune(
     configs = [
-        Config { BLOCK_SIZE: 256, ONCE: true, KEEP: true, num_warps: 1 },
-        Config { BLOCK_SIZE: 256, ONCE: true, KEEP: false, num_warps: 1 },
-        Config { BLOCK_SIZE: 512, ONCE: true, KEEP: true, num_warps: 1 },
-        Config { BLOCK_SIZE: 512, ONCE: true, KEEP: false, num_warps: 1 },
-        Config { BLOCK_SIZE: 1024, ONCE: true, KEEP: true, num_warps: 1 },
-        Config { BLOCK_SIZE: 1024, ONCE: true, KEEP: false, num_warps: 1 },
-        Config { BLOCK_SIZE: 1024, ONCE: true, KEEP: true, num_warps: 4 },
-        Config { BLOCK_SIZE: 1024, ONCE: true, KEEP: false, num_warps: 4 },
-        Config { BLOCK_SIZE: 2048, ONCE: true, KEEP: true, num_warps: 2 },
-        Config { BLOCK_SIZE: 2048, ONCE: true, KEEP: false, num_warps: 2 },
-        Config { BLOCK_SIZE: 2048, ONCE: true, KEEP: true, num_warps: 4 },
-        Config { BLOCK_SIZE: 2048, ONCE: true, KEEP: false, num_warps: 4 },
-        Config { BLOCK_SIZE: 4096, ONCE: true, KEEP: true, num_warps: 4 },
-        Config { BLOCK_SIZE: 4096, ONCE: true, KEEP: false, num_warps: 4 },
-        Config { BLOCK_SIZE: 4096, ONCE: true, KEEP: true, num_warps: 8 },
-        Config { BLOCK_SIZE: 4096, ONCE: true, KEEP: false, num_warps: 8 },
-        Config { BLOCK_SIZE: 8192, ONCE: true, KEEP: true, num_warps: 4 },
-        Config { BLOCK_SIZE: 8192, ONCE: true, KEEP: false, num_warps: 4 },
-        Config { BLOCK_SIZE: 8192, ONCE: true, KEEP: true, num_warps: 8 },
-        Config { BLOCK_SIZE: 8192, ONCE: true, KEEP: false, num_warps: 8 },
-        Config { BLOCK_SIZE: 16384, ONCE: true, KEEP: true, num_warps: 8 },
-        Config { BLOCK_SIZE: 16384, ONCE: true, KEEP: false, num_warps: 8 },
-        Config { BLOCK_SIZE: 16384, ONCE: true, KEEP: true, num_warps: 16 },
-        Config { BLOCK_SIZE: 16384, ONCE: true, KEEP: false, num_warps: 16 },
-        Config { BLOCK_SIZE: 32768, ONCE: true, KEEP: true, num_warps: 16 },
-        Config { BLOCK_SIZE: 32768, ONCE: true, KEEP: false, num_warps: 16 },
-        Config { BLOCK_SIZE: 32768, ONCE: true, KEEP: true, num_warps: 32 },
-        Config { BLOCK_SIZE: 32768, ONCE: true, KEEP: false, num_warps: 32 },
-        Config { BLOCK_SIZE: 32768, ONCE: true, KEEP: true, num_warps: 4, num_ctas: 2 },
-        Config { BLOCK_SIZE: 32768, ONCE: true, KEEP: false, num_warps: 4, num_ctas: 2 },
-        Config { BLOCK_SIZE: 65536, ONCE: true, KEEP: true, num_warps: 2, num_ctas: 8 },
-        Config { BLOCK_SIZE: 65536, ONCE: true, KEEP: true, num_warps: 4, num_ctas: 4 },
-        Config { BLOCK_SIZE: 65536, ONCE: true, KEEP: false, num_warps: 4, num_ctas: 4 },
-        Config { BLOCK_SIZE: 65536, ONCE: true, KEEP: true, num_warps: 8, num_ctas: 8 },
-        Config { BLOCK_SIZE: 131072, ONCE: true, KEEP: true, num_warps: 4, num_ctas: 8 },
-        Config { BLOCK_SIZE: 131072, ONCE: true, KEEP: false, num_warps: 4, num_ctas: 8 },
-        Config { BLOCK_SIZE: 131072, ONCE: true, KEEP: true, num_warps: 8, num_ctas: 8 },
-        Config { BLOCK_SIZE: 262144, ONCE: true, KEEP: true, num_warps: 4, num_ctas: 16 },
-        Config { BLOCK_SIZE: 262144, ONCE: true, KEEP: false, num_warps: 4, num_ctas: 16 },
-        Config { BLOCK_SIZE: 262144, ONCE: true, KEEP: true, num_warps: 8, num_ctas: 16 },
-        Config { BLOCK_SIZE: 524288, ONCE: true, KEEP: true, num_warps: 8, num_ctas: 16 },
-        Config { BLOCK_SIZE: 524288, ONCE: true, KEEP: false, num_warps: 8, num_ctas: 16 },
-        Config { BLOCK_SIZE: 524288, ONCE: true, KEEP: true, num_warps: 16, num_ctas: 16 },
-        Config { BLOCK_SIZE: 4096, ONCE: false, KEEP: true, num_warps: 16 },
-        Config { BLOCK_SIZE: 4096, ONCE: false, KEEP: false, num_warps: 16 },
-        Config { BLOCK_SIZE: 8192, ONCE: false, KEEP: true, num_warps: 32 },
-        Config { BLOCK_SIZE: 16384, ONCE: false, KEEP: true, num_warps: 32 },
-        Config { BLOCK_SIZE: 65536, ONCE: false, KEEP: true, num_warps: 16, num_ctas: 16, num_stages: 2 },
+        Config { BLOCK_SIZE: 256, ONCE: true, num_warps: 1 },
+        Config { BLOCK_SIZE: 512, ONCE: true, num_warps: 1 },
+        Config { BLOCK_SIZE: 1024, ONCE: true, num_warps: 1 },
+        Config { BLOCK_SIZE: 1024, ONCE: true, num_warps: 4 },
+        Config { BLOCK_SIZE: 2048, ONCE: true, num_warps: 2 },
+        Config { BLOCK_SIZE: 2048, ONCE: true, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, ONCE: true, num_warps: 4 },
+        Config { BLOCK_SIZE: 4096, ONCE: true, num_warps: 8 },
+        Config { BLOCK_SIZE: 8192, ONCE: true, num_warps: 4 },
+        Config { BLOCK_SIZE: 8192, ONCE: true, num_warps: 8 },
+        Config { BLOCK_SIZE: 16384, ONCE: true, num_warps: 8 },
+        Config { BLOCK_SIZE: 16384, ONCE: true, num_warps: 16 },
+        Config { BLOCK_SIZE: 32768, ONCE: true, num_warps: 16 },
+        Config { BLOCK_SIZE: 32768, ONCE: true, num_warps: 32 },
+        Config { BLOCK_SIZE: 32768, ONCE: true, num_warps: 4, num_ctas: 2 },
+        Config { BLOCK_SIZE: 65536, ONCE: true, num_warps: 2, num_ctas: 8 },
+        Config { BLOCK_SIZE: 65536, ONCE: true, num_warps: 4, num_ctas: 4 },
+        Config { BLOCK_SIZE: 65536, ONCE: true, num_warps: 8, num_ctas: 8 },
+        Config { BLOCK_SIZE: 131072, ONCE: true, num_warps: 4, num_ctas: 8 },
+        Config { BLOCK_SIZE: 131072, ONCE: true, num_warps: 8, num_ctas: 8 },
+        Config { BLOCK_SIZE: 262144, ONCE: true, num_warps: 4, num_ctas: 16 },
+        Config { BLOCK_SIZE: 262144, ONCE: true, num_warps: 8, num_ctas: 16 },
+        Config { BLOCK_SIZE: 524288, ONCE: true, num_warps: 8, num_ctas: 16 },
+        Config { BLOCK_SIZE: 524288, ONCE: true, num_warps: 16, num_ctas: 16 },
+        Config { BLOCK_SIZE: 4096, ONCE: false, num_warps: 16 },
+        Config { BLOCK_SIZE: 8192, ONCE: false, num_warps: 32 },
+        Config { BLOCK_SIZE: 16384, ONCE: false, num_warps: 32 },
+        Config { BLOCK_SIZE: 65536, ONCE: false, num_warps: 16, num_ctas: 16, num_stages: 2 },
     ],
     key = [columns],
     prune = |config| match config.ONCE {
@@ -83,7 +63,7 @@ use crate::online::{finite, joined};
     },
 )]
 #[kernel(T = [f32, f16, bf16], contract)]
-pub fn softmax<T: Float, const BLOCK_SIZE: usize, const ONCE: bool, const KEEP: bool>(x: Ptr<T>, y: PtrMut<T>, columns: usize) {
+pub fn softmax<T: Float, const BLOCK_SIZE: usize, const ONCE: bool>(x: Ptr<T>, y: PtrMut<T>, columns: usize) {
     let start = program_id(0) * columns;
     let lane = arange(0, BLOCK_SIZE);
     let lowest = f32::NEG_INFINITY as T;
@@ -91,7 +71,7 @@ pub fn softmax<T: Float, const BLOCK_SIZE: usize, const ONCE: bool, const KEEP: 
     const PARTS: usize = 16;
     if ONCE {
         let mask = lane < columns;
-        let v = load(x + start + lane, mask = mask, other = lowest, evict = if KEEP { "evict_last" } else { "evict_normal" }) as f32;
+        let v = load(x + start + lane, mask = mask, other = lowest, evict = "evict_last") as f32;
         let p = if BLOCK_SIZE <= 32_768 {
             let e = fast_exp(v - max(v));
             (e * (1.0 / sum(e))) as T
@@ -106,15 +86,14 @@ pub fn softmax<T: Float, const BLOCK_SIZE: usize, const ONCE: bool, const KEEP: 
             let scale = fast_exp(largest - top) * (1.0 / total);
             reshape(e * scale[(.., None)], [BLOCK_SIZE]) as T
         };
-        store(y + start + lane, p, mask = mask, evict = if KEEP { "evict_normal" } else { "evict_first" });
+        store(y + start + lane, p, mask = mask);
     } else {
         // Four neighbours share what they compare with: a thread has them all, and one exponential in five scales sums.
         let mut largest = full([BLOCK_SIZE / 4], f32::NEG_INFINITY);
         let mut total = zeros::<f32>([BLOCK_SIZE / 4]);
         for first in range(0, columns, BLOCK_SIZE) {
             let at = first + lane;
-            let v =
-                load(x + start + at, mask = at < columns, other = lowest, evict = if KEEP { "evict_last" } else { "evict_normal" }) as f32;
+            let v = load(x + start + at, mask = at < columns, other = lowest, evict = "evict_last") as f32;
             let fours = reshape(v, [BLOCK_SIZE / 4, 4]);
             let next = max(largest, max(fours, axis = 1));
             let base = finite(next);

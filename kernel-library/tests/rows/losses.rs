@@ -38,7 +38,7 @@ fn losses<T: Real>() {
                 let [mut losses, mut kept] = [0; 2].map(|_| device.empty::<f32>(ROWS).unwrap());
                 kernel_library::cross_entropy(&dx, &dtargets, &mut losses, &mut kept, classes, IGNORED).grid(|_| ROWS).launch().unwrap();
                 kernel_library::cross_entropy_backward(&dx, &dtargets, &kept, &dupstream, &mut gradient, classes, IGNORED, 0.25)
-                    .grid(|config| ROWS * cdiv(classes, config.SEGMENT))
+                    .grid(|config| ROWS * cdiv(classes, config.BLOCK_SIZE))
                     .launch()
                     .unwrap();
 
@@ -98,7 +98,7 @@ fn the_largest_numbers_and_offsets() {
             let upstream = device.tensor(&[1.0f32; 5]).unwrap();
             let mut gradient = device.empty::<f32>(x.len()).unwrap();
             kernel_library::cross_entropy_backward(&dx, &dtargets, &kept, &upstream, &mut gradient, classes, IGNORED, 1.0)
-                .grid(|config| targets.len() * cdiv(classes, config.SEGMENT))
+                .grid(|config| targets.len() * cdiv(classes, config.BLOCK_SIZE))
                 .launch()
                 .unwrap();
             // Of the numbers that are kept: a logarithm of 10,000 has an ulp of 1e-3, and beside f32::MIN the classes do not count at all.

@@ -57,6 +57,17 @@ impl Cuda {
         check(unsafe { sys::cuCtxSynchronize() }, "wait for the device")
     }
 
+    /// Makes lines that the L2 was to keep like others, as soon as this returns, whatever is queued.
+    pub(crate) fn reset_kept_lines(&self) -> Result<()> {
+        self.bind()?;
+        // SAFETY: the context is current.
+        match unsafe { sys::cuCtxResetPersistingL2Cache() } {
+            // Who cannot keep lines has none.
+            sys::CUresult::CUDA_ERROR_NOT_SUPPORTED => Ok(()),
+            code => check(code, "let go of lines of the L2 cache"),
+        }
+    }
+
     /// Makes the device's context the calling thread's. Cheap when it is already.
     #[inline]
     pub(crate) fn bind(&self) -> Result<()> {
