@@ -248,8 +248,8 @@ pub fn max<T>(a: Value<T>, b: Value<T>) -> Value<T> {
     only_in_a_kernel()
 }
 
-/// `min(max(x, low), high)`. NaN gives `low`. Where `low` is the constant -0.0, NVIDIA's assembler may give 0.0 for it: to `[-0.0, 1.0]` it clamps by
-/// an instruction that saturates.
+/// `min(max(x, low), high)`. NaN gives `low`. Where `low` is the constant -0.0, NVIDIA's assembler may give 0.0 for it: to `[-0.0, 1.0]` it clamps
+/// `f32` by an instruction that saturates, and of `f64` it compares with 0.0.
 ///
 /// ```ignore
 /// let r = clamp(v, 0.0, 6.0);

@@ -63,7 +63,9 @@ impl Order {
     pub(super) fn of(func: &Function) -> Order {
         let mut order = Order { ranges: IndexRanges::of(func), ..Order::default() };
         for inst in func.all_insts() {
-            if let Op::Store { base, .. } | Op::Atomic { base, .. } = func.inst(inst).op {
+            if let Op::Store { base, .. } | Op::Atomic { base, .. } = func.inst(inst).op
+                && !order.stored.contains(&base)
+            {
                 order.stored.push(base);
             }
         }

@@ -79,9 +79,14 @@ impl Elaborator<'_> {
     }
 
     fn finish(&mut self, call: &Call, meaning: &Meaning, inputs: Vec<Value>, combine: Region, place: Place) -> Option<Vec<Value>> {
-        let keep_dims = self.literal_flag(call, "keep_dims");
-        let axis = self.axis_option(call, meaning)?;
+        let (axis, keep_dims) = self.along_options(call, meaning)?;
         Some(self.along(inputs, axis, combine, keep_dims, place))
+    }
+
+    /// `axis` and `keep_dims`.
+    fn along_options(&mut self, call: &Call, meaning: &Meaning) -> Option<(Option<u32>, bool)> {
+        let keep_dims = self.literal_flag(call, "keep_dims");
+        Some((self.axis_option(call, meaning)?, keep_dims))
     }
 
     /// `sum`, `prod` and `xor_sum`
@@ -127,8 +132,8 @@ impl Elaborator<'_> {
             self.wrong_domain(name, op.domain(), &meaning, &call.args[0]);
             return Meaning::Poison;
         }
-        let (propagate_nan, keep_dims) = (self.flag(call, "propagate_nan"), self.literal_flag(call, "keep_dims"));
-        let Some(axis) = self.axis_option(call, &meaning) else { return Meaning::Poison };
+        let propagate_nan = self.flag(call, "propagate_nan");
+        let Some((axis, keep_dims)) = self.along_options(call, &meaning) else { return Meaning::Poison };
         let elem = self.func.ty(value).elem().clone();
         let values = self.decide(&propagate_nan, place, &mut |cx, propagate_nan| {
             let combine = cx.region_of(slice::from_ref(&elem), place, |b, x, y| {
