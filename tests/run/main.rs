@@ -33,6 +33,7 @@ mod odd_extents;
 mod order;
 mod overlap;
 mod pieces;
+mod places;
 mod printing;
 mod random;
 mod reductions;
@@ -105,6 +106,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         order,
         overlap,
         pieces,
+        places,
         printing,
         random,
         reductions,

@@ -11,6 +11,7 @@ pub mod expand_math;
 pub mod expand_sort;
 pub mod guard_accesses;
 pub mod licm;
+pub mod narrow_divisions;
 pub mod pad_tiles;
 pub mod prefetch_loads;
 pub mod report_accesses;
@@ -70,11 +71,12 @@ pub const PIPELINE: &[Pass] = pipeline![
     slice_guarded_tiles,   // after dce: what a slice need not compute is gone
     report_accesses,       // before guard_accesses: it speaks of accesses as the user wrote them
     guard_accesses,
-    dce,             // masks that only the guarded copies of accesses look at are computed there, unless cse joins them again
-    expand_sort,     // after the branches for full tiles were made: they stand around it
-    contract,        // before expand_math, whose formulas count on every rounding
-    expand_math,     // after simplification: an expanded function is opaque to it
-    expand_division, // as late, and before cse: a quotient and its remainder become one division
+    narrow_divisions, // after all that looks at places of accesses, which this puts into branches
+    dce,              // masks that only the guarded copies of accesses look at are computed there, unless cse joins them again
+    expand_sort,      // after the branches for full tiles were made: they stand around it
+    contract,         // before expand_math, whose formulas count on every rounding
+    expand_math,      // after simplification: an expanded function is opaque to it
+    expand_division,  // as late, and before cse: a quotient and its remainder become one division
     canonicalize,
     cse,
     licm,

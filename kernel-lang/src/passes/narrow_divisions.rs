@@ -1,0 +1,446 @@
+//! Computes tiles of places that are divided in 32 bits, where a test in front says that all of them fit.
+//!
+//! ```text
+//! ; before
+//! kernel @k(%y: ptr_mut<i64>, %n: i64) {
+//!     %0 = arange {start = 0, end = 64} : tile<i64, [64]>
+//!     %1 = broadcast %n : tile<i64, [64]>
+//!     %2 = rem %0, %1 : tile<i64, [64]>
+//!     store %y, %0, %2
+//!     return
+//! }
+//! ; after
+//! kernel @k(%y: ptr_mut<i64>, %n: i64) {
+//!     %0 = arange {start = 0, end = 64} : tile<i64, [64]>
+//!     %1 = broadcast %n : tile<i64, [64]>
+//!     %2 = const {value = 63} : i64
+//!     %3 = const {value = 2147483648} : i64
+//!     %4 = bitcast %2 : u64
+//!     %5 = bitcast %3 : u64
+//!     %6 = lt %4, %5 : bool
+//!     %7 = const {value = 1} : i64
+//!     %8 = sub %n, %7 : i64
+//!     %9 = const {value = 2147483647} : i64
+//!     %10 = bitcast %8 : u64
+//!     %11 = bitcast %9 : u64
+//!     %12 = lt %10, %11 : bool
+//!     %13 = min %2, %8 : i64
+//!     %14 = and %6, %12 : bool
+//!     %27 = if %14 () {
+//!         %15 = arange {start = 0, end = 64} : tile<i64, [64]>
+//!         %16 = cast %15 : tile<i32, [64]>
+//!         %17 = cast %n : i32
+//!         %18 = broadcast %17 : tile<i32, [64]>
+//!         %19 = bitcast %16 : tile<u32, [64]>
+//!         %20 = bitcast %18 : tile<u32, [64]>
+//!         %21 = rem %19, %20 : tile<u32, [64]>
+//!         %22 = bitcast %21 : tile<i32, [64]>
+//!         %23 = cast %22 : tile<i64, [64]>
+//!         yield %23
+//!     } () {
+//!         %24 = arange {start = 0, end = 64} : tile<i64, [64]>
+//!         %25 = broadcast %n : tile<i64, [64]>
+//!         %26 = rem %24, %25 : tile<i64, [64]>
+//!         yield %26
+//!     } : tile<i64, [64]>
+//!     store %y, %0, %27
+//!     return
+//! }
+//! ```
+//!
+//! Who flattens a tensor takes its places apart again, `offsets / columns` and `offsets % columns`, and puts them together otherwise. In 64 bits that is an
+//! order of magnitude more instructions than in 32. Ops that lead to a division or come from one, and are known from scalars and lanes, are a
+//! cluster; it is computed in either branch of an `if`, and what others use comes out of it in 64 bits again.
+//!
+//! The test bounds the largest magnitude of each value by scalars: of a sum by the sum, of a product by the product, of a quotient by the quotient. Scalars
+//! must not be negative, and every product, dividend and result must be less than 2^31: sums between these may wrap, as what comes of them does not.
+//! Not in loops, whose loads could not run ahead of an `if`.
+
+use std::collections::HashMap;
+
+use crate::dtype::Dtype;
+use crate::ir::rewrite::{Changed, Substitution, substitute};
+use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value};
+use crate::location::Loc;
+
+/// What fits is less.
+const END: i128 = 1 << 31;
+
+/// Runs the pass.
+pub fn run(func: &mut Function) -> Changed {
+    let mut regions = vec![func.body];
+    let mut at = 0;
+    while let Some(&region) = regions.get(at) {
+        for inst in &func.region(region).insts {
+            if let Op::If { then_region, else_region, .. } = func.inst(*inst).op {
+                regions.extend([then_region, else_region]);
+            }
+        }
+        at += 1;
+    }
+    let mut changed = false;
+    for region in regions {
+        while let Some(cluster) = Cluster::find(func, region) {
+            cluster.narrow(func, region);
+            changed = true;
+        }
+    }
+    changed
+}
+
+/// Ops of a region that can be computed in 32 bits, by one test.
+struct Cluster {
+    /// In order.
+    insts: Vec<Inst>,
+    /// Where the first other op that uses one of them stands.
+    place: usize,
+    /// The values that other ops use.
+    results: Vec<Value>,
+}
+
+impl Cluster {
+    fn find(func: &Function, region: Region) -> Option<Cluster> {
+        let insts = &func.region(region).insts;
+        let mut known = Known { func, own: SideTable::new(), signs: HashMap::new() };
+        let mut members = Vec::new();
+        for inst in insts {
+            if known.is_member(*inst) {
+                known.own[func.result(*inst)] = true;
+                members.push(*inst);
+            }
+        }
+        if !members.iter().any(|inst| is_division(&func.inst(*inst).op)) {
+            return None;
+        }
+        let uses = |inst: Inst, own: &SideTable<Value, bool>| {
+            let mut any = false;
+            let mut look = |op: &Op| op.for_each_operand(&mut |value| any |= own[value]);
+            look(&func.inst(inst).op);
+            func.inst(inst).op.for_each_region(&mut |region| func.for_each_inst(region, &mut |inst| look(&func.inst(inst).op)));
+            any
+        };
+        let place = insts.iter().position(|inst| !members.contains(inst) && uses(*inst, &known.own))?;
+        // Whose scalars are not there yet stays behind.
+        let mut early: SideTable<Value, Option<bool>> = SideTable::new();
+        for inst in &insts[place..] {
+            func.inst(*inst).results.iter().filter(|result| func.ty(**result).is_scalar()).for_each(|late| early[*late] = Some(false));
+        }
+        members.retain(|inst| is_early(func, func.result(*inst), &mut early));
+        let mut own: SideTable<Value, bool> = SideTable::new();
+        members.iter().for_each(|inst| own[func.result(*inst)] = true);
+        if !members.iter().any(|inst| is_division(&func.inst(*inst).op)) {
+            return None;
+        }
+        let mut results: Vec<Value> = Vec::new();
+        for inst in func.all_insts().into_iter().filter(|inst| !members.contains(inst)) {
+            func.inst(inst).op.for_each_operand(&mut |value| {
+                if own[value] && !results.contains(&value) {
+                    results.push(value);
+                }
+            });
+        }
+        (!results.is_empty()).then_some(Cluster { insts: members, place, results })
+    }
+
+    /// Puts the cluster into the branches of an `if`.
+    fn narrow(self, func: &mut Function, region: Region) {
+        let loc = func.inst(self.insts[0]).loc;
+        let [head, narrow, wide] = [0; 3].map(|_| func.add_region());
+        let build = Builder::new(func, head, loc);
+        let mut tests = Tests { build, bounds: HashMap::new(), divisors: HashMap::new(), tests: Vec::new(), tested: Vec::new() };
+        for inst in &self.insts {
+            tests.of_op(*inst);
+        }
+        for result in &self.results {
+            if tests.build.func.ty(*result).dtype() == Dtype::I64 {
+                tests.fits(*result);
+            }
+        }
+        let cond = tests.finish();
+
+        let mut copy = Copies { func, region: narrow, loc, is_narrow: true, copies: HashMap::new() };
+        let values: Vec<Value> = self.results.iter().map(|value| copy.of(*value)).collect();
+        let b = &mut Builder::new(func, narrow, loc);
+        let values = values.into_iter().zip(&self.results).map(|(value, result)| b.cast(value, b.func.ty(*result).dtype())).collect();
+        b.yield_values(values);
+
+        let mut copy = Copies { func, region: wide, loc, is_narrow: false, copies: HashMap::new() };
+        let values = self.results.iter().map(|value| copy.of(*value)).collect();
+        Builder::new(func, wide, loc).yield_values(values);
+
+        let types: Vec<Type> = self.results.iter().map(|value| func.ty(*value).clone()).collect();
+        let branch = func.make_inst(Op::If { cond, then_region: narrow, else_region: wide }, types, loc);
+        let mut insts = std::mem::take(func.insts_mut(head));
+        insts.push(branch);
+        let mut all = std::mem::take(func.insts_mut(region));
+        all.splice(self.place..self.place, insts);
+        all.retain(|inst| !self.insts.contains(inst));
+        *func.insts_mut(region) = all;
+
+        let mut with = Substitution::new();
+        for (result, value) in self.results.iter().zip(func.inst(branch).results.clone()) {
+            with.insert(*result, value);
+        }
+        substitute(func, func.body, &with);
+    }
+}
+
+fn is_division(op: &Op) -> bool {
+    matches!(op, Op::Binary { op: BinaryOp::Div | BinaryOp::Rem, .. })
+}
+
+/// Can a value be computed of scalars that are not marked as late?
+fn is_early(func: &Function, value: Value, marks: &mut SideTable<Value, Option<bool>>) -> bool {
+    if let Some(is_early) = marks[value] {
+        return is_early;
+    }
+    let mut is = true;
+    if let Some(op) = func.def_op(value).filter(|_| func.ty(value).is_tile() && func.splat(value).is_none()) {
+        op.for_each_operand(&mut |value| is &= is_early(func, value, marks));
+    }
+    marks[value] = Some(is);
+    is
+}
+
+/// What is known of tiles of places without running the kernel.
+struct Known<'f> {
+    func: &'f Function,
+    /// Results of the members so far.
+    own: SideTable<Value, bool>,
+    /// Of tiles that are sums, products and quotients of scalars and lanes: may an element be negative?
+    signs: HashMap<Value, Option<bool>>,
+}
+
+impl Known<'_> {
+    /// Does an op divide places, or take up what came of a division?
+    fn is_member(&mut self, inst: Inst) -> bool {
+        let data = self.func.inst(inst);
+        let &[result] = &data.results[..] else { return false };
+        let mut is_own = is_division(&data.op);
+        data.op.for_each_operand(&mut |value| is_own |= self.own[value]);
+        is_own
+            && match data.op {
+                Op::Compare { lhs, rhs, .. } => self.sign(lhs).is_some() && self.sign(rhs).is_some(),
+                _ => self.sign(result).is_some(),
+            }
+    }
+
+    /// May an element be negative? `None` of what is computed otherwise than [`Tests`] follows.
+    fn sign(&mut self, value: Value) -> Option<bool> {
+        if let Some(sign) = self.signs.get(&value) {
+            return *sign;
+        }
+        let sign = self.sign_of(value);
+        self.signs.insert(value, sign);
+        sign
+    }
+
+    fn sign_of(&mut self, value: Value) -> Option<bool> {
+        let ty = self.func.ty(value);
+        if !ty.is_tile() || ty.elem().dtype() != Some(Dtype::I64) {
+            return None;
+        }
+        if let Some(constant) = self.func.splat(value) {
+            return constant.as_int().filter(|constant| constant.abs() < END).map(|constant| constant < 0);
+        }
+        match *self.func.def_op(value)? {
+            Op::Arange { ref start, ref end } => (end.as_int()? <= END && start.as_int()? >= 0).then_some(false),
+            Op::Broadcast { x } if self.func.ty(x).is_scalar() => Some(false),
+            Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } => self.sign(x),
+            Op::Binary { op, lhs, rhs } => {
+                let (x, y) = (self.sign(lhs)?, self.sign(rhs)?);
+                match op {
+                    BinaryOp::Add | BinaryOp::Mul => Some(x || y),
+                    BinaryOp::Sub => Some(true),
+                    BinaryOp::Div | BinaryOp::Rem => (!x && !y && divisor(self.func, rhs).is_some()).then_some(false),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The scalar, or the constant, that every element of a divisor is.
+fn divisor(func: &Function, value: Value) -> Option<Result<Value, i128>> {
+    if let Some(constant) = func.splat(value) {
+        return constant.as_int().filter(|constant| *constant > 0).map(Err);
+    }
+    match *func.def_op(value)? {
+        Op::Broadcast { x } if func.ty(x).is_scalar() => Some(Ok(x)),
+        Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } => divisor(func, x),
+        _ => None,
+    }
+}
+
+/// Makes the test.
+struct Tests<'f> {
+    build: Builder<'f>,
+    /// Of magnitudes: scalars that none exceeds, if the tests hold.
+    bounds: HashMap<Value, Value>,
+    divisors: HashMap<Result<Value, i128>, (Value, Value)>,
+    tests: Vec<Value>,
+    /// Values that a test is about.
+    tested: Vec<Value>,
+}
+
+impl Tests<'_> {
+    /// What an op needs.
+    fn of_op(&mut self, inst: Inst) {
+        match self.build.func.inst(inst).op {
+            Op::Compare { lhs, rhs, .. } => [lhs, rhs].into_iter().for_each(|value| self.fits(value)),
+            _ => {
+                let result = self.build.func.result(inst);
+                self.bound(result);
+            }
+        }
+    }
+
+    /// All elements are less than 2^31.
+    fn fits(&mut self, value: Value) {
+        let bound = self.bound(value);
+        self.is_below(bound, END);
+    }
+
+    /// A scalar is at least 0 and less than `end`.
+    fn is_below(&mut self, scalar: Value, end: i128) {
+        if !self.tested.contains(&scalar) {
+            self.tested.push(scalar);
+            let b = &mut self.build;
+            let end = b.index(end);
+            let [scalar, end] = [scalar, end].map(|value| b.bitcast(value, Dtype::U64));
+            let test = b.compare(CompareOp::Lt, scalar, end);
+            self.tests.push(test);
+        }
+    }
+
+    fn bound(&mut self, value: Value) -> Value {
+        if let Some(bound) = self.bounds.get(&value) {
+            return *bound;
+        }
+        let bound = self.bound_of(value);
+        self.bounds.insert(value, bound);
+        bound
+    }
+
+    fn bound_of(&mut self, value: Value) -> Value {
+        let func = &*self.build.func;
+        if let Some(constant) = func.splat(value).and_then(ConstExpr::as_int) {
+            return self.build.index(constant.abs());
+        }
+        let op = func.def_op(value).cloned();
+        match op {
+            Some(Op::Arange { end, .. }) => self.build.index(end.as_int().expect("`Known` saw a number") - 1),
+            Some(Op::Broadcast { x }) if func.ty(x).is_scalar() => {
+                self.is_below(x, END);
+                x
+            }
+            Some(Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. }) => self.bound(x),
+            Some(Op::Binary { op: BinaryOp::Mul, lhs, rhs }) => {
+                // Each is less than 2^31, so the product does not overflow.
+                self.fits(lhs);
+                self.fits(rhs);
+                let (x, y) = (self.bound(lhs), self.bound(rhs));
+                let product = self.build.binary(BinaryOp::Mul, x, y);
+                self.is_below(product, END);
+                product
+            }
+            Some(Op::Binary { op: op @ (BinaryOp::Div | BinaryOp::Rem), lhs, rhs }) => {
+                self.fits(lhs);
+                let most = self.bound(lhs);
+                let divisor = divisor(self.build.func, rhs).expect("`Known` saw it");
+                let (divisor, rest) = self.divisor(divisor);
+                let b = &mut self.build;
+                let bound = if op == BinaryOp::Rem {
+                    b.binary(BinaryOp::Min, most, rest)
+                } else {
+                    let [most, divisor] = [most, divisor].map(|value| b.cast(value, Dtype::U32));
+                    let quotient = b.binary(BinaryOp::Div, most, divisor);
+                    b.cast(quotient, Dtype::I64)
+                };
+                // No more than what was divided.
+                self.tested.push(bound);
+                bound
+            }
+            Some(Op::Binary { lhs, rhs, .. }) => {
+                // Each is a sum of numbers less than 2^31.
+                let (x, y) = (self.bound(lhs), self.bound(rhs));
+                self.build.binary(BinaryOp::Add, x, y)
+            }
+            _ => unreachable!("`Known` follows nothing else"),
+        }
+    }
+
+    /// A divisor, which is at least 1, and what is one less.
+    fn divisor(&mut self, divisor: Result<Value, i128>) -> (Value, Value) {
+        if let Some(known) = self.divisors.get(&divisor) {
+            return *known;
+        }
+        let value = divisor.unwrap_or_else(|constant| self.build.index(constant));
+        let one = self.build.index(1);
+        let rest = self.build.binary(BinaryOp::Sub, value, one);
+        self.is_below(rest, END - 1);
+        self.divisors.insert(divisor, (value, rest));
+        (value, rest)
+    }
+
+    fn finish(mut self) -> Value {
+        let tests = std::mem::take(&mut self.tests);
+        let all = tests.into_iter().reduce(|all, test| self.build.binary(BinaryOp::And, all, test));
+        all.expect("a divisor is tested")
+    }
+}
+
+/// Computes values once more, in 32 bits or as they were.
+struct Copies<'f> {
+    func: &'f mut Function,
+    region: Region,
+    loc: Loc,
+    is_narrow: bool,
+    copies: HashMap<Value, Value>,
+}
+
+impl Copies<'_> {
+    fn of(&mut self, value: Value) -> Value {
+        if self.func.ty(value).is_scalar() && !self.is_narrow {
+            return value;
+        }
+        if let Some(copy) = self.copies.get(&value) {
+            return *copy;
+        }
+        let copy = self.copy(value);
+        self.copies.insert(value, copy);
+        copy
+    }
+
+    fn copy(&mut self, value: Value) -> Value {
+        let mut ty = self.func.ty(value).clone();
+        if ty.is_scalar() {
+            return Builder::new(self.func, self.region, self.loc).cast(value, Dtype::I32);
+        }
+        if let Some(constant) = self.func.splat(value).cloned() {
+            let ty = if self.is_narrow { ty.with_elem(Dtype::I32) } else { ty };
+            return Builder::new(self.func, self.region, self.loc).constant(constant, ty);
+        }
+        let mut op = self.func.def_op(value).cloned().expect("a tile that is followed is computed");
+        op.map_operands(&mut |operand| self.of(operand));
+        let b = &mut Builder::new(self.func, self.region, self.loc);
+        if self.is_narrow && ty.elem().dtype() == Some(Dtype::I64) && !matches!(op, Op::Arange { .. }) {
+            ty = ty.with_elem(Dtype::I32);
+        }
+        match op {
+            _ if !self.is_narrow => b.op(op, &[ty]),
+            Op::Arange { .. } => {
+                let places = b.op(op, &[ty]);
+                b.cast(places, Dtype::I32)
+            }
+            // Neither side is negative: unsigned numbers are divided with less ado.
+            Op::Binary { op: op @ (BinaryOp::Div | BinaryOp::Rem), lhs, rhs } => {
+                let [lhs, rhs] = [lhs, rhs].map(|value| b.bitcast(value, Dtype::U32));
+                let result = b.binary(op, lhs, rhs);
+                b.bitcast(result, Dtype::I32)
+            }
+            _ => b.op(op, &[ty]),
+        }
+    }
+}
