@@ -17,7 +17,7 @@ fn rest(a: i64, b: i64) -> i64 {
     if b == 0 { a } else { a.wrapping_rem(b) }
 }
 
-#[kernel(B = 128)]
+#[kernel(B = 256)]
 fn taken_apart_kernel<const B: usize>(y: PtrMut<i64>, z: PtrMut<bool>, n: usize, start: i64, columns: i64, rows: i64) {
     let at = program_id(0) * B + arange(0, B);
     let place = start + at as i64;
@@ -31,8 +31,8 @@ fn taken_apart_kernel<const B: usize>(y: PtrMut<i64>, z: PtrMut<bool>, n: usize,
 /// Numbers about the edges of 32 and of 64 bits, negative ones, and divisors that are none.
 fn taken_apart(lab: &mut Lab) {
     const EDGE: i64 = 1 << 31;
-    let n = 200;
-    let starts = [0, 1 << 20, EDGE - 200, EDGE - 100, 2 * EDGE - 100, 1 << 40, -150, i64::MIN, i64::MAX - 100];
+    let n = 300;
+    let starts = [0, 1 << 20, EDGE - 512, EDGE - 300, EDGE - 100, 2 * EDGE - 100, 1 << 40, -150, i64::MIN, i64::MAX - 100];
     let sizes = [
         (1, 1),
         (7, 3),
@@ -50,7 +50,7 @@ fn taken_apart(lab: &mut Lab) {
     for start in starts {
         for (columns, rows) in sizes {
             let (mut y, mut z) = (lab.output::<i64>(n), lab.output::<bool>(n));
-            taken_apart_kernel::<128>(&mut y.slice(), &mut z.slice(), n, start, columns, rows).grid(cdiv(n, 128)).launch().unwrap();
+            taken_apart_kernel::<256>(&mut y.slice(), &mut z.slice(), n, start, columns, rows).grid(cdiv(n, 256)).launch().unwrap();
             let parts = |i: usize| {
                 let place = start.wrapping_add(i as i64);
                 (rest(place, columns), rest(quotient(place, columns), rows), quotient(place, columns.wrapping_mul(rows)))
@@ -64,7 +64,7 @@ fn taken_apart(lab: &mut Lab) {
     }
 }
 
-#[kernel(R = 8, C = 32)]
+#[kernel(R = 8, C = 256)]
 fn of_two_axes_kernel<const R: usize, const C: usize>(x: Ptr<f32>, y: PtrMut<f32>, rows: usize, columns: usize, window: usize) {
     let (row, column) = (arange(0, R), program_id(0) * C + arange(0, C));
     let inside = (row < rows)[(.., None)] & (column < columns)[(None, ..)];
@@ -74,15 +74,15 @@ fn of_two_axes_kernel<const R: usize, const C: usize>(x: Ptr<f32>, y: PtrMut<f32
 }
 
 fn of_two_axes(lab: &mut Lab) {
-    for (rows, columns, window) in [(8, 96, 2), (7, 61, 3), (1, 1, 5)] {
+    for (rows, columns, window) in [(8, 512, 2), (7, 301, 3), (1, 1, 5)] {
         let data = lab.values::<f32>(rows * columns);
         let (x, mut y) = (lab.input(&data), lab.output::<f32>(rows * columns));
-        of_two_axes_kernel::<8, 32>(x.slice(), &mut y.slice(), rows, columns, window).grid(cdiv(columns, 32)).launch().unwrap();
+        of_two_axes_kernel::<8, 256>(x.slice(), &mut y.slice(), rows, columns, window).grid(cdiv(columns, 256)).launch().unwrap();
         check_bits(&y.read(), |i| data[i / columns / window * window * columns + i % columns / window * window]);
     }
 }
 
-#[kernel(B = 64)]
+#[kernel(B = 256)]
 fn by_what_is_read_kernel<const B: usize>(x: Ptr<i64>, y: PtrMut<i64>, z: PtrMut<i64>, n: usize, turns: usize) {
     let at = program_id(0) * B + arange(0, B);
     let mask = at < n;
@@ -97,10 +97,10 @@ fn by_what_is_read_kernel<const B: usize>(x: Ptr<i64>, y: PtrMut<i64>, z: PtrMut
 }
 
 fn by_what_is_read(lab: &mut Lab) {
-    let (n, turns) = (64, 3);
+    let (n, turns) = (250, 3);
     for by in [1, 7, 0, -3, 1 << 33] {
         let (x, mut y, mut z) = (lab.input(&[by]), lab.output::<i64>(n), lab.output::<i64>(n));
-        by_what_is_read_kernel::<64>(x.slice(), &mut y.slice(), &mut z.slice(), n, turns).grid(1).launch().unwrap();
+        by_what_is_read_kernel::<256>(x.slice(), &mut y.slice(), &mut z.slice(), n, turns).grid(1).launch().unwrap();
         let at = |i: usize| i as i64;
         check_ints(&z.read(), |i| (quotient(at(i), by) * 1000 + rest(at(i), by)).into());
         check_ints(&y.read(), |i| (at(i) % 3 + (0..3).map(|turn| quotient(at(i) + turn, by)).sum::<i64>()).into());

@@ -98,7 +98,7 @@ fn log2(d: u128) -> u32 {
 /// `n / d` of signed integers, `2 <= d <= 2^(N-1)`.
 fn by_positive(b: &mut Builder<'_>, n: Value, d: u128) -> Value {
     let dtype = b.func.ty(n).dtype();
-    let (bits, l) = (dtype.bits() as u32, log2(d));
+    let (bits, l) = (dtype.bits(), log2(d));
     let sign = shifted(b, n, bits - 1);
     if d.is_power_of_two() {
         // What is negative is rounded up: d - 1 is added.
@@ -119,7 +119,7 @@ fn by_positive(b: &mut Builder<'_>, n: Value, d: u128) -> Value {
 
 /// `n / d` of unsigned integers, `d >= 2`.
 fn by_unsigned(b: &mut Builder<'_>, n: Value, d: u128) -> Value {
-    let bits = b.func.ty(n).dtype().bits() as u32;
+    let bits = b.func.ty(n).dtype().bits();
     if d.is_power_of_two() {
         return shifted(b, n, log2(d));
     }
@@ -135,7 +135,7 @@ fn by_unsigned(b: &mut Builder<'_>, n: Value, d: u128) -> Value {
     }
     // m = 2^N + m': (n + high) / 2^l, where the sum may have a bit more than n.
     let l = log2(d);
-    let m = ((1u128 << l) - d << bits) / d + 1;
+    let m = (((1u128 << l) - d) << bits) / d + 1;
     let m = b.int_like(m as i128, n);
     let high = b.binary(BinaryOp::MulHigh, n, m);
     let rest = b.binary(BinaryOp::Sub, n, high);
@@ -185,7 +185,7 @@ mod tests {
             (state >> (state >> 59)) as i128
         };
         for dtype in [Dtype::I8, Dtype::U8, Dtype::I16, Dtype::U16, Dtype::I32, Dtype::U32, Dtype::I64, Dtype::U64] {
-            let bits = dtype.bits() as u32;
+            let bits = dtype.bits();
             let (least, most) =
                 if dtype.is_signed_int() { (-(1i128 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1i128 << bits) - 1) };
             let fits = |number: &i128| (least..=most).contains(number);

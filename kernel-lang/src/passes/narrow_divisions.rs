@@ -3,17 +3,17 @@
 //! ```text
 //! ; before
 //! kernel @k(%y: ptr_mut<i64>, %n: i64) {
-//!     %0 = arange {start = 0, end = 64} : tile<i64, [64]>
-//!     %1 = broadcast %n : tile<i64, [64]>
-//!     %2 = rem %0, %1 : tile<i64, [64]>
+//!     %0 = arange {start = 0, end = 256} : tile<i64, [256]>
+//!     %1 = broadcast %n : tile<i64, [256]>
+//!     %2 = rem %0, %1 : tile<i64, [256]>
 //!     store %y, %0, %2
 //!     return
 //! }
 //! ; after
 //! kernel @k(%y: ptr_mut<i64>, %n: i64) {
-//!     %0 = arange {start = 0, end = 64} : tile<i64, [64]>
-//!     %1 = broadcast %n : tile<i64, [64]>
-//!     %2 = const {value = 63} : i64
+//!     %0 = arange {start = 0, end = 256} : tile<i64, [256]>
+//!     %1 = broadcast %n : tile<i64, [256]>
+//!     %2 = const {value = 255} : i64
 //!     %3 = const {value = 2147483648} : i64
 //!     %4 = bitcast %2 : u64
 //!     %5 = bitcast %3 : u64
@@ -27,22 +27,22 @@
 //!     %13 = min %2, %8 : i64
 //!     %14 = and %6, %12 : bool
 //!     %27 = if %14 () {
-//!         %15 = arange {start = 0, end = 64} : tile<i64, [64]>
-//!         %16 = cast %15 : tile<i32, [64]>
+//!         %15 = arange {start = 0, end = 256} : tile<i64, [256]>
+//!         %16 = cast %15 : tile<i32, [256]>
 //!         %17 = cast %n : i32
-//!         %18 = broadcast %17 : tile<i32, [64]>
-//!         %19 = bitcast %16 : tile<u32, [64]>
-//!         %20 = bitcast %18 : tile<u32, [64]>
-//!         %21 = rem %19, %20 : tile<u32, [64]>
-//!         %22 = bitcast %21 : tile<i32, [64]>
-//!         %23 = cast %22 : tile<i64, [64]>
+//!         %18 = broadcast %17 : tile<i32, [256]>
+//!         %19 = bitcast %16 : tile<u32, [256]>
+//!         %20 = bitcast %18 : tile<u32, [256]>
+//!         %21 = rem %19, %20 : tile<u32, [256]>
+//!         %22 = bitcast %21 : tile<i32, [256]>
+//!         %23 = cast %22 : tile<i64, [256]>
 //!         yield %23
 //!     } () {
-//!         %24 = arange {start = 0, end = 64} : tile<i64, [64]>
-//!         %25 = broadcast %n : tile<i64, [64]>
-//!         %26 = rem %24, %25 : tile<i64, [64]>
+//!         %24 = arange {start = 0, end = 256} : tile<i64, [256]>
+//!         %25 = broadcast %n : tile<i64, [256]>
+//!         %26 = rem %24, %25 : tile<i64, [256]>
 //!         yield %26
-//!     } : tile<i64, [64]>
+//!     } : tile<i64, [256]>
 //!     store %y, %0, %27
 //!     return
 //! }
@@ -56,7 +56,7 @@
 //! must not be negative, and every product, dividend and result must be less than 2^31: sums between these may wrap, as what comes of them does not.
 //! Not in loops, whose loads could not run ahead of an `if`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute};
@@ -65,6 +65,8 @@ use crate::location::Loc;
 
 /// What fits is less.
 const END: i128 = 1 << 31;
+/// Tiles of fewer elements are divided sooner than tested.
+const WORTH: usize = 256;
 
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
@@ -92,6 +94,8 @@ pub fn run(func: &mut Function) -> Changed {
 struct Cluster {
     /// In order.
     insts: Vec<Inst>,
+    /// What they compute.
+    own: SideTable<Value, bool>,
     /// Where the first other op that uses one of them stands.
     place: usize,
     /// The values that other ops use.
@@ -101,7 +105,21 @@ struct Cluster {
 impl Cluster {
     fn find(func: &Function, region: Region) -> Option<Cluster> {
         let insts = &func.region(region).insts;
-        let mut known = Known { func, own: SideTable::new(), signs: HashMap::new() };
+        let is_worth = |inst: &Inst| {
+            let data = func.inst(*inst);
+            is_division(&data.op)
+                && func.ty(data.results[0]).is_tile()
+                && func.ty(data.results[0]).extents().iter().product::<usize>() >= WORTH
+        };
+        if !insts.iter().any(is_worth) {
+            return None;
+        }
+        let mut known = Known { func, own: SideTable::new(), forms: HashMap::new() };
+        for inst in func.all_insts() {
+            for result in &func.inst(inst).results {
+                known.form(*result); // in order, so that nothing is followed far
+            }
+        }
         let mut members = Vec::new();
         for inst in insts {
             if known.is_member(*inst) {
@@ -109,9 +127,10 @@ impl Cluster {
                 members.push(*inst);
             }
         }
-        if !members.iter().any(|inst| is_division(&func.inst(*inst).op)) {
+        if !members.iter().any(is_worth) {
             return None;
         }
+        let is_of = |inst: Inst, own: &SideTable<Value, bool>| func.inst(inst).results.first().is_some_and(|result| own[*result]);
         let uses = |inst: Inst, own: &SideTable<Value, bool>| {
             let mut any = false;
             let mut look = |op: &Op| op.for_each_operand(&mut |value| any |= own[value]);
@@ -119,27 +138,27 @@ impl Cluster {
             func.inst(inst).op.for_each_region(&mut |region| func.for_each_inst(region, &mut |inst| look(&func.inst(inst).op)));
             any
         };
-        let place = insts.iter().position(|inst| !members.contains(inst) && uses(*inst, &known.own))?;
+        let place = insts.iter().position(|inst| !is_of(*inst, &known.own) && uses(*inst, &known.own))?;
         // Whose scalars are not there yet stays behind.
         let mut early: SideTable<Value, Option<bool>> = SideTable::new();
         for inst in &insts[place..] {
             func.inst(*inst).results.iter().filter(|result| func.ty(**result).is_scalar()).for_each(|late| early[*late] = Some(false));
         }
         members.retain(|inst| is_early(func, func.result(*inst), &mut early));
-        let mut own: SideTable<Value, bool> = SideTable::new();
-        members.iter().for_each(|inst| own[func.result(*inst)] = true);
-        if !members.iter().any(|inst| is_division(&func.inst(*inst).op)) {
+        if !members.iter().any(is_worth) {
             return None;
         }
-        let mut results: Vec<Value> = Vec::new();
-        for inst in func.all_insts().into_iter().filter(|inst| !members.contains(inst)) {
+        let mut own: SideTable<Value, bool> = SideTable::new();
+        members.iter().for_each(|inst| own[func.result(*inst)] = true);
+        let (mut results, mut is_result) = (Vec::new(), SideTable::<Value, bool>::new());
+        for inst in func.all_insts().into_iter().filter(|inst| !is_of(*inst, &own)) {
             func.inst(inst).op.for_each_operand(&mut |value| {
-                if own[value] && !results.contains(&value) {
+                if own[value] && !std::mem::replace(&mut is_result[value], true) {
                     results.push(value);
                 }
             });
         }
-        (!results.is_empty()).then_some(Cluster { insts: members, place, results })
+        (!results.is_empty()).then_some(Cluster { insts: members, own, place, results })
     }
 
     /// Puts the cluster into the branches of an `if`.
@@ -147,7 +166,7 @@ impl Cluster {
         let loc = func.inst(self.insts[0]).loc;
         let [head, narrow, wide] = [0; 3].map(|_| func.add_region());
         let build = Builder::new(func, head, loc);
-        let mut tests = Tests { build, bounds: HashMap::new(), divisors: HashMap::new(), tests: Vec::new(), tested: Vec::new() };
+        let mut tests = Tests { build, bounds: HashMap::new(), divisors: HashMap::new(), tests: Vec::new(), tested: HashSet::new() };
         for inst in &self.insts {
             tests.of_op(*inst);
         }
@@ -174,7 +193,7 @@ impl Cluster {
         insts.push(branch);
         let mut all = std::mem::take(func.insts_mut(region));
         all.splice(self.place..self.place, insts);
-        all.retain(|inst| !self.insts.contains(inst));
+        all.retain(|inst| !func.inst(*inst).results.first().is_some_and(|result| self.own[*result]));
         *func.insts_mut(region) = all;
 
         let mut with = Substitution::new();
@@ -202,62 +221,90 @@ fn is_early(func: &Function, value: Value, marks: &mut SideTable<Value, Option<b
     is
 }
 
-/// What is known of tiles of places without running the kernel.
+/// What is known of a tile of places without running the kernel.
+#[derive(Clone, Copy)]
+struct Form {
+    /// May an element be negative?
+    is_signed: bool,
+    /// Numbers less than 2^31 that it is at most a sum of.
+    terms: u32,
+    /// Ops that lead to it, one behind the other.
+    depth: u32,
+}
+
+impl Form {
+    /// So that bounds do not overflow.
+    const MOST_TERMS: u32 = 1 << 16;
+    /// So that stacks do not.
+    const MOST_DEPTH: u32 = 200;
+
+    fn leaf(is_signed: bool) -> Form {
+        Form { is_signed, terms: 1, depth: 0 }
+    }
+}
+
+/// Finds places that are sums, products and quotients of scalars and lanes.
 struct Known<'f> {
     func: &'f Function,
     /// Results of the members so far.
     own: SideTable<Value, bool>,
-    /// Of tiles that are sums, products and quotients of scalars and lanes: may an element be negative?
-    signs: HashMap<Value, Option<bool>>,
+    forms: HashMap<Value, Option<Form>>,
 }
 
 impl Known<'_> {
-    /// Does an op divide places, or take up what came of a division?
+    /// Does an op divide places, or compute with what came of a division? Ops that move elements stay where they are: that neighbours along an axis are
+    /// equal is read off them.
     fn is_member(&mut self, inst: Inst) -> bool {
         let data = self.func.inst(inst);
-        let &[result] = &data.results[..] else { return false };
-        let mut is_own = is_division(&data.op);
-        data.op.for_each_operand(&mut |value| is_own |= self.own[value]);
-        is_own
-            && match data.op {
-                Op::Compare { lhs, rhs, .. } => self.sign(lhs).is_some() && self.sign(rhs).is_some(),
-                _ => self.sign(result).is_some(),
+        let is_division = is_division(&data.op);
+        match data.op {
+            Op::Binary { lhs, rhs, .. } => {
+                (is_division || self.own[lhs] || self.own[rhs]) && data.results.iter().all(|result| self.form(*result).is_some())
             }
-    }
-
-    /// May an element be negative? `None` of what is computed otherwise than [`Tests`] follows.
-    fn sign(&mut self, value: Value) -> Option<bool> {
-        if let Some(sign) = self.signs.get(&value) {
-            return *sign;
+            Op::Compare { lhs, rhs, .. } => (self.own[lhs] || self.own[rhs]) && self.form(lhs).is_some() && self.form(rhs).is_some(),
+            _ => false,
         }
-        let sign = self.sign_of(value);
-        self.signs.insert(value, sign);
-        sign
     }
 
-    fn sign_of(&mut self, value: Value) -> Option<bool> {
+    /// `None` of what is computed otherwise than [`Tests`] follows.
+    fn form(&mut self, value: Value) -> Option<Form> {
+        if let Some(form) = self.forms.get(&value) {
+            return *form;
+        }
+        let form = self.form_of(value);
+        self.forms.insert(value, form);
+        form
+    }
+
+    fn form_of(&mut self, value: Value) -> Option<Form> {
         let ty = self.func.ty(value);
         if !ty.is_tile() || ty.elem().dtype() != Some(Dtype::I64) {
             return None;
         }
         if let Some(constant) = self.func.splat(value) {
-            return constant.as_int().filter(|constant| constant.abs() < END).map(|constant| constant < 0);
+            return constant.as_int().filter(|constant| constant.abs() < END).map(|constant| Form::leaf(constant < 0));
         }
-        match *self.func.def_op(value)? {
-            Op::Arange { ref start, ref end } => (end.as_int()? <= END && start.as_int()? >= 0).then_some(false),
-            Op::Broadcast { x } if self.func.ty(x).is_scalar() => Some(false),
-            Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } => self.sign(x),
-            Op::Binary { op, lhs, rhs } => {
-                let (x, y) = (self.sign(lhs)?, self.sign(rhs)?);
-                match op {
-                    BinaryOp::Add | BinaryOp::Mul => Some(x || y),
-                    BinaryOp::Sub => Some(true),
-                    BinaryOp::Div | BinaryOp::Rem => (!x && !y && divisor(self.func, rhs).is_some()).then_some(false),
-                    _ => None,
-                }
+        let (is_signed, terms, depth) = match *self.func.def_op(value)? {
+            Op::Arange { ref start, ref end } => return (end.as_int()? <= END && start.as_int()? >= 0).then_some(Form::leaf(false)),
+            Op::Broadcast { x } if self.func.ty(x).is_scalar() => return Some(Form::leaf(false)),
+            Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } => {
+                let x = self.form(x)?;
+                (x.is_signed, x.terms, x.depth)
             }
-            _ => None,
-        }
+            Op::Binary { op, lhs, rhs } => {
+                let (x, y) = (self.form(lhs)?, self.form(rhs)?);
+                let (is_signed, terms) = match op {
+                    BinaryOp::Add => (x.is_signed || y.is_signed, x.terms + y.terms),
+                    BinaryOp::Sub => (true, x.terms + y.terms),
+                    BinaryOp::Mul => (x.is_signed || y.is_signed, 1),
+                    BinaryOp::Div | BinaryOp::Rem if !x.is_signed && divisor(self.func, rhs).is_some() => (false, 1),
+                    _ => return None,
+                };
+                (is_signed, terms, x.depth.max(y.depth))
+            }
+            _ => return None,
+        };
+        (terms <= Form::MOST_TERMS && depth < Form::MOST_DEPTH).then_some(Form { is_signed, terms, depth: depth + 1 })
     }
 }
 
@@ -281,7 +328,7 @@ struct Tests<'f> {
     divisors: HashMap<Result<Value, i128>, (Value, Value)>,
     tests: Vec<Value>,
     /// Values that a test is about.
-    tested: Vec<Value>,
+    tested: HashSet<Value>,
 }
 
 impl Tests<'_> {
@@ -304,8 +351,7 @@ impl Tests<'_> {
 
     /// A scalar is at least 0 and less than `end`.
     fn is_below(&mut self, scalar: Value, end: i128) {
-        if !self.tested.contains(&scalar) {
-            self.tested.push(scalar);
+        if self.tested.insert(scalar) {
             let b = &mut self.build;
             let end = b.index(end);
             let [scalar, end] = [scalar, end].map(|value| b.bitcast(value, Dtype::U64));
@@ -359,11 +405,11 @@ impl Tests<'_> {
                     b.cast(quotient, Dtype::I64)
                 };
                 // No more than what was divided.
-                self.tested.push(bound);
+                self.tested.insert(bound);
                 bound
             }
             Some(Op::Binary { lhs, rhs, .. }) => {
-                // Each is a sum of numbers less than 2^31.
+                // Each is a sum of few numbers less than 2^31.
                 let (x, y) = (self.bound(lhs), self.bound(rhs));
                 self.build.binary(BinaryOp::Add, x, y)
             }
