@@ -168,19 +168,18 @@ impl Cluster {
         let build = Builder::new(func, head, loc);
         let mut tests = Tests { build, bounds: HashMap::new(), divisors: HashMap::new(), tests: Vec::new(), tested: HashSet::new() };
         for inst in &self.insts {
-            tests.of_op(*inst);
+            let result = tests.build.func.result(*inst);
+            tests.bound(result);
         }
         for result in &self.results {
-            if tests.build.func.ty(*result).dtype() == Dtype::I64 {
-                tests.fits(*result);
-            }
+            tests.fits(*result);
         }
         let cond = tests.finish();
 
         let mut copy = Copies { func, region: narrow, loc, is_narrow: true, copies: HashMap::new() };
         let values: Vec<Value> = self.results.iter().map(|value| copy.of(*value)).collect();
         let b = &mut Builder::new(func, narrow, loc);
-        let values = values.into_iter().zip(&self.results).map(|(value, result)| b.cast(value, b.func.ty(*result).dtype())).collect();
+        let values = values.into_iter().map(|value| b.cast(value, Dtype::I64)).collect();
         b.yield_values(values);
 
         let mut copy = Copies { func, region: wide, loc, is_narrow: false, copies: HashMap::new() };
@@ -253,17 +252,11 @@ struct Known<'f> {
 
 impl Known<'_> {
     /// Does an op divide places, or compute with what came of a division? Ops that move elements stay where they are: that neighbours along an axis are
-    /// equal is read off them.
+    /// equal is read off them. So do comparisons: there are few registers for truths, and those that leave a branch are kept all at once.
     fn is_member(&mut self, inst: Inst) -> bool {
         let data = self.func.inst(inst);
-        let is_division = is_division(&data.op);
-        match data.op {
-            Op::Binary { lhs, rhs, .. } => {
-                (is_division || self.own[lhs] || self.own[rhs]) && data.results.iter().all(|result| self.form(*result).is_some())
-            }
-            Op::Compare { lhs, rhs, .. } => (self.own[lhs] || self.own[rhs]) && self.form(lhs).is_some() && self.form(rhs).is_some(),
-            _ => false,
-        }
+        let Op::Binary { lhs, rhs, .. } = data.op else { return false };
+        (is_division(&data.op) || self.own[lhs] || self.own[rhs]) && data.results.iter().all(|result| self.form(*result).is_some())
     }
 
     /// `None` of what is computed otherwise than [`Tests`] follows.
@@ -332,17 +325,6 @@ struct Tests<'f> {
 }
 
 impl Tests<'_> {
-    /// What an op needs.
-    fn of_op(&mut self, inst: Inst) {
-        match self.build.func.inst(inst).op {
-            Op::Compare { lhs, rhs, .. } => [lhs, rhs].into_iter().for_each(|value| self.fits(value)),
-            _ => {
-                let result = self.build.func.result(inst);
-                self.bound(result);
-            }
-        }
-    }
-
     /// All elements are less than 2^31.
     fn fits(&mut self, value: Value) {
         let bound = self.bound(value);
