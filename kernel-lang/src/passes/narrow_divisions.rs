@@ -105,11 +105,12 @@ struct Cluster {
 impl Cluster {
     fn find(func: &Function, region: Region) -> Option<Cluster> {
         let insts = &func.region(region).insts;
-        let is_worth = |inst: &Inst| {
-            let data = func.inst(*inst);
-            is_division(&data.op)
-                && func.ty(data.results[0]).is_tile()
-                && func.ty(data.results[0]).extents().iter().product::<usize>() >= WORTH
+        let is_worth = |inst: &Inst| match func.inst(*inst).op {
+            // What constants divide takes no division.
+            Op::Binary { op: BinaryOp::Div | BinaryOp::Rem, lhs, rhs } => {
+                func.ty(lhs).is_tile() && func.splat(rhs).is_none() && func.ty(lhs).extents().iter().product::<usize>() >= WORTH
+            }
+            _ => false,
         };
         if !insts.iter().any(is_worth) {
             return None;
