@@ -14,7 +14,8 @@ on standard output; everything else goes to standard error.
 A request that cannot be answered gives {"error": ".."} and the program goes on. The first request for a work and
 shape makes its data, checks every peer against f64 and picks Triton's best configuration by a small sweep;
 the following ones only time. Data is kept for one work and shape at a time, so do all rounds of one before the
-next. Times are medians in microseconds, taken as `galatea::bench::do_bench` takes them (see `median_us`). By hand: `echo "time silu bf16 1048576" | python3 peers.py`.
+next. Times are medians in microseconds, taken as `galatea::bench::do_bench` takes them (see `median_us`).
+By hand: `echo "time silu bf16 1048576" | python3 peers.py`.
 
 To add a work: write a function that returns a `Work`, and name it in `WORKS`.
 """

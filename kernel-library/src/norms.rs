@@ -31,16 +31,17 @@ pub fn layer_norm<T: Float, const BLOCK_SIZE: usize>(
     let mask = column < columns;
     let v = load(x + row * columns + column, mask = mask, evict = "evict_last") as f32;
     // What a short row waits for comes with it; in a long one it would take registers from the row.
+    const SHORT: bool = BLOCK_SIZE <= 1024;
     let (near_weight, near_bias) =
-        if BLOCK_SIZE <= 1024 { (load(weight + column, mask = mask) as f32, load(bias + column, mask = mask) as f32) } else { (0.0, 0.0) };
+        if SHORT { (load(weight + column, mask = mask) as f32, load(bias + column, mask = mask) as f32) } else { (0.0, 0.0) };
     let scale = 1.0 / columns as f32;
     let row_mean = sum(v) * scale;
     let difference = select(mask, v - row_mean, 0.0);
     let row_rstd = rsqrt(sum(difference * difference) * scale + eps);
     store(mean + row, row_mean);
     store(rstd + row, row_rstd);
-    let w = if BLOCK_SIZE <= 1024 { near_weight } else { load(weight + column, mask = mask) as f32 };
-    let b = if BLOCK_SIZE <= 1024 { near_bias } else { load(bias + column, mask = mask) as f32 };
+    let w = if SHORT { near_weight } else { load(weight + column, mask = mask) as f32 };
+    let b = if SHORT { near_bias } else { load(bias + column, mask = mask) as f32 };
     let normal = (difference * row_rstd * w + b) as T;
     store(y + row * columns + column, normal, mask = mask);
 }
@@ -64,10 +65,11 @@ pub fn rms_norm<T: Float, const BLOCK_SIZE: usize>(x: Ptr<T>, weight: Ptr<T>, y:
     let mask = column < columns;
     let v = load(x + row * columns + column, mask = mask, evict = "evict_last") as f32;
     // As in `layer_norm`.
-    let near_weight = if BLOCK_SIZE <= 1024 { load(weight + column, mask = mask) as f32 } else { 0.0 };
+    const SHORT: bool = BLOCK_SIZE <= 1024;
+    let near_weight = if SHORT { load(weight + column, mask = mask) as f32 } else { 0.0 };
     let row_rstd = rsqrt(sum(v * v) * (1.0 / columns as f32) + eps);
     store(rstd + row, row_rstd);
-    let w = if BLOCK_SIZE <= 1024 { near_weight } else { load(weight + column, mask = mask) as f32 };
+    let w = if SHORT { near_weight } else { load(weight + column, mask = mask) as f32 };
     let normal = (v * row_rstd * w) as T;
     store(y + row * columns + column, normal, mask = mask);
 }

@@ -1,6 +1,6 @@
 //! What passes share to change a kernel: replacing values, copying regions.
 
-use crate::ir::arena::{Handle, Region, SideTable, Value};
+use crate::ir::arena::{Handle, Inst, Region, SideTable, Value};
 use crate::ir::function::Function;
 use crate::ir::ops::Op;
 
@@ -54,6 +54,20 @@ pub fn substitute(func: &mut Function, region: Region, with: &Substitution) -> C
         func.inst_mut(inst).op.map_operands(&mut |value| with.get(value));
     }
     true
+}
+
+/// Replaces ops by values: `expand` appends to the region what computes the value, or says that the op stays.
+pub fn expand_each(func: &mut Function, mut expand: impl FnMut(&mut Function, Region, Inst) -> Option<Value>) -> Changed {
+    let mut replaced = Substitution::new();
+    for region in func.regions_under(func.body) {
+        for inst in std::mem::take(func.insts_mut(region)) {
+            match expand(func, region, inst) {
+                Some(value) => replaced.insert(func.result(inst), value),
+                None => func.insts_mut(region).push(inst),
+            }
+        }
+    }
+    substitute(func, func.body, &replaced)
 }
 
 /// Copies the ops of `from` to the end of `to`, nested regions too. Operands that `map` knows are replaced; it learns the copies of

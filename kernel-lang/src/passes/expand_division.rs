@@ -34,21 +34,12 @@
 //! integers using multiplication" (1994), whose names these are: `n / d` of `N` bits, `l` the bits of `d`, `m` a multiple of about `1 / d`.
 
 use crate::dtype::Dtype;
-use crate::ir::rewrite::{Changed, Substitution, substitute};
+use crate::ir::rewrite::{Changed, expand_each};
 use crate::ir::{BinaryOp, Builder, ConstExpr, Function, Inst, Op, Region, UnaryOp, Value};
 
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
-    let mut replaced = Substitution::new();
-    for region in func.regions_under(func.body) {
-        for inst in std::mem::take(func.insts_mut(region)) {
-            match expand(func, region, inst) {
-                Some(value) => replaced.insert(func.result(inst), value),
-                None => func.insts_mut(region).push(inst),
-            }
-        }
-    }
-    substitute(func, func.body, &replaced)
+    expand_each(func, expand)
 }
 
 /// Appends what replaces an op, if anything does.

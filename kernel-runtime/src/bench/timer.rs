@@ -53,7 +53,7 @@ impl Timer {
         Ok(Timer { stream: stream.clone(), flush, events: Vec::new() })
     }
 
-    /// Queues one run between the `n`-th pair of events.
+    /// Waits for earlier runs, and queues one between the `n`-th pair of events.
     pub(crate) fn run(&mut self, n: usize, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         while self.events.len() <= n {
             let device = self.stream.device();

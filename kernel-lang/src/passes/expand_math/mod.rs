@@ -72,23 +72,14 @@ mod trig;
 mod trig_f64;
 
 use crate::dtype::Dtype;
-use crate::ir::rewrite::{Changed, Substitution, substitute};
+use crate::ir::rewrite::{Changed, expand_each};
 use crate::ir::{BinaryOp, Builder, Function, Inst, Op, Region, UnaryOp, Value};
 
 use formula::Formula;
 
 /// Expands every math function of a specialised kernel; see the module.
 pub fn run(func: &mut Function) -> Changed {
-    let mut replaced = Substitution::new();
-    for region in func.regions_under(func.body) {
-        for inst in std::mem::take(func.insts_mut(region)) {
-            match expand(func, region, inst) {
-                Some(value) => replaced.insert(func.result(inst), value),
-                None => func.insts_mut(region).push(inst),
-            }
-        }
-    }
-    substitute(func, func.body, &replaced)
+    expand_each(func, expand)
 }
 
 /// Appends what replaces an op, unless it is a primitive.
