@@ -12,7 +12,42 @@ use crate::value::{FloatValue, Value};
 tests![
     dots_of_rows<f16, bf16, f32, f64>, dots_of_integers<i8, u8, i16, i32, i64>, schedules, what_is_stored_is_not_read_before,
     gathers, strides_and_others, softmaxes_of_long_rows, rows_in_a_loop, steps_at_run_time, runs_of_a_scan, tiles_of_two_axes, rows_of_any_length, small_tiles, odd_rows, counters_of_32_bits,
-    rows_behind_one_mask<f32, i8>];
+    rows_behind_one_mask<f32, i8>, prefetched_elements_that_several_threads_hold<f32, f64, i32>];
+
+/// Sums a tensor into every element of `out`, and overwrites the tensor behind the sum. `OUT` is the number of threads.
+#[kernel]
+fn sum_and_overwrite<T: Number, const B: usize, const OUT: usize>(y: PtrMut<T>, out: PtrMut<T>, n: usize) {
+    let lanes = arange(0, B);
+    let mut acc = zeros::<T>([B]);
+    for start in range(0, n, B, num_stages = 3) {
+        acc += load(y + start + lanes);
+    }
+    let total = sum(acc);
+    for start in range(0, n, B) {
+        store(y + start + lanes, full::<T>([B], -1 as T));
+    }
+    store(out + arange(0, OUT), full::<T>([OUT], total));
+}
+
+/// A tile with fewer elements than the program has threads is held several times. A thread that is ahead stores what another has still to read, so
+/// one thread reads each element for all.
+fn prefetched_elements_that_several_threads_hold<T: Number + Value>(lab: &mut Lab) {
+    fn check<T: Number + Value, const B: usize>(lab: &mut Lab) {
+        for n in [B, 3 * B, 256] {
+            let (numbers, host) = small::<T>(lab, n, 1);
+            let mut y = lab.in_place(&host);
+            let mut out = lab.output::<T>(128);
+            sum_and_overwrite::<T, B, 128>(&mut y.slice(), &mut out.slice(), n).grid(1).launch().unwrap();
+            check_bits(&y.read(), |_| T::near(-1.0));
+            let total: i64 = numbers.iter().sum();
+            check_bits(&out.read(), |_| T::near(total as f64));
+        }
+    }
+    check::<T, 4>(lab);
+    check::<T, 32>(lab);
+    check::<T, 64>(lab);
+    check::<T, 256>(lab);
+}
 
 /// A row of `x` times `w`, whose sum is in an integer.
 #[kernel]

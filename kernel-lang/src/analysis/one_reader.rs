@@ -1,19 +1,22 @@
-//! Which loads one thread must make for all that hold the same element.
+//! Loads that one thread performs for all threads that hold the element: the owner reads, and broadcasts.
 //!
-//! What a kernel reads where it writes, too, may change while it runs: another program stores, or a thread of this one that is ahead. Threads that
-//! hold the same element must then not each look for themselves, or a scalar would differ between them and a branch on it part them.
+//! A tensor that the kernel also writes can change while the kernel runs: another program stores to it, or a thread of this program that is ahead.
+//! If every holder of an element read it separately, the holders could see different values, and a branch on a scalar could diverge.
 //!
 //! ```text
-//! %c = load %flags, %i        one reads for all: a branch asks
+//! %c = load %flags, %i        the owner reads and broadcasts: a branch uses the value
 //! if %c == 0 { store %flags, %i, 1 }
 //!
-//! %v = load %x, %at           each reads for itself: of those that hold an element, the one that stores it has read it before
+//! %v = load %x, %at           each holder reads: the only holder whose value counts is the one that stores
 //! store %x, %at, %v * 2.0
 //! ```
+//!
+//! An asynchronous copy is such a read, too: the owner fetches into its slots of the ring, and `fetched` broadcasts.
 
 use crate::ir::{Function, Op, SideTable, Value, may_alias};
 
-/// For each load of what the kernel writes, whether its result goes anywhere but, element by element, into stores.
+/// The results of loads whose tensor the kernel also writes, unless the result only reaches stores, element by element. A ring is marked if what
+/// comes out of it is.
 pub fn compute(func: &Function) -> SideTable<Value, bool> {
     let mut insts = func.all_insts();
     let stored: Vec<Value> = insts
@@ -24,18 +27,31 @@ pub fn compute(func: &Function) -> SideTable<Value, bool> {
             _ => None,
         })
         .collect();
-    // Users stand behind what they use, but for loops, whose values are taken to go anywhere.
+    let is_written = |base: Value| stored.iter().any(|stored| may_alias(func, base, *stored));
+    let mut is_source_written: SideTable<Value, bool> = SideTable::new();
+    for inst in &insts {
+        if let Op::Fetch { ring, base, .. } = func.inst(*inst).op {
+            is_source_written[ring] |= is_written(base);
+        }
+    }
+    // Users come after what they use. Only values that loops carry do not, and those are taken to go anywhere.
     insts.reverse();
     let mut travels: SideTable<Value, bool> = SideTable::new();
-    let mut told = SideTable::new();
+    let mut has_one_reader: SideTable<Value, bool> = SideTable::new();
     for inst in insts {
         let data = func.inst(inst);
         let goes_on = match &data.op {
-            // The thread that acts on an element is the one that speaks for it everywhere.
+            // Every access to an element is performed by the same holder, the owner.
             Op::Store { .. } | Op::Atomic { .. } => false,
             Op::Load { base, .. } => {
                 let result = data.results[0];
-                told[result] = travels[result] && stored.iter().any(|stored| may_alias(func, *base, *stored));
+                has_one_reader[result] = travels[result] && is_written(*base);
+                travels[result]
+            }
+            Op::Fetched { ring, .. } => {
+                let result = data.results[0];
+                has_one_reader[result] = travels[result] && is_source_written[*ring];
+                has_one_reader[*ring] |= has_one_reader[result];
                 travels[result]
             }
             Op::Unary { .. }
@@ -53,5 +69,53 @@ pub fn compute(func: &Function) -> SideTable<Value, bool> {
             data.op.for_each_operand(&mut |value| travels[value] = true);
         }
     }
-    told
+    has_one_reader
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::parse;
+
+    /// The names of what is marked in a kernel that fetches from `%x` and from `%y` before `tail`.
+    fn marked(tail: &str) -> Vec<String> {
+        let text = format!(
+            "kernel @k(%x: ptr<f32>, %y: ptr_mut<f32>, %z: ptr_mut<f32>) {{
+                %i = arange {{start = 0, end = 32}} : tile<i64, [32]>
+                %slot = const {{value = 0}} : i32
+                %on = const {{value = true}} : bool
+                %a = ring {{slots = 2}} : tile<f32, [32]>
+                %b = ring {{slots = 2}} : tile<f32, [32]>
+                fetch %a, %slot, %on, %x, %i {{align = 16}}
+                fetch %b, %slot, %on, %y, %i {{align = 16}}
+                fetch_group
+                fetch_wait {{pending = 0}}
+                %u = fetched %a, %slot : tile<f32, [32]>
+                %v = fetched %b, %slot : tile<f32, [32]>
+                {tail}
+                return
+            }}"
+        );
+        let func = parse(&text).expect("it is well formed");
+        let marked = compute(&func);
+        let results: Vec<Value> = func.all_insts().into_iter().flat_map(|inst| func.inst(inst).results.clone()).collect();
+        results
+            .into_iter()
+            .filter(|value| marked[*value])
+            .map(|value| func.def_op(value).expect("an op made it").name().to_string())
+            .collect()
+    }
+
+    #[test]
+    fn of_asynchronous_copies_those_of_written_tensors_have_one_reader() {
+        let sum = "%w = add %u, %v : tile<f32, [32]>
+            %s = reduce %w (%l: f32, %r: f32) {
+                %t = add %l, %r : f32
+                yield %t
+            } : f32
+            store %z, %slot, %s";
+        assert_eq!(marked(&format!("{sum}\nstore %y, %i, %u")), ["ring", "fetched"]);
+        assert_eq!(marked(sum), [""; 0], "nobody writes what is read");
+        assert_eq!(marked("%w = add %u, %v : tile<f32, [32]>\nstore %y, %i, %w"), [""; 0], "the owner stores what it has read");
+    }
 }

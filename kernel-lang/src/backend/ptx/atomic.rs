@@ -57,6 +57,13 @@ impl Instruction {
     }
 }
 
+impl Held {
+    /// The registers that are no copies.
+    pub(super) fn registers(&self) -> impl Iterator<Item = usize> {
+        self.registers.iter().map(|register| *register as usize)
+    }
+}
+
 impl Emitter<'_> {
     pub(super) fn atomic(&mut self, op: &Op, result: Option<Value>) {
         let Op::Atomic { base, offset, values, op: atomic, mask, sem, scope, .. } = op else { return };
@@ -80,7 +87,7 @@ impl Emitter<'_> {
             asm!(self, "fence.acq_rel.{}", scope.text());
         }
         let mut found = Vec::new();
-        for register in held.registers.iter().map(|register| *register as usize) {
+        for register in held.registers() {
             let own = mask.as_ref().map(|mask| self.at(mask, register));
             let acts = self.both(own, held.owner);
             let operands: Vec<Reg> = values.iter().map(|value| value.get(register)).collect();
@@ -91,7 +98,7 @@ impl Emitter<'_> {
             asm!(self, "fence.acq_rel.{}", scope.text());
         }
         let Some(result) = result.filter(|_| wants_old) else { return };
-        let lanes = self.told(&held, dtype, &found, sem.acquires());
+        let lanes = self.broadcast_from_owner(&held, dtype, &found, sem.acquires());
         if sem.acquires() && self.schedule.num_ctas > 1 {
             self.program_barrier();
         }
@@ -114,8 +121,9 @@ impl Emitter<'_> {
         }
     }
 
-    /// What the threads that act found, one value for each of their registers, in every thread. With `waits`, none goes on before all have acted.
-    pub(super) fn told(&mut self, held: &Held, dtype: Dtype, found: &[Reg], waits: bool) -> Lanes {
+    /// Gives every holder what the owner found: one value for each register that is no copy. With `waits`, no thread continues before all owners have
+    /// acted.
+    pub(super) fn broadcast_from_owner(&mut self, held: &Held, dtype: Dtype, found: &[Reg], waits: bool) -> Lanes {
         let found = self.share_found(dtype, found, held, waits);
         if held.is_scalar {
             return Lanes::Splat(found[0]);

@@ -100,8 +100,8 @@ struct Emitter<'a> {
     pointers: SideTable<Value, Option<(Reg, Reg)>>,
     /// The address of the report, in a checked kernel.
     report_buffer: Option<Reg>,
-    /// The loads that one thread makes for all that hold the element.
-    told: SideTable<Value, bool>,
+    /// Results of loads that the owner of an element performs for all its holders, and rings of such loads.
+    has_one_reader: SideTable<Value, bool>,
     /// What the L2 is told about accesses of these priorities.
     policies: Vec<(Evict, Reg)>,
     sites: Vec<Site>,
@@ -150,7 +150,7 @@ pub fn emit(func: Verified<'_>, target: &Asked, schedule: Schedule) -> Module {
         runs: HashMap::new(),
         pointers: SideTable::new(),
         report_buffer: None,
-        told: one_reader::compute(func),
+        has_one_reader: one_reader::compute(func),
         policies: Vec::new(),
         sites: Vec::new(),
         ptx_version: target.name().ptx_version(),

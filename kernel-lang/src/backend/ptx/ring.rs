@@ -8,8 +8,8 @@ use std::ops::Range;
 use crate::dtype::Dtype;
 use crate::ir::{Cache, Inst, Op, Value};
 
-use super::Emitter;
 use super::registers::{Class, Reg, asm};
+use super::{Emitter, Lanes};
 
 /// The most bytes that a thread copies at once.
 const CHUNK: u32 = 16;
@@ -99,6 +99,8 @@ impl Emitter<'_> {
         let access = self.access(base, offset, align, dtype);
         let (address, start) = self.slot(ring, slot);
         let (on, mask) = (self.scalar(on), mask.map(|mask| self.source(mask)));
+        let owner = if self.has_one_reader[ring] { self.owner_of(self.layout(offset).cloned().as_ref()) } else { None };
+        let on = self.both(Some(on), owner).unwrap_or(on);
         for first in (0..self.lane_count(offset)).step_by(access.group) {
             let own = mask.as_ref().map(|mask| self.at(mask, first));
             let from = self.place_of(&access, first);
@@ -133,6 +135,14 @@ impl Emitter<'_> {
             let place = format!("[{address}+{}]", start + self.ring_place(ring, first, dtype));
             regs.extend(self.load_group("ld.shared", &place, dtype, None, &vec![None; group]));
         }
-        self.define(result, super::Lanes::Each(regs));
+        let lanes = if self.has_one_reader[result] {
+            // Only the owner's slots were filled.
+            let held = self.held(result);
+            let found: Vec<Reg> = held.registers().map(|register| regs[register]).collect();
+            self.broadcast_from_owner(&held, dtype, &found, false)
+        } else {
+            Lanes::Each(regs)
+        };
+        self.define(result, lanes);
     }
 }

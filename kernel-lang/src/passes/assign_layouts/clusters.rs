@@ -11,9 +11,9 @@ use crate::layout::{Conversion, Layout, Level, XorTable, conversion};
 /// The ops of a kernel with layouts that its CTAs cannot share.
 pub(super) fn check(func: &Function, num_ctas: u32) -> Result<(), Diagnostics> {
     let mut diagnostics = Diagnostics::new();
-    let told = one_reader::compute(func);
+    let has_one_reader = one_reader::compute(func);
     for inst in func.all_insts() {
-        if let Some(what) = obstacle(func, &told, inst) {
+        if let Some(what) = obstacle(func, &has_one_reader, inst) {
             let message = format!("{what} between the CTAs of a program, of which `num_ctas = {num_ctas}` makes several");
             let help = "leave `num_ctas` out, or keep such ops out of a kernel of several CTAs: they share elementwise ops, accesses and reductions";
             diagnostics.push(Diagnostic::new(func.inst(inst).loc, message).help(help));
@@ -22,7 +22,7 @@ pub(super) fn check(func: &Function, num_ctas: u32) -> Result<(), Diagnostics> {
     if diagnostics.is_empty() { Ok(()) } else { Err(diagnostics) }
 }
 
-fn obstacle(func: &Function, told: &SideTable<Value, bool>, inst: Inst) -> Option<String> {
+fn obstacle(func: &Function, has_one_reader: &SideTable<Value, bool>, inst: Inst) -> Option<String> {
     let data = func.inst(inst);
     let layout = |value| func.layouts[value].as_ref();
     let is_spread = |layout: &Layout| layout.flat_bases(Level::Block).iter().any(|basis| *basis != 0);
@@ -41,9 +41,9 @@ fn obstacle(func: &Function, told: &SideTable<Value, bool>, inst: Inst) -> Optio
         Op::Atomic { op, offset, .. } if *op != AtomicOp::Store && is_used(func, inst) => {
             is_shared(*offset).then(|| "what an atomic finds is not known".to_string())
         }
-        // One thread looks, and tells those of its CTA.
-        Op::Load { offset, volatile, .. } if *volatile || told[data.results[0]] => {
-            is_shared(*offset).then(|| "what is read where the kernel writes, too, is not known".to_string())
+        // The owner reads, and broadcasts to the threads of its CTA.
+        Op::Load { .. } | Op::Fetched { .. } if matches!(data.op, Op::Load { volatile: true, .. }) || has_one_reader[data.results[0]] => {
+            is_shared(data.results[0]).then(|| "a load of a tensor that the kernel also writes cannot be broadcast".to_string())
         }
         Op::Convert { x } => {
             let (from, to) = (layout(*x)?, layout(data.results[0])?);
