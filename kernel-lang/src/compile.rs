@@ -34,7 +34,7 @@ impl Options {
 pub struct Compiled {
     /// The PTX module.
     pub ptx: String,
-    /// The name of its entry.
+    /// The name of its entry: the kernel's, as PTX can spell it.
     pub entry: String,
     /// Bytes of dynamic shared memory of a CTA.
     pub shared_bytes: u32,
@@ -104,8 +104,8 @@ fn compile_asking(
     assign_layouts::run(&mut func, target, options.schedule)?;
     after("assign_layouts", &func, true);
     let verified = verify(&func, Stage::Gpu).map_err(|violations| defect(&violations))?;
-    let backend::ptx::Module { text, sites, shared_bytes } = backend::ptx::emit(verified, target, options.schedule);
-    Ok(Compiled { ptx: text, sites, entry: func.name.to_string(), shared_bytes })
+    let backend::ptx::Module { text, entry, sites, shared_bytes } = backend::ptx::emit(verified, target, options.schedule);
+    Ok(Compiled { ptx: text, sites, entry, shared_bytes })
 }
 
 /// Compiles a kernel for the CPU.

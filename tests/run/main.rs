@@ -29,6 +29,7 @@ mod library_math;
 mod lookups;
 mod loops;
 mod masks;
+mod names;
 mod odd_extents;
 mod order;
 mod overlap;
@@ -102,6 +103,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         lookups,
         loops,
         masks,
+        names,
         odd_extents,
         order,
         overlap,

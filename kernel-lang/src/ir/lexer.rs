@@ -79,9 +79,10 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(Token, u32)>, ParseError> {
             }
             _ if is_word(first) => {
                 let length = word_length(rest);
+                let is_name = matches!(tokens.last(), Some((Token::Sign("@"), _)));
                 let token = match &rest[..length] {
-                    "inf" => Token::Float(f64::INFINITY),
-                    "nan" => Token::Float(f64::NAN),
+                    "inf" if !is_name => Token::Float(f64::INFINITY),
+                    "nan" if !is_name => Token::Float(f64::NAN),
                     word => Token::Word(word.to_string()),
                 };
                 tokens.push((token, line));
@@ -100,8 +101,9 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(Token, u32)>, ParseError> {
     Ok(tokens)
 }
 
+/// Rust's identifiers also contain marks that are no letters.
 fn is_word(c: char) -> bool {
-    c.is_alphanumeric() || c == '_'
+    c.is_alphanumeric() || c == '_' || !(c.is_ascii() || c.is_whitespace() || c.is_control())
 }
 
 fn word_length(text: &str) -> usize {

@@ -39,6 +39,10 @@ impl Token<'_> {
 
 /// Cuts the text into tokens, the last of which is [`Kind::End`]. Comments are left out.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, PtxError> {
+    if let Some((place, c)) = text.char_indices().find(|(_, c)| !c.is_ascii()) {
+        // As NVIDIA's assembler does, which takes none in comments and names of files either.
+        return Err(error(text, place, format!("PTX is ASCII, and has no `{c}`")));
+    }
     let mut tokens = Vec::with_capacity(text.len() / 4 + 1);
     let mut place = 0;
     loop {
@@ -182,7 +186,9 @@ mod tests {
 
     #[test]
     fn what_has_no_meaning_is_an_error_with_its_place() {
-        for (text, line, column) in [("a\n  #", 2, 3), ("/* a", 1, 1), ("a \"b\n\"", 1, 3), ("é", 1, 1), ("% ", 0, 0), (". ", 1, 1)] {
+        for (text, line, column) in
+            [("a\n  #", 2, 3), ("/* a", 1, 1), ("a \"b\n\"", 1, 3), ("é", 1, 1), ("a // é", 1, 6), ("% ", 0, 0), (". ", 1, 1)]
+        {
             match tokens(text) {
                 Ok(_) => assert_eq!(line, 0, "{text}"),
                 Err(error) => assert_eq!((error.position.line, error.position.column), (line, column), "{text}"),

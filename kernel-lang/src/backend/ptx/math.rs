@@ -12,6 +12,8 @@ use crate::ir::Value;
 use super::registers::{Class, Reg, asm};
 use super::{Emitter, Lanes};
 
+/// The name of the module's table of the words of 2/pi.
+pub(super) const TABLE_NAME: &str = "two_over_pi";
 /// 2/pi: a word of zeros, then 192 bits below the point.
 pub(super) const TWO_OVER_PI: [u32; 7] = [0, 0xa2f9_836e, 0x4e44_1529, 0xfc27_57d1, 0xf534_ddc0, 0xdb62_9599, 0x3c43_9041];
 /// pi/2 is minus the sum of three parts of 24 bits, each rounded down, to 2^-72.
@@ -91,7 +93,7 @@ impl Emitter<'_> {
         asm!(self, "min.u32 {limited}, {from}, 126");
         asm!(self, "shr.u32 {word}, {limited}, 5");
         let (table, address) = (self.reg(Class::B64), self.reg(Class::B64));
-        asm!(self, "mov.u64 {table}, two_over_pi");
+        asm!(self, "mov.u64 {table}, {TABLE_NAME}");
         asm!(self, "mad.wide.u32 {address}, {word}, 4, {table}");
         let words = [0; 4].map(|_| self.reg(Class::B32));
         for (index, word) in words.iter().enumerate() {

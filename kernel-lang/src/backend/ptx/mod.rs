@@ -33,6 +33,7 @@ mod report;
 mod ring;
 mod shared;
 mod since;
+mod spelling;
 mod words;
 
 use std::collections::HashMap;
@@ -124,8 +125,10 @@ struct Emitter<'a> {
 /// A kernel's PTX.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Module {
-    /// The text: one entry, named as the kernel.
+    /// The text, which has one entry.
     pub text: String,
+    /// The entry: the kernel's name as PTX can spell it.
+    pub entry: String,
     /// The accesses that report, if the kernel is checked.
     pub sites: Vec<Site>,
     /// Bytes of dynamic shared memory that a launch must give.
@@ -171,18 +174,17 @@ pub fn emit(func: Verified<'_>, target: &Asked, schedule: Schedule) -> Module {
     emitter.region(func.body);
     let body = std::mem::take(&mut emitter.asm).finish();
 
-    let (major, minor) = emitter.ptx_version;
-    let mut text =
-        format!("//\n// {} by galatea\n//\n\n.version {major}.{minor}\n.target {}\n.address_size 64\n\n", func.name, target.name());
+    let (entry, (major, minor)) = (spelling::entry(&func.name), emitter.ptx_version);
+    let mut text = format!("//\n// {entry} by galatea\n//\n\n.version {major}.{minor}\n.target {}\n.address_size 64\n\n", target.name());
     if emitter.uses_two_over_pi {
         let words: Vec<String> = math::TWO_OVER_PI.iter().map(|word| format!("{word:#010x}")).collect();
-        text.push_str(&format!(".const .align 4 .b32 two_over_pi[{}] = {{{}}};\n\n", words.len(), words.join(", ")));
+        text.push_str(&format!(".const .align 4 .b32 {}[{}] = {{{}}};\n\n", math::TABLE_NAME, words.len(), words.join(", ")));
     }
     if emitter.shared.bytes > 0 {
         text.push_str(&format!("// shared memory: {} bytes a CTA\n", emitter.shared.bytes));
         text.push_str(&format!(".extern .shared .align 16 .b8 {}[];\n\n", shared::NAME));
     }
-    text.push_str(&format!(".visible .entry {}(\n", func.name));
+    text.push_str(&format!(".visible .entry {entry}(\n"));
     let mut params: Vec<String> =
         func.params.iter().enumerate().flat_map(|(index, param)| param_declarations(func, index, param.value)).collect();
     if func.reports {
@@ -198,9 +200,9 @@ pub fn emit(func: Verified<'_>, target: &Asked, schedule: Schedule) -> Module {
     }
     text.push_str(&format!("{{\n{body}}}\n"));
     for (index, file) in func.files.iter().enumerate() {
-        text.push_str(&format!("\n.file {} {file:?}\n", index + 1));
+        text.push_str(&format!("\n.file {} {}\n", index + 1, spelling::file(file)));
     }
-    Module { text, sites: emitter.sites, shared_bytes: emitter.shared.bytes }
+    Module { text, entry, sites: emitter.sites, shared_bytes: emitter.shared.bytes }
 }
 
 fn param_declarations(func: &Function, index: usize, value: Value) -> Vec<String> {

@@ -48,6 +48,10 @@ const CARRY: &str = "the carry";
 /// # Errors
 /// What is wrong and how to mend it: a statement without a semicolon, an instruction or a register that there is not, or that is not set.
 pub fn statements(pieces: &[Piece], results: &[&str]) -> Result<Vec<Reach>, (String, String)> {
+    let texts = pieces.iter().filter_map(|piece| if let Piece::Text(text) = piece { Some(text) } else { None });
+    if let Some(c) = texts.flat_map(|text| text.chars()).find(|c| !c.is_ascii()) {
+        return Err((format!("PTX is ASCII, and has no `{c}`"), "spell it with ASCII characters, in comments too".to_string()));
+    }
     let text = without_comments(&pieces.iter().map(marked).collect::<String>());
     let list = taken_apart(&text)?;
     let mut names = Vec::new();
@@ -357,6 +361,7 @@ mod tests {
         assert_eq!(look_at("{{ .reg .pred p, q<2>; setp.lt.f32 p|q1, {a}, 1.5e-3; selp.b32 {d}, {a}, 0x10, p; }}"), Ok(String::new()));
         assert_eq!(look_at("{{ .reg .b16 lo, hi; mov.b32 {{lo, hi}}, {a}; mov.b32 {d}, {{hi, lo}}; }}"), Ok(String::new()));
         assert_eq!(look_at("ld.global.f32 {d}, [{p}+4];"), Ok("ld".into()));
+        assert_eq!(look_at("// größe\nmov.b32 {d}, {a};"), Err("PTX is ASCII, and has no `ö`".into()));
         assert_eq!(look_at("mov.u32 {d}, %tid.x;"), Ok("%tid".into()));
         assert_eq!(look_at("L: add.u32 {d}, {d}, 1; bra L;"), Ok("L: bra".into()));
         assert_eq!(look_at("bar.sync 0;"), Ok("bar!".into()));
