@@ -2,6 +2,7 @@
 
 use super::Elaborator;
 use super::meaning::{Constant, Kind, Meaning, shown};
+use super::quotient::Quotient;
 use super::scope::of_python;
 use crate::diagnostic::did_you_mean;
 use crate::dtype::Dtype;
@@ -66,9 +67,13 @@ impl Elaborator<'_> {
             return Some(Meaning::Poison);
         }
         if is_comparison {
-            return Some(Meaning::constant(expr, Kind::Bool, None));
+            // Of an integer and a float, the integer becomes one.
+            let float = Kind::Float.default_elem();
+            let fits = kind != Kind::Float || [a, b].into_iter().all(|side| self.quotients_fit(side, &float, place));
+            return Some(if fits { Meaning::constant(expr, Kind::Bool, None) } else { Meaning::Poison });
         }
-        Some(Meaning::constant(expr, kind, elem))
+        let quotients = if elem.is_none() { Quotient::of(op, a, b) } else { Vec::new() };
+        Some(Meaning::Constant(Constant { expr, kind, elem, quotients }))
     }
 
     /// A constant integer, as a shape or a bound needs it.

@@ -10,6 +10,9 @@ use crate::ir::{ConstExpr, Elem, Op, Type};
 impl Elaborator<'_> {
     /// Puts a constant into the IR: a scalar, or a tile of equal elements.
     pub(super) fn materialize(&mut self, constant: &Constant, elem: &Elem, shape: &[ConstExpr], place: Place) -> Option<Value> {
+        if !self.quotients_fit(constant, elem, place) {
+            return None;
+        }
         let value = match self.fit(constant, elem) {
             Ok(value) => value,
             Err((message, help)) => {

@@ -166,11 +166,14 @@ impl Elaborator<'_> {
     fn literal(&mut self, expr: ConstExpr, kind: Kind, suffix: Option<&TypeName>, place: Place) -> Meaning {
         let Some(suffix) = suffix else { return Meaning::constant(expr, kind, None) };
         let Some(elem) = self.elem(suffix) else { return Meaning::Poison };
-        self.typed(super::Constant { expr, kind, elem: None }, elem, place)
+        self.typed(Constant { expr, kind, elem: None, quotients: Vec::new() }, elem, place)
     }
 
     /// A constant that has a type from now on.
     pub(super) fn typed(&mut self, constant: super::Constant, elem: Elem, place: Place) -> Meaning {
+        if !self.quotients_fit(&constant, &elem, place) {
+            return Meaning::Poison;
+        }
         match self.fit(&constant, &elem) {
             Ok(expr) => {
                 self.assert_fit(&expr, &constant, &elem, place);
@@ -202,13 +205,14 @@ impl Elaborator<'_> {
         let meaning = self.expr(x);
         match &meaning {
             Meaning::Constant(constant) if constant.elem.is_none() && constant.kind != Kind::Bool => {
-                return Meaning::constant(ConstExpr::unary(ConstUnary::Neg, constant.expr.clone()), constant.kind, None);
+                let expr = ConstExpr::unary(ConstUnary::Neg, constant.expr.clone());
+                return Meaning::Constant(Constant { expr, ..constant.clone() });
             }
             Meaning::Constant(Constant { expr, elem: Some(Elem::Dtype(dtype)), .. }) if dtype.is_signed_int() => {
                 let negated = wrapped(ConstExpr::unary(ConstUnary::Neg, expr.clone()), *dtype);
                 return Meaning::constant(negated, Kind::Int, Some(Elem::Dtype(*dtype)));
             }
-            Meaning::Constant(Constant { expr: ConstExpr::Float(value), kind, elem }) if !value.is_finite() => {
+            Meaning::Constant(Constant { expr: ConstExpr::Float(value), kind, elem, .. }) if !value.is_finite() => {
                 return Meaning::constant(ConstExpr::Float(-value), *kind, elem.clone());
             }
             _ => {}

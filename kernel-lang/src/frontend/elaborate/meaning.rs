@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use super::Elaborator;
+use super::quotient::Quotient;
 use crate::dtype::Dtype;
 use crate::frontend::ast::{Expr, Pattern};
 use crate::frontend::device_struct::DeviceStruct;
@@ -78,6 +79,8 @@ pub(super) struct Constant {
     pub(super) kind: Kind,
     /// Its type, if the source names one; else it takes the type of what it meets.
     pub(super) elem: Option<Elem>,
+    /// The integer quotients in it, which a float must not be made of unless they are exact.
+    pub(super) quotients: Vec<Quotient>,
 }
 
 /// What a constant without a type can become.
@@ -104,11 +107,11 @@ impl Kind {
 
 impl Constant {
     pub(super) fn int(value: i128) -> Constant {
-        Constant { expr: ConstExpr::Int(value), kind: Kind::Int, elem: None }
+        Constant { expr: ConstExpr::Int(value), kind: Kind::Int, elem: None, quotients: Vec::new() }
     }
 
     pub(super) fn bool(expr: ConstExpr) -> Constant {
-        Constant { expr, kind: Kind::Bool, elem: None }
+        Constant { expr, kind: Kind::Bool, elem: None, quotients: Vec::new() }
     }
 }
 
@@ -116,7 +119,7 @@ impl Meaning {
     pub(super) const UNIT: Meaning = Meaning::Tuple(None, Vec::new());
 
     pub(super) fn constant(expr: ConstExpr, kind: Kind, elem: Option<Elem>) -> Meaning {
-        Meaning::Constant(Constant { expr, kind, elem })
+        Meaning::Constant(Constant { expr, kind, elem, quotients: Vec::new() })
     }
 
     /// The struct that it is one of, and its fields.

@@ -26,6 +26,7 @@ mod operator;
 mod pieces;
 mod pointer;
 mod printing;
+mod quotient;
 mod reduction;
 mod scope;
 mod shape;

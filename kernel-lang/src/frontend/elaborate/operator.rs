@@ -2,11 +2,11 @@
 
 use super::Elaborator;
 use super::convert::shapes_help;
-use super::meaning::{Constant, Kind, Meaning};
+use super::meaning::{Constant, Kind, Meaning, shown};
 use crate::dtype::Dtype;
 use crate::frontend::ast::{Expr, ExprKind, Operator};
 use crate::frontend::place::Place;
-use crate::ir::{BinaryOp, Domain, Elem, Op, Value};
+use crate::ir::{BinaryOp, ConstBinary, ConstExpr, Domain, Elem, Op, Value};
 
 /// An operand and where it is written.
 pub(super) type Operand<'a> = (&'a Meaning, &'a Expr);
@@ -26,6 +26,10 @@ impl Elaborator<'_> {
             && is_offset(rhs.0)
         {
             self.view_with_offsets(view, lhs.1.place);
+            return Meaning::Poison;
+        }
+        let is_shift = matches!(operator, Operator::Binary(BinaryOp::Shl | BinaryOp::Shr));
+        if is_shift && !self.shift_count(operator, rhs) {
             return Meaning::Poison;
         }
         if let (Meaning::Constant(a), Meaning::Constant(b)) = (lhs.0, rhs.0)
@@ -49,7 +53,6 @@ impl Elaborator<'_> {
             return Meaning::Poison;
         }
         self.divide_by_zero(operator, rhs);
-        let is_shift = matches!(operator, Operator::Binary(BinaryOp::Shl | BinaryOp::Shr));
         let Some((a, b)) =
             (if is_shift { self.shift_operands(operator, lhs, rhs, place) } else { self.operands(operator, lhs, rhs, place) })
         else {
@@ -111,6 +114,25 @@ impl Elaborator<'_> {
         let a = self.spread(lhs.0, &elem, &shape, lhs.1.place).ok().flatten();
         let b = self.spread(rhs.0, &elem, &shape, rhs.1.place).ok().flatten();
         Some((a?, b?))
+    }
+
+    /// Reports a constant count that is negative. One of constant parameters is known when the kernel is specialised.
+    fn shift_count(&mut self, operator: Operator, count: Operand<'_>) -> bool {
+        let Meaning::Constant(Constant { expr, kind: Kind::Int, .. }) = count.0 else { return true };
+        let other = if operator == Operator::Binary(BinaryOp::Shl) { ">>" } else { "<<" };
+        let message = format!("`{}` bits are no number of bits to shift by", shown(expr));
+        let help = format!("a shift the other way is written `{other}`");
+        match ConstExpr::binary(ConstBinary::Ge, expr.clone(), ConstExpr::Int(0)) {
+            ConstExpr::Bool(true) => true,
+            ConstExpr::Bool(false) => {
+                self.errors.push_help(count.1.place, message, help);
+                false
+            }
+            cond => {
+                self.append(Op::StaticAssert { cond, message: format!("{message}: {help}") }, count.1.place);
+                true
+            }
+        }
     }
 
     /// A shift keeps the type of its left side; the right side is a count that fits it.

@@ -1,0 +1,82 @@
+//! Integer quotients of constants that become floats: `x * (1 / 2)` is `x * 0` in Rust's arithmetic and `x * 0.5` in Python's, so it is an error.
+//!
+//! A constant without a type remembers the integer quotients in it, until it takes a type of floats. Literals are checked there, and quotients of constant
+//! parameters when the kernel is specialised, by a `static_assert`. A quotient without a remainder is no mistake, and a cast says that the
+//! integer is meant: `(B / 2) as f32`.
+
+use super::Elaborator;
+use super::meaning::{Constant, Kind, shown};
+use crate::dtype::Dtype;
+use crate::frontend::place::Place;
+use crate::ir::{ConstBinary, ConstExpr, Elem, Op};
+
+/// A quotient of integers that need not be exact.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Quotient {
+    dividend: ConstExpr,
+    divisor: ConstExpr,
+}
+
+impl Quotient {
+    /// The quotients in the result of an operator on two constants.
+    pub(super) fn of(op: ConstBinary, a: &Constant, b: &Constant) -> Vec<Quotient> {
+        let mut all: Vec<Quotient> = a.quotients.iter().chain(&b.quotients).cloned().collect();
+        if (op, a.kind, b.kind) == (ConstBinary::Div, Kind::Int, Kind::Int) {
+            let own = Quotient { dividend: a.expr.clone(), divisor: b.expr.clone() };
+            if own.remainder() != ConstExpr::Int(0) {
+                all.push(own);
+            }
+        }
+        all
+    }
+
+    fn remainder(&self) -> ConstExpr {
+        ConstExpr::binary(ConstBinary::Rem, self.dividend.clone(), self.divisor.clone())
+    }
+
+    /// What is wrong, and how to mend it.
+    fn mistake(&self) -> (String, String) {
+        let (a, b) = (&self.dividend, &self.divisor);
+        let text = shown(&ConstExpr::Binary(ConstBinary::Div, Box::new(a.clone()), Box::new(b.clone())));
+        let float = |side: &ConstExpr| side.as_int().map(|number| format!("{number}.0"));
+        let fix = match (float(a), float(b)) {
+            (Some(a), Some(b)) => format!("{a} / {b}"),
+            (Some(a), None) => format!("{a} / {b}"),
+            (None, Some(b)) => format!("{a} / {b}"),
+            (None, None) => format!("{a} as f32 / {b} as f32"),
+        };
+        let message = format!("`{text}` is a quotient of integers that loses its remainder, and a float is wanted here");
+        (message, format!("write `{fix}`, or `({text}) as f32` if the integer is meant"))
+    }
+}
+
+impl Elaborator<'_> {
+    /// Reports quotients that lose their remainder, if a constant without a type takes the type `elem` here. False if that is certain.
+    pub(super) fn quotients_fit(&mut self, constant: &Constant, elem: &Elem, place: Place) -> bool {
+        let choices = self.choices(elem);
+        if constant.elem.is_some() || !choices.iter().any(|dtype| dtype.is_float()) {
+            return true;
+        }
+        let is_integer = choices.into_iter().filter(|dtype| !dtype.is_float()).map(|dtype| is_type(elem, dtype));
+        let is_integer = is_integer.reduce(|one, other| ConstExpr::binary(ConstBinary::Or, one, other));
+        for quotient in &constant.quotients {
+            let (remainder, (message, help)) = (quotient.remainder(), quotient.mistake());
+            if remainder.is_literal() {
+                self.errors.push_help(place, message, help);
+                return false;
+            }
+            let is_exact = ConstExpr::binary(ConstBinary::Eq, remainder, ConstExpr::Int(0));
+            let cond = match &is_integer {
+                Some(is_integer) => ConstExpr::binary(ConstBinary::Or, is_exact, is_integer.clone()),
+                None => is_exact,
+            };
+            self.append(Op::StaticAssert { cond, message: format!("{message}: {help}") }, place);
+        }
+        true
+    }
+}
+
+fn is_type(elem: &Elem, dtype: Dtype) -> ConstExpr {
+    let name = |text: &str| ConstExpr::Param(text.into());
+    ConstExpr::binary(ConstBinary::Eq, name(&elem.to_string()), name(dtype.name()))
+}
