@@ -1,10 +1,13 @@
 //! `#[device]` on a function, a struct or a module of both: the items for rustc and editors, and beside each the macro that hands its source on.
 
+use std::rc::Rc;
+
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
 
 use crate::frontend::device::{self, Home};
 use crate::frontend::device_struct;
+use crate::frontend::elaborate::check_function;
 use crate::frontend::parse::{self, Request};
 use crate::frontend::place::{Errors, Place};
 use crate::frontend::sources::{self, Definition, Source};
@@ -120,10 +123,14 @@ fn item(definition: &Definition, home: Home, krate: &TokenStream, errors: &mut E
                     "a device function becomes a part of its caller, so that it cannot recurse; write a loop",
                 );
             }
-            (rust_item::function(item, &func, krate), func.requests)
+            let item = rust_item::function(item, &func, krate);
+            let func = Rc::new(func);
+            check_function(&func, errors);
+            (item, func.requests.clone())
         }
         Definition::Struct(item, impls) => {
             let parsed = device_struct::parse(item, impls, &home, errors);
+            parsed.methods.iter().for_each(|method| check_function(method, errors));
             (rust_item::structure(item, impls, &parsed, krate), parsed.requests)
         }
     }

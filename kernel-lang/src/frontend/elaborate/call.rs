@@ -41,6 +41,8 @@ impl Elaborator<'_> {
         let name = call.word.text.as_str();
         let (message, help) = match (self.find(name), words::find(name)) {
             (Some(index), _) if self.variables[index].meaning.is_poison() => return Meaning::Poison,
+            // rustc looks for the device function of that name.
+            (None, None) if self.is_alone => return Meaning::Poison,
             (Some(_), _) => {
                 let help = "a kernel calls the words of `galatea::dsl` and `#[device]` functions";
                 (format!("`{name}` is a value and cannot be called"), help.to_string())

@@ -94,19 +94,24 @@ impl Elaborator<'_> {
             let (name, mutable) = (param.name.text.clone(), param.mutable && origin == Origin::Parameter);
             self.declare(Variable { name, meaning, mutable, origin, argument });
         }
-        let elem = match &func.output {
-            ParamType::Scalar(name) | ParamType::Value(name) => self.elem(name),
-            _ => None,
-        };
-        let meaning = self.block_as(&func.body, elem.as_ref());
-        let end = func.body.value.as_ref().map_or(Place::at(func.body.place.end), |value| value.place);
-        let meaning = self.output("the function", &meaning, &func.output, end);
+        let meaning = self.function_body(func);
         self.leave_function();
         if self.is_library(func) {
             // The library's bodies are right: what follows the first mistake is its echo.
             self.errors.truncate(before + 1);
         }
         meaning
+    }
+
+    /// What a function gives whose parameters are declared.
+    pub(super) fn function_body(&mut self, func: &DeviceFn) -> Meaning {
+        let elem = match &func.output {
+            ParamType::Scalar(name) | ParamType::Value(name) => self.elem(name),
+            _ => None,
+        };
+        let meaning = self.block_as(&func.body, elem.as_ref());
+        let end = func.body.value.as_ref().map_or(Place::at(func.body.place.end), |value| value.place);
+        self.output("the function", &meaning, &func.output, end)
     }
 
     pub(super) fn is_library(&self, func: &DeviceFn) -> bool {

@@ -3,6 +3,7 @@
 //! Every expression becomes a [`Meaning`]. What is wrong is reported once and becomes [`Meaning::Poison`], which every later
 //! step accepts in silence, so that one walk finds all mistakes and none is an echo of another.
 
+mod alone;
 mod arguments;
 mod assign;
 mod atomic;
@@ -47,6 +48,7 @@ use crate::frontend::place::{Errors, Place, Places};
 use crate::frontend::signature::Signature;
 use crate::ir::{self, Builder, ConstParam, Elem, Function, Op, Region, Stage, Type, TypeParam, Value};
 
+pub(crate) use alone::check as check_function;
 use branch::Wants;
 use inline::Frame;
 use meaning::{Constant, Kind, Meaning};
@@ -83,22 +85,7 @@ pub(crate) fn run(
     for generic in &signature.consts {
         func.consts.push(ConstParam { name: generic.name.text.as_str().into(), dtype: generic.dtype });
     }
-    let region = func.body;
-    let mut cx = Elaborator {
-        func,
-        region,
-        errors,
-        places: Places::default(),
-        words: Vec::new(),
-        prints: 0,
-        variables: Vec::new(),
-        scopes: vec![Vec::new()],
-        devices,
-        library: HashMap::new(),
-        indices: Vec::new(),
-        frames: Vec::new(),
-        static_branches: 0,
-    };
+    let mut cx = Elaborator::new(func, devices, errors);
     for param in &signature.params {
         let meaning = match &param.ty {
             None => Meaning::Poison,
@@ -156,6 +143,29 @@ struct Elaborator<'a> {
     frames: Vec<Frame>,
     /// How many branches are open that a constant decides: what stands there need not be a part of the kernel.
     static_branches: usize,
+    /// Is this a device function by itself? What its callees and its structs are is unknown then.
+    is_alone: bool,
+}
+
+impl<'a> Elaborator<'a> {
+    fn new(func: Function, devices: &'a Devices, errors: &'a mut Errors) -> Elaborator<'a> {
+        Elaborator {
+            region: func.body,
+            func,
+            errors,
+            places: Places::default(),
+            words: Vec::new(),
+            prints: 0,
+            variables: Vec::new(),
+            scopes: vec![Vec::new()],
+            devices,
+            library: HashMap::new(),
+            indices: Vec::new(),
+            frames: Vec::new(),
+            static_branches: 0,
+            is_alone: false,
+        }
+    }
 }
 
 impl Elaborator<'_> {

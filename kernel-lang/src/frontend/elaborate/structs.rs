@@ -32,7 +32,7 @@ impl Elaborator<'_> {
     /// The struct that a path names at this point of the walk; if there is none, or a broken one, that has been reported.
     fn named_struct(&mut self, path: &Name) -> Option<Rc<DeviceStruct>> {
         let def = self.struct_in(self.frames.last().map(|frame| &frame.func.home), &path.text);
-        if def.is_none() {
+        if def.is_none() && !self.is_alone {
             let help = "a struct of kernels is marked: `#[device] struct Name { x: Value<f32>, .. }`";
             self.errors.push_help(path.place, format!("there is no device struct `{}` here", path.text), help);
         }
