@@ -177,7 +177,9 @@ impl ClusterRun {
         let step = &program.steps[trap.step.unwrap_or(place) as usize];
         let file = |line: SourceLine| program.files.iter().find(|(number, _)| *number == line.file).map(|(_, name)| name.clone());
         let caller = |&line: &SourceLine| Caller { file: file(line), line: line.line, column: line.column };
+        let elements = trap.kind.global_address().map_or_else(Vec::new, |address| grid.arguments.locate(address));
         Box::new(Fault {
+            elements,
             kind: *trap.kind,
             kernel: program.name.clone(),
             file: file(step.line),

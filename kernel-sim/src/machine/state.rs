@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use crate::arguments::Arguments;
 use crate::counters::Counters;
 use crate::fault::Trap;
 use crate::instructions::{
@@ -17,6 +18,8 @@ pub(crate) struct Grid {
     pub(crate) global: GlobalView,
     /// The bytes of the kernel's parameters.
     pub(crate) params: Vec<u8>,
+    /// The memory among them, for faults.
+    pub(crate) arguments: Arguments,
     /// CTAs along each axis.
     pub(crate) grid: [u32; 3],
     /// Threads along each axis.

@@ -45,7 +45,7 @@ pub(crate) fn build(module: &Module, globals: &Globals, kernel: &Function) -> Re
     for param in &kernel.params {
         let size = u32::try_from(bytes(param)?).map_err(|_| Problem::new(param.position, "this parameter is too large"))?;
         offset = offset.next_multiple_of(alignment(param));
-        params.push(Param { offset, bytes: size });
+        params.push(Param { name: param.name.clone(), offset, bytes: size });
         builder.declare(&param.name, Named::Variable { space: Space::Param, address: u64::from(offset) }, param.position)?;
         offset += size;
     }

@@ -37,8 +37,9 @@ pub(crate) struct Program {
 }
 
 /// Where a parameter stands among the bytes of them all.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Param {
+    pub(crate) name: String,
     pub(crate) offset: u32,
     pub(crate) bytes: u32,
 }
