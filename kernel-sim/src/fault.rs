@@ -187,8 +187,8 @@ pub enum FaultKind {
         /// What is wrong.
         reason: String,
     },
-    /// Every thread that is left waits for something that can not happen.
-    #[error("deadlock: {description}")]
+    /// Every thread that is left waits for something that can not happen, in an instruction or in a loop that nothing will end.
+    #[error("no thread can make progress: {description}")]
     Deadlock {
         /// Who waits for what.
         description: String,

@@ -9,7 +9,7 @@ use crate::instructions::{
     self, Barriers, BulkGroups, ClusterBarrier, Copies, Fences, Matrices, Mbarriers, Published, Register, Special, Warpgroups,
 };
 use crate::lanes::{Lanes, Row, WARP};
-use crate::machine::Unknown;
+use crate::machine::{Cycles, Progress, Unknown};
 use crate::memory::{Clocks, GlobalView, LocalMemory, SharedMemory};
 
 /// What is the same for all threads of a launch.
@@ -65,6 +65,8 @@ pub(crate) struct Warp {
     pub(crate) max_registers: u32,
     /// Matrix products in flight.
     pub(crate) matrices: Matrices,
+    /// What its lanes repeat.
+    pub(crate) cycles: Cycles,
 }
 
 /// A CTA: what its threads share.
@@ -99,6 +101,8 @@ pub(crate) struct Cluster {
     pub(crate) bulk_groups: BulkGroups,
     /// Counts what may set a waiting lane free.
     pub(crate) events: u64,
+    /// How often something has changed that lanes may look at.
+    pub(crate) progress: Progress,
     /// Who knows of whom, for races in shared memory.
     pub(crate) clocks: Clocks,
     pub(crate) counters: Counters,
@@ -153,6 +157,7 @@ impl Warp {
             executed: 0,
             max_registers: 0,
             matrices: Matrices::default(),
+            cycles: Cycles::default(),
         }
     }
 }
@@ -183,6 +188,7 @@ impl Cluster {
             in_flight: VecDeque::new(),
             bulk_groups: BulkGroups::default(),
             events: 0,
+            progress: Progress::default(),
             clocks,
             counters: Counters::default(),
         }
@@ -192,6 +198,7 @@ impl Cluster {
     pub(crate) fn ended(&mut self, rank: usize, warp: usize, lanes: Lanes) {
         self.ctas[rank].live_threads -= lanes.count();
         instructions::exited(self, rank, warp, lanes);
+        self.progress.changed();
         self.happened();
     }
 
