@@ -8,6 +8,11 @@ use kernel_sim::{Argument, Fault, FaultKind, Gpu, Launch, LaunchError, Machine, 
 /// A kernel of `grid` programs with 64 threads over 8 words, `flags`, that hold these numbers: `body` stands behind `%rd1` = the pointer, `%r0` = the thread,
 /// `%r1` = the program, and `%rd2` = the address of the program's own word. Line `n` of the body is line `n` of `kernel.rs`.
 fn run(body: &str, grid: u32, flags: [u32; 8], seed: u64) -> Result<[u32; 8], LaunchError> {
+    run_clusters(body, (grid, 1), flags, seed)
+}
+
+/// The same in clusters of so many programs.
+fn run_clusters(body: &str, (grid, cluster): (u32, u32), flags: [u32; 8], seed: u64) -> Result<[u32; 8], LaunchError> {
     let lines: String = body.trim().lines().enumerate().map(|(line, text)| format!(".loc 1 {} 5\n{text}\n", line + 1)).collect();
     let ptx = format!(
         ".version 8.0\n.target sm_90a\n.address_size 64\n.file 1 \"kernel.rs\"\n
@@ -32,7 +37,8 @@ fn run(body: &str, grid: u32, flags: [u32; 8], seed: u64) -> Result<[u32; 8], La
     let params: [&[u8]; 1] = [&pointer.to_le_bytes()];
     let arguments = [Argument { name: "flags", address: pointer, elements: 8, element_bytes: 4 }];
     let options = Options { seed, ..Options::default() };
-    let launch = Launch { arguments: &arguments, options, ..Launch::new([grid, 1, 1], [64, 1, 1], &params) };
+    let cluster = (cluster > 1).then_some([cluster, 1, 1]);
+    let launch = Launch { arguments: &arguments, cluster, options, ..Launch::new([grid, 1, 1], [64, 1, 1], &params) };
     machine.launch(&module.kernel("waits").unwrap(), &launch)?;
     let mut bytes = [0; 32];
     machine.read(pointer, &mut bytes).unwrap();
@@ -110,6 +116,27 @@ fn a_program_that_shares_what_one_thread_sees() {
     assert_eq!((fault.line, fault.cta, fault.thread), (4, [1, 0, 0], [0; 3]), "{fault}");
     assert!(description(&fault).contains("for element 2 of argument `flags`, which stays 3 (2 warps)"), "{fault}");
     ends(body, 3, [7; 8]);
+}
+
+/// The same over the programs of a cluster: one of them tells both.
+#[test]
+fn a_cluster_that_shares_what_one_thread_sees() {
+    let body =
+        "mov.u32 %r5, tile;\nmov.u32 %r6, %cluster_ctarank;\nmapa.shared::cluster.u32 %r7, %r5, 0;\nmapa.shared::cluster.u32 %r8, %r5, 1;
+        or.b32 %r9, %r6, %r0;\nsetp.eq.u32 %p1, %r9, 0;\nSPIN:\n@%p1 ld.acquire.gpu.global.u32 %r3, [%rd1+8];
+        @%p1 st.shared::cluster.u32 [%r7], %r3;\n@%p1 st.shared::cluster.u32 [%r8], %r3;
+        barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\nld.shared.u32 %r4, [%r5];
+        barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\nsetp.ne.u32 %p2, %r4, 7;\n@%p2 bra SPIN;";
+    for seed in [0, 1, 2] {
+        let start = Instant::now();
+        let Err(LaunchError::Fault(fault)) = run_clusters(body, (4, 2), [0; 8], seed) else { panic!("seed {seed}: it ended") };
+        assert!(start.elapsed() < Duration::from_secs(5), "{:?}: {fault}", start.elapsed());
+        assert!(
+            description(&fault).contains("at line 8") && description(&fault).contains("element 2 of argument `flags`, which stays 0"),
+            "{fault}"
+        );
+        run_clusters(body, (4, 2), [7; 8], seed).unwrap();
+    }
 }
 
 #[test]
