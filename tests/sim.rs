@@ -62,3 +62,78 @@ fn elements_that_nobody_wrote_are_found_on_their_line() {
         assert!(error.to_string().contains("is read before it is written\n  --> "), "{error}");
     }
 }
+
+#[kernel]
+fn take(lock: PtrMut<i32>, taken: PtrMut<i32>) {
+    while atomic_cas(lock + 3, 0, 1) == 1 {} // the lock
+    atomic_add(taken, 1);
+}
+
+#[kernel(num_warps = 8)]
+fn take_and_count(lock: PtrMut<i32>, taken: PtrMut<i32>) {
+    let mut attempts = 0;
+    while atomic_cas(lock + 3, 0, 1) == 1 {
+        attempts += 1;
+    }
+    atomic_add(taken, attempts as i32);
+}
+
+#[kernel]
+fn meet(flags: PtrMut<i32>) {
+    let pid = program_id(0);
+    while atomic_load(flags + (1 - pid)) == 0 {} // the flag
+    atomic_store(flags + pid, 1);
+}
+
+/// What the fault of a launch says that nothing ends, and its line.
+#[track_caller]
+fn never_ends(launch: impl FnOnce() -> galatea::Result<()>) -> (String, u32) {
+    let start = Instant::now();
+    let error = launch().unwrap_err();
+    let Error::Fault(fault) = &error else { panic!("{error}") };
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}: {error}", start.elapsed());
+    let text = error.to_string();
+    (text.lines().next().unwrap_or_default().to_owned(), fault.line)
+}
+
+fn line_of(comment: &str) -> u32 {
+    include_str!("sim.rs").lines().position(|line| line.ends_with(comment)).unwrap() as u32 + 1
+}
+
+#[test]
+fn a_lock_that_nobody_frees_is_named() {
+    for target in [Target::SM_80, Target::SM_90A] {
+        let device = Device::sim(target).unwrap();
+        for seed in [0, 5] {
+            device.set_sim_seed(seed);
+            let (mut lock, mut taken) = (device.tensor(&[0, 0, 0, 1]).unwrap(), device.zeros::<i32>(1).unwrap());
+            let (text, line) = never_ends(|| take(&mut lock, &mut taken).grid(40).launch());
+            assert_eq!(line, line_of("// the lock"), "{text}");
+            let part = "each of the 40 programs from [0, 0, 0] to [39, 0, 0] asks again and again at line";
+            assert!(text.contains(part) && text.contains("for element 3 of argument `lock`, which stays 1"), "{text}");
+            lock.fill(0).unwrap();
+            take(&mut lock, &mut taken).grid(1).launch().unwrap();
+            assert_eq!(taken.to_vec().unwrap(), [1]);
+        }
+        device.set_sim_seed(0);
+    }
+    // The attempts that it counts are stored only behind the loop.
+    let device = Device::sim(Target::SM_90A).unwrap();
+    let (mut lock, mut taken) = (device.tensor(&[0, 0, 0, 1]).unwrap(), device.zeros::<i32>(1).unwrap());
+    let (text, _) = never_ends(|| take_and_count(&mut lock, &mut taken).grid(3).launch());
+    assert!(text.contains("for element 3 of argument `lock`, which stays 1"), "{text}");
+}
+
+#[test]
+fn programs_that_wait_for_each_other_are_named() {
+    for target in [Target::SM_80, Target::SM_90A] {
+        let device = Device::sim(target).unwrap();
+        let mut flags = device.zeros::<i32>(2).unwrap();
+        let (text, line) = never_ends(|| meet(&mut flags).grid(2).launch());
+        assert_eq!(line, line_of("// the flag"), "{text}");
+        for (program, element) in [(0, 1), (1, 0)] {
+            assert!(text.contains(&format!("program [{program}, 0, 0] asks again and again at line {line}")), "{text}");
+            assert!(text.contains(&format!("for element {element} of argument `flags`, which stays 0")), "{text}");
+        }
+    }
+}

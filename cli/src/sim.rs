@@ -5,9 +5,9 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use clap::{Args, ValueEnum};
-use kernel_sim::{Gpu, Kernel, Launch, LaunchError, Machine, Options};
+use kernel_sim::{Argument as Memory, Gpu, Kernel, Launch, LaunchError, Machine, Options};
 
-use crate::argument::Argument;
+use crate::argument::{Argument, Element};
 use crate::output::print;
 
 /// What to run, and how.
@@ -138,7 +138,15 @@ impl Sim {
         let options = Options { seed: self.seed, allow_uninitialised: self.allow_uninitialised, ..Options::default() };
         let Sim { grid, block, cluster, shared, .. } = *self;
         let start = Instant::now();
-        let launch = Launch { grid, block, cluster, shared_bytes: shared, params: &params, options };
+        let names: Vec<&str> = kernel.param_names().collect();
+        let memory = |&(place, element, count, address): &(usize, Element, usize, u64)| Memory {
+            name: names[place],
+            address,
+            elements: count as u64,
+            element_bytes: element.bytes() as u32,
+        };
+        let arguments: Vec<Memory<'_>> = buffers.iter().map(memory).collect();
+        let launch = Launch { grid, block, cluster, shared_bytes: shared, params: &params, arguments: &arguments, options };
         let counters = machine.launch(&kernel, &launch).map_err(|error: LaunchError| error.to_string())?;
         let seconds = start.elapsed().as_secs_f64();
         let mut text = format!("`{}` ran without a fault on a {}, in {seconds:.3} s\n", kernel.name(), machine.gpu().name);

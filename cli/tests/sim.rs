@@ -48,6 +48,7 @@ fn a_fault_says_where_and_fails() {
     assert!(!output.status.success());
     let error = text(&output.stderr);
     assert!(error.contains("outside every allocation") && error.contains("ld.global.nc"), "{error}");
+    assert!(error.contains("\n  element 1000 of argument `param_0`, which has 1000 elements: 1 after the last\n"), "{error}");
 }
 
 #[test]

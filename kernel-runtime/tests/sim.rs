@@ -117,7 +117,8 @@ fn elements_that_nobody_wrote_are_a_fault_with_its_line() {
         let Error::Fault(fault) = &error else { panic!("{error}") };
         assert!(matches!(fault.kind, FaultKind::UninitialisedMemory { .. }), "{fault}");
         assert_eq!((fault.file.as_deref(), fault.line, fault.column, fault.cta), (Some("src/axpy.rs"), 5, 13, [0; 3]));
-        assert!(error.to_string().contains("\n  --> src/axpy.rs:5:13\n   = program id (0, 0, 0), thread ("), "{error}");
+        let place = "\n  --> src/axpy.rs:5:13\n   = element 0 of argument `x`\n   = program id (0, 0, 0), thread (";
+        assert!(error.to_string().contains(place), "{error}");
         assert_eq!(std::error::Error::source(&error).unwrap().to_string(), fault.to_string());
     }
     // The device is as good as before.
@@ -176,7 +177,11 @@ fn a_store_outside_its_tensor_is_a_fault() {
         let Error::Fault(fault) = &error else { panic!("{error}") };
         assert!(matches!(fault.kind, FaultKind::OutOfBounds { bytes: 4, .. }), "{fault}");
         assert_eq!((fault.line, fault.column, fault.cta, fault.thread), (7, 9, [2, 0, 0], [5, 0, 0]));
-        assert!(error.to_string().contains("src/bad.rs:7:9\n   = program id (2, 0, 0), thread (5, 0, 0)\n"), "{error}");
+        let place = "src/bad.rs:7:9\n   = element 69 of argument `y`, which has 69 elements: 1 after the last\n   = program id (2, 0, 0), thread (5, 0, 0)\n";
+        assert!(error.to_string().contains(place), "{error}");
+        // A graph knows its arguments, too.
+        let mut graph = Graph::capture(device.stream(), || hand_written(&STORE, &mut y)).unwrap();
+        assert_eq!(graph.launch(&mut y).unwrap_err().to_string(), error.to_string());
     }
 }
 

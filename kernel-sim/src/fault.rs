@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::arguments::{self, Element};
 use crate::lanes::Lanes;
 use crate::ptx::Space;
 
@@ -28,6 +29,15 @@ pub struct Fault {
     pub cta: [u32; 3],
     /// The thread, inside its CTA.
     pub thread: [u32; 3],
+    /// The element of the launch's arguments that an access to global memory meant: more than one if arguments overlap, none if no argument is there.
+    pub elements: Vec<Element>,
+}
+
+impl Fault {
+    /// The elements as one phrase, such as ``element 17 of argument `x` ``; none if no argument is meant.
+    pub fn element(&self) -> Option<String> {
+        (!self.elements.is_empty()).then(|| arguments::phrase(&self.elements))
+    }
 }
 
 /// A line that calls a function.
@@ -177,8 +187,8 @@ pub enum FaultKind {
         /// What is wrong.
         reason: String,
     },
-    /// Every thread that is left waits for something that can not happen.
-    #[error("deadlock: {description}")]
+    /// Every thread that is left waits for something that can not happen, in an instruction or in a loop that nothing will end.
+    #[error("no thread can make progress: {description}")]
     Deadlock {
         /// Who waits for what.
         description: String,
@@ -201,6 +211,23 @@ pub enum FaultKind {
         /// The message of an assertion.
         message: String,
     },
+}
+
+impl FaultKind {
+    /// The address of the access to global memory that is at fault; none for other memory and other mistakes.
+    pub(crate) fn global_address(&self) -> Option<u64> {
+        match self {
+            FaultKind::OutOfBounds { space, address, .. }
+            | FaultKind::ReadOnly { space, address }
+            | FaultKind::Misaligned { space, address, .. }
+            | FaultKind::UninitialisedMemory { space, address }
+            | FaultKind::PendingAsync { space, address, .. } => {
+                matches!(space, Space::Global | Space::Const | Space::Generic).then_some(*address)
+            }
+            FaultKind::Freed { address, .. } => Some(*address),
+            _ => None,
+        }
+    }
 }
 
 /// A set of lanes of a warp, as bits.
@@ -226,8 +253,11 @@ fn at_line(line: u32) -> String {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Fault { kind, kernel, file, line, column, callers, ptx_line, instruction, cta, thread } = self;
+        let Fault { kind, kernel, file, line, column, callers, ptx_line, instruction, cta, thread, .. } = self;
         writeln!(f, "kernel `{kernel}`: {kind}")?;
+        if let Some(element) = self.element() {
+            writeln!(f, "  {element}")?;
+        }
         if *line > 0 {
             writeln!(f, "  at {}:{line}:{column}", file.as_deref().unwrap_or("?"))?;
         }

@@ -4,6 +4,7 @@
 //! nobody wrote, races, waits for ever) ends in a [`Fault`] that says what, where in the source and in which thread; a kernel
 //! that does not is counted: [`Counters`].
 
+mod arguments;
 mod counters;
 mod fault;
 mod instructions;
@@ -15,6 +16,7 @@ mod program;
 pub mod ptx;
 pub mod tensor_map;
 
+pub use arguments::{Argument, Element};
 pub use counters::{Class, Counters, LineCounters, SharedTraffic, Traffic};
 pub use fault::{Caller, Fault, FaultKind, LaneSet};
 pub use machine::{Gpu, Kernel, Launch, LaunchError, Machine, Module, Options};

@@ -1,6 +1,6 @@
 //! Planted mistakes: each is found, with its source line and its thread; and the same kernel without the mistake runs.
 
-use kernel_sim::{Counters, Fault, FaultKind, Gpu, Launch, LaunchError, Machine, Options};
+use kernel_sim::{Argument, Counters, Fault, FaultKind, Gpu, Launch, LaunchError, Machine, Options};
 
 /// A kernel of 64 threads in a CTA with one pointer parameter: `body` stands after `%rd1` = the pointer, `%r0` = the thread, and
 /// `%rd2` = the address of the thread's own word. Line `n` of the body is line `n` of `kernel.rs`.
@@ -91,9 +91,44 @@ fn memory_that_was_freed() {
     machine.free(pointer).unwrap();
     machine.allocate(256).unwrap();
     match launch(pointer) {
-        Err(LaunchError::Fault(fault)) => assert!(matches!(fault.kind, FaultKind::Freed { .. }), "{fault}"),
+        Err(LaunchError::Fault(fault)) => {
+            assert!(matches!(fault.kind, FaultKind::Freed { .. }), "{fault}");
+            assert_eq!(fault.element().as_deref(), Some("byte 0 of argument `pointer`"));
+        }
         other => panic!("{other:?}"),
     }
+}
+
+/// The fault of a launch that describes the pointer's memory as 10 elements of 8 bytes, of which the first is 16 bytes behind its begin.
+fn with_argument(body: &str) -> Fault {
+    let machine = Machine::new(Gpu::h200());
+    let module = machine.load(&kernel(body)).unwrap();
+    let pointer = machine.allocate(96).unwrap();
+    machine.fill(pointer, &[0], 95).unwrap();
+    let y = Argument { name: "y", address: pointer + 16, elements: 10, element_bytes: 8 };
+    let params: [&[u8]; 1] = [&(pointer + 16).to_le_bytes()];
+    let launch = Launch { arguments: &[y], ..Launch::new([1; 3], [1, 1, 1], &params) };
+    match machine.launch(&module.kernel("planted").unwrap(), &launch) {
+        Err(LaunchError::Fault(fault)) => *fault,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_fault_names_the_argument_and_the_element() {
+    for (body, element) in [
+        ("ld.global.u32 %r1, [%rd2+88];", "element 11 of argument `y`, which has 10 elements: 2 after the last"),
+        ("st.global.u32 [%rd2+-20], %r0;", "byte 4 of element -3 of argument `y`, which has 10 elements: 3 before the first"),
+        ("ld.global.v2.u32 {%r1, %r2}, [%rd2+28];", "byte 4 of element 3 of argument `y`"),
+        ("ld.global.u32 %r1, [%rd2+76];", "byte 7 of element 9 of argument `y`"),
+        ("atom.global.add.u32 %r1, [%rd2+80], 1;", "element 10 of argument `y`, which has 10 elements: 1 after the last"),
+    ] {
+        let fault = with_argument(body);
+        assert_eq!(fault.element().as_deref(), Some(element), "{fault}");
+        assert!(fault.to_string().contains(&format!("\n  {element}\n")), "{fault}");
+    }
+    let shared = with_argument("mov.u32 %r1, tile;\nld.shared.u32 %r2, [%r1];\nst.global.u32 [%rd2], %r2;");
+    assert_eq!(shared.element(), None, "shared memory belongs to no argument: {shared}");
 }
 
 /// Threads write a word each and read their neighbour's, across warps.

@@ -36,10 +36,13 @@ pub(crate) enum Arg<'a> {
     /// A tensor that the kernel changes.
     Out(&'a mut Array),
     Scalar(Dtype, Number),
+    /// The addresses of other arguments, as a tensor of `u64` that the kernel reads.
+    Addresses(Vec<usize>),
 }
 
 /// What the arguments are called where an error names one.
-const NAMES: [&str; 10] = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"];
+const NAMES: [&str; 12] =
+    ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh", "twelfth"];
 
 impl Source {
     /// A kernel of four warps.
@@ -60,7 +63,8 @@ impl Source {
 
     /// The IR, or the messages and what they help with.
     pub(crate) fn lower(&self) -> Result<String, String> {
-        let text = format!("#[kernel]\n{}", self.text);
+        let attribute = if self.text.starts_with("#[kernel") { "" } else { "#[kernel]\n" };
+        let text = format!("{attribute}{}", self.text);
         kernel_lang::frontend::lower_source(&text, "case.rs")
             .map(|func| func.to_string())
             .map_err(|errors| errors.into_vec().iter().map(|error| format!("error: {error}\n")).collect())
@@ -110,13 +114,18 @@ impl Lab {
     /// Runs a kernel. Each tensor lies, not always aligned, among noise that must stay.
     pub(crate) fn launch(&mut self, source: &Source, grid: [usize; 3], args: &mut [Arg<'_>]) -> Result<(), String> {
         let kernel = source.kernel()?;
-        let mut held = Vec::new();
+        let mut held: Vec<Option<Held>> = Vec::new();
         for arg in args.iter() {
-            held.push(match arg {
+            let one = match arg {
                 Arg::In(array) => Some(Held::new(self, array)?),
                 Arg::Out(array) => Some(Held::new(self, array)?),
+                Arg::Addresses(of) => {
+                    let bits = of.iter().map(|at| address(&mut held, *at)).collect::<Result<Vec<u64>, String>>()?;
+                    Some(Held::new(self, &Array { dtype: Dtype::U64, bits })?)
+                }
                 Arg::Scalar(..) => None,
-            });
+            };
+            held.push(one);
         }
         let words = args.iter().map(|arg| if matches!(arg, Arg::Scalar(..)) { 1 } else { 2 }).sum();
         macro_rules! by_count {
@@ -127,7 +136,7 @@ impl Lab {
                 }
             };
         }
-        by_count!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16).map_err(|error| format!("{error}\nin {}", source.text))?;
+        by_count!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 18 20).map_err(|error| format!("{error}\nin {}", source.text))?;
         for (arg, held) in args.iter_mut().zip(held) {
             if let (Arg::Out(array), Some(held)) = (arg, held) {
                 array.bits = held.read()?;
@@ -143,6 +152,14 @@ impl Lab {
     /// Can programs be clusters here? On the CPU they are as any other.
     pub(crate) fn has_clusters(&self) -> bool {
         self.device.compute_capability().is_none_or(|(major, _)| major >= 9)
+    }
+}
+
+/// The address of an argument's first element.
+fn address(held: &mut [Option<Held>], at: usize) -> Result<u64, String> {
+    match held.get_mut(at).and_then(Option::as_mut) {
+        Some(held) => held.address().map_err(|error| error.to_string()),
+        None => Err(format!("argument {at} is no tensor in front of its address")),
     }
 }
 

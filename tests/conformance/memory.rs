@@ -52,6 +52,12 @@ macro_rules! typed {
         }
 
         impl Slice<'_> {
+            fn address(&mut self) -> u64 {
+                match self {
+                    $(Slice::$name(slice) => slice.address(),)*
+                }
+            }
+
             /// As an argument that is read.
             pub(crate) fn read_by<'a, const WORDS: usize>(&'a self, words: &mut private::Args<'a, WORDS>, name: &'static str) {
                 match self {
@@ -99,6 +105,11 @@ impl Held {
 
     pub(crate) fn slice(&mut self) -> galatea::Result<Slice<'_>> {
         self.tensor.slice(self.start..self.start + self.len)
+    }
+
+    /// Where the first element is.
+    pub(crate) fn address(&mut self) -> galatea::Result<u64> {
+        Ok(self.slice()?.address())
     }
 
     /// The elements, if everything around them is untouched.

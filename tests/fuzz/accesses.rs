@@ -30,7 +30,8 @@ pub(crate) fn load(writer: &mut Writer<'_>) -> Option<()> {
         let strides = ["0", "1", "1", "2", "5", "17", "64", "stride", "stride"];
         (0..shape.len()).map(|axis| format!("{} * {}", index(&shape, axis), writer.pick(&strides))).collect::<Vec<_>>().join(" + ")
     };
-    terms += writer.pick(&["", "", " + 1", " + pid * 64", " + pid * n", " + first", " - 3"]);
+    let shifts = ["", "", " + 1", " + pid * 64", " + pid * n", " + first", if writer.is_unchecked { " + 3" } else { " - 3" }];
+    terms += writer.pick(&shifts);
     let mask = match writer.below(6) {
         0 => format!(", mask = ({terms}) < n"),
         1 => format!(", mask = ({terms}) % 3 != 1"),
@@ -42,6 +43,7 @@ pub(crate) fn load(writer: &mut Writer<'_>) -> Option<()> {
         _ => String::new(),
     };
     let option = if mask.is_empty() { String::new() } else { other(writer, tensor.dtype) };
+    let terms = writer.bounded(&tensor, terms);
     let expression = format!("load({} + ({terms}){mask}{option})", tensor.name);
     writer.bind(tensor.dtype, &shape, whole(&tensor), &expression);
     Some(())
@@ -51,7 +53,7 @@ pub(crate) fn load(writer: &mut Writer<'_>) -> Option<()> {
 pub(crate) fn block(writer: &mut Writer<'_>) -> Option<()> {
     let tensor = writer.tensor(|tensor| !tensor.is_written)?;
     let shape = [writer.pick(&[1, 2, 5, 8, 16]), writer.pick(&[4, 7, 16, 24, 32, 64])];
-    if !fits(&shape) {
+    if writer.is_unchecked || !fits(&shape) {
         return None;
     }
     let extents = writer.pick(&["[n, 40]", "[20, n]", "[16, 64]", "[last, 32]", "[5, 7]"]);
@@ -74,7 +76,8 @@ pub(crate) fn turn(writer: &mut Writer<'_>) -> Option<()> {
     let (stored, step) = (value.cast(dtype).0, writer.pick(&[1, 3, 5, 7]));
     // In a loop, what the turn before has loaded is stored over. Barriers stand on the line of their store, so that minimising leaves out both.
     let before = if writer.depth > 0 { "debug_barrier(); " } else { "" };
-    writer.line(format!("{before}store({place} + ({}), {stored}); debug_barrier();", flat(&value.shape)));
+    let target = writer.alias(&place);
+    writer.line(format!("{before}store({target} + ({}), {stored}); debug_barrier();", flat(&value.shape)));
     writer.bind(dtype, &shape, None, &format!("load({place} + (({}) * {step}) % {elements})", flat(&shape)));
     Some(())
 }
@@ -90,8 +93,9 @@ pub(crate) fn update(writer: &mut Writer<'_>) -> Option<()> {
     };
     let axis = writer.below(value.shape.len());
     let mask = if writer.chance(40) { format!(", mask = {} < n", index(&value.shape, axis)) } else { String::new() };
-    let old = writer.bind(dtype, &value.shape, None, &format!("load({place} + ({at}))"));
-    writer.line(format!("store({place} + ({at}), {} + {}{mask});", old.name, value.cast(dtype).0));
-    writer.bind(dtype, &value.shape, None, &format!("load({place} + ({at}))"));
+    let [first, second, third] = [(); 3].map(|()| writer.alias(&place));
+    let old = writer.bind(dtype, &value.shape, None, &format!("load({first} + ({at}))"));
+    writer.line(format!("store({second} + ({at}), {} + {}{mask});", old.name, value.cast(dtype).0));
+    writer.bind(dtype, &value.shape, None, &format!("load({third} + ({at}))"));
     Some(())
 }

@@ -2,6 +2,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use galatea::Device;
 
 use crate::array::{Array, Tolerance};
@@ -9,6 +11,16 @@ use crate::kernel::{Kernel, Sizes, Tensor};
 use crate::lab::{Arg, Lab};
 use crate::number::Number;
 use crate::tile::is_float;
+
+/// Launches of clusters, and kernels that clusters cannot run.
+static CLUSTERS: AtomicUsize = AtomicUsize::new(0);
+static REFUSED: AtomicUsize = AtomicUsize::new(0);
+
+/// Says how much clusters had to do with what was run.
+pub(crate) fn report() {
+    let [ran, refused] = [&CLUSTERS, &REFUSED].map(|count| count.load(Ordering::Relaxed));
+    println!("{ran} launches of clusters; {refused} launches that clusters cannot run used one CTA");
+}
 
 /// The largest magnitude in a tensor of whole numbers.
 pub(crate) const LARGEST_WHOLE: f64 = 20.0;
@@ -40,10 +52,30 @@ fn written(kernel: &Kernel, sizes: Sizes, mut lab: Lab) -> Result<Vec<Array>, St
     for (tensor, array) in kernel.tensors.iter().zip(&mut arrays) {
         args.push(if tensor.is_written { Arg::Out(array) } else { Arg::In(array) });
     }
+    if kernel.is_unchecked {
+        args.push(Arg::Addresses((0..kernel.tensors.len()).filter(|&at| kernel.tensors[at].is_own()).collect()));
+    }
     for number in [sizes.n, sizes.stride, sizes.first, sizes.last] {
         args.push(Arg::Scalar(galatea::Dtype::I64, Number::Int(number as i128)));
     }
-    lab.launch(&kernel.source(), [sizes.programs, 1, 1], &mut args)?;
+    let mut source = kernel.source();
+    if !lab.has_clusters() {
+        source.schedule.num_ctas = 1;
+    }
+    let result = lab.launch(&source, [sizes.programs, 1, 1], &mut args);
+    match result {
+        // What CTAs cannot share, they are told before anything runs.
+        Err(error) if error.contains("between the CTAs of a program") => {
+            REFUSED.fetch_add(1, Ordering::Relaxed);
+            source.schedule.num_ctas = 1;
+            lab.launch(&source, [sizes.programs, 1, 1], &mut args)?;
+        }
+        result => {
+            result?;
+            let is_cluster = source.schedule.num_ctas > 1 && !lab.device().is_cpu();
+            CLUSTERS.fetch_add(usize::from(is_cluster), Ordering::Relaxed);
+        }
+    }
     let all = kernel.tensors.iter().zip(arrays);
     Ok(all.filter(|(tensor, _)| tensor.is_written).map(|(_, array)| array).collect())
 }

@@ -26,7 +26,9 @@ pub(crate) struct Tensor {
     pub(crate) is_whole: bool,
     /// Do programs write, each to its own [`ROOM`]? Else all of them read.
     pub(crate) is_written: bool,
-    /// Elements that are read, or elements of a program's room that are taken.
+    /// Do all programs change it, by atomics of which the order does not matter?
+    pub(crate) is_shared: bool,
+    /// Elements that are read or shared, or elements of a program's room that are taken.
     pub(crate) len: usize,
 }
 
@@ -35,13 +37,20 @@ pub(crate) struct Kernel {
     pub(crate) tensors: Vec<Tensor>,
     pub(crate) lines: Vec<String>,
     pub(crate) schedule: Schedule,
+    /// Is it a kernel without bounds checks, which also has addresses of the tensors that it writes?
+    pub(crate) is_unchecked: bool,
     pub(crate) launches: Vec<Sizes>,
 }
 
 impl Tensor {
+    /// Does each program write its own part?
+    pub(crate) fn is_own(&self) -> bool {
+        self.is_written && !self.is_shared
+    }
+
     /// Elements for so many programs.
     pub(crate) fn elements(&self, programs: usize) -> usize {
-        if self.is_written { ROOM * programs } else { self.len }
+        if self.is_written && !self.is_shared { ROOM * programs } else { self.len }
     }
 }
 
@@ -51,8 +60,18 @@ impl Kernel {
         for Tensor { name, dtype, is_written, .. } in &self.tensors {
             parameters.push(format!("{name}: {}<{dtype}>", if *is_written { "PtrMut" } else { "Ptr" }));
         }
+        if self.is_unchecked {
+            parameters.push("addresses: Ptr<u64>".to_string());
+        }
         parameters.extend(["n", "stride", "first", "last"].map(|name| format!("{name}: usize")));
-        let mut text = format!("fn kernel({}) {{\n    let pid = program_id(0);\n", parameters.join(", "));
+        let attribute = if self.is_unchecked { "#[kernel(unchecked)]\n" } else { "" };
+        let mut text = format!("{attribute}fn kernel({}) {{\n    let pid = program_id(0);\n", parameters.join(", "));
+        if self.is_unchecked {
+            let own = self.tensors.iter().filter(|tensor| tensor.is_own());
+            for (number, Tensor { name, dtype, .. }) in own.enumerate() {
+                text += &format!("    let {name}_alias = load(addresses + {number}) as PtrMut<{dtype}>;\n");
+            }
+        }
         let mut depth = 1;
         for line in &self.lines {
             depth -= usize::from(line.starts_with('}'));

@@ -3,7 +3,10 @@
 //! A seed and a number draw a kernel as text in the language: loads, loops over memory with masks, strides and stages, and statements on tiles of any shape
 //! and type (`writer`). Results can be compared, and need no reference, because nothing in a kernel depends on which of two lanes or programs comes
 //! first, floats are rounded correctly wherever it runs, and what is summed is small whole numbers, of which sums are exact in any order. Math functions, which
-//! may be off by some ulp, and atomics have tests of their own.
+//! may be off by some ulp, have tests of their own.
+//!
+//! A program writes its own part of a tensor, also by addresses of the same memory, which kernels without bounds checks load; what all programs write, they write by
+//! atomics whose order does not matter. Some kernels are shared by the CTAs of a cluster where the device has clusters.
 //!
 //! A kernel is one trial a device: `sim::kernel_7`. `GALATEA_SEED` draws others, `GALATEA_FUZZ` says how many, and with `GALATEA_MINIMISE` one that fails
 //! loses what it fails without. A failure prints its source.
@@ -30,6 +33,7 @@ mod minimise;
 mod number;
 mod rows;
 mod shapes;
+mod sweeps;
 mod tile;
 mod walks;
 mod writer;
@@ -52,7 +56,9 @@ fn main() {
         let name = format!("kernel_{number}");
         trials.extend(devices.iter().map(|column| column.trial(&name, move |device| run(device, seed, number))));
     }
-    libtest_mimic::run(&arguments, trials).exit();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    check::report();
+    conclusion.exit();
 }
 
 fn number_of(variable: &str) -> Option<u64> {

@@ -138,12 +138,13 @@ fn as_option(mask: Option<&String>) -> String {
 fn term(writer: &mut Writer<'_>, walk: &Walk, at: &str) -> String {
     let dtype = walk.acc.dtype;
     let Some(tensor) = writer.tensor(readable(dtype)) else { return format!("({at} as {dtype})") };
-    if walk.shape.len() == 2 && writer.chance(15) {
+    if walk.shape.len() == 2 && !writer.is_unchecked && writer.chance(15) {
         let corner = writer.pick(&[format!("[0, {at}]"), format!("[{at}, 0]"), format!("[-1, {at} - 2]")]);
         let extents = writer.pick(&["[last, n]", "[n, 64]", "[n, n]"]);
         return format!("(view({}, {extents}, [{}, 1]).load({corner}, {}) as {dtype})", tensor.name, walk.stride, list(&walk.shape));
     }
     let (places, mask) = (places(writer, walk, at), mask(writer, walk, at));
+    let places = writer.bounded(&tensor, places);
     let option = if mask.is_some() { other(writer, tensor.dtype) } else { String::new() };
     format!("(load({} + ({places}){}{option}) as {dtype})", tensor.name, as_option(mask.as_ref()))
 }
@@ -157,6 +158,7 @@ fn shared_mask(writer: &mut Writer<'_>, walk: &Walk, at: &str) {
     for _ in 0..2 {
         if let Some(tensor) = writer.tensor(readable(dtype)) {
             let other = other(writer, tensor.dtype);
+            let places = writer.bounded(&tensor, places.clone());
             writer.line(format!("{} += load({} + ({places}), mask = {name}{other}) as {dtype};", walk.acc.name, tensor.name));
         }
     }
@@ -168,6 +170,7 @@ fn copy(writer: &mut Writer<'_>, walk: &Walk, at: &str) {
     let turns = writer.pick(&[1, 1, 4]);
     let (Some(tensor), Some((place, dtype))) = (writer.tensor(|tensor| !tensor.is_written), writer.place(elements * turns)) else { return };
     let (places, loaded) = (places(writer, walk, at), mask(writer, walk, at));
+    let places = writer.bounded(&tensor, places);
     let stored = if writer.chance(50) { loaded.clone() } else { mask(writer, walk, at) };
     let value = writer.bind(
         tensor.dtype,
@@ -185,7 +188,8 @@ fn update(writer: &mut Writer<'_>, walk: &Walk, at: &str) {
     let shift = writer.pick(&[0, 0, 1, walk.shape[walk.shape.len() - 1]]);
     let Some((place, dtype)) = writer.place(elements + 4 * shift) else { return };
     let places = format!("{} + ({at} % 4) * {shift}", flat(&walk.shape));
-    let old = writer.bind(dtype, &walk.shape, None, &format!("load({place} + ({places}))"));
+    let source = writer.alias(&place);
+    let old = writer.bind(dtype, &walk.shape, None, &format!("load({source} + ({places}))"));
     let mask = mask(writer, walk, at);
     let barrier = if shift > 0 { " debug_barrier();" } else { "" };
     writer.line(format!("store({place} + ({places}), {} + {} as {dtype}{});{barrier}", old.name, walk.acc.name, as_option(mask.as_ref())));

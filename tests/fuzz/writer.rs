@@ -5,7 +5,7 @@ use galatea::Dtype;
 use crate::kernel::{Kernel, ROOM, Sizes, Tensor};
 use crate::lab::Lab;
 use crate::tile::{Value, exact_below, flat, index, is_float};
-use crate::{accesses, control, elements, rows, shapes, walks};
+use crate::{accesses, control, elements, rows, shapes, sweeps, walks};
 
 pub(crate) struct Writer<'a> {
     pub(crate) lab: &'a mut Lab,
@@ -14,6 +14,12 @@ pub(crate) struct Writer<'a> {
     pub(crate) lines: Vec<String>,
     /// How many blocks are open.
     pub(crate) depth: usize,
+    /// May an access not leave its tensor?
+    pub(crate) is_unchecked: bool,
+    /// Do several CTAs share a program, between which single elements do not move?
+    is_cluster: bool,
+    /// What all programs do to one tensor, and its elements' type, if the kernel has one.
+    pub(crate) combined: Option<(&'static str, Dtype)>,
     names: usize,
 }
 
@@ -21,7 +27,7 @@ pub(crate) struct Writer<'a> {
 type Statement = fn(&mut Writer<'_>) -> Option<()>;
 
 /// All statements, the frequent ones more than once.
-const STATEMENTS: [Statement; 26] = [
+const STATEMENTS: [Statement; 29] = [
     elements::binary,
     elements::binary,
     elements::binary,
@@ -46,8 +52,27 @@ const STATEMENTS: [Statement; 26] = [
     accesses::block,
     accesses::turn,
     accesses::update,
+    sweeps::sweep,
+    sweeps::combine,
+    sweeps::exchange,
     control::branch,
     control::repeat,
+];
+
+/// Those that the CTAs of a cluster can share.
+const SHARED_STATEMENTS: [Statement; 12] = [
+    elements::binary,
+    elements::binary,
+    elements::unary,
+    elements::cast,
+    elements::compare,
+    elements::select,
+    shapes::reshape,
+    rows::reduce,
+    accesses::load,
+    accesses::block,
+    sweeps::sweep,
+    sweeps::combine,
 ];
 
 /// The elements of a tile that no statement goes beyond.
@@ -60,7 +85,18 @@ pub(crate) fn fits(shape: &[usize]) -> bool {
 
 /// A kernel of its own for each state of the dice.
 pub(crate) fn write(lab: &mut Lab) -> Kernel {
-    let mut writer = Writer { lab, tensors: Vec::new(), scope: Vec::new(), lines: Vec::new(), depth: 0, names: 0 };
+    let (is_unchecked, num_ctas) = [(true, 1), (false, 1), (false, 1), (false, 2), (false, 4), (false, 1)][lab.below(6)];
+    let mut writer = Writer {
+        lab,
+        tensors: Vec::new(),
+        scope: Vec::new(),
+        lines: Vec::new(),
+        depth: 0,
+        is_unchecked,
+        is_cluster: num_ctas > 1,
+        combined: None,
+        names: 0,
+    };
     writer.declare();
     for _ in 0..2 {
         accesses::load(&mut writer);
@@ -68,15 +104,19 @@ pub(crate) fn write(lab: &mut Lab) -> Kernel {
     for _ in 0..1 + writer.below(3) {
         while walks::walk(&mut writer).is_none() {}
     }
-    for _ in 0..writer.below(9) {
+    for _ in 0..writer.below(2) {
+        while sweeps::sweep(&mut writer).is_none() {}
+    }
+    for _ in 0..writer.below(8) {
         writer.statement();
     }
     writer.results();
     let mut schedule = kernel_lang::Schedule::DEFAULT;
     schedule.num_warps = writer.pick(&[1, 2, 4, 8]);
     schedule.num_stages = writer.pick(&[1, 2, 3, 4]);
+    schedule.num_ctas = num_ctas;
     let launches = vec![writer.sizes(), writer.sizes()];
-    Kernel { tensors: writer.tensors, lines: writer.lines, schedule, launches }
+    Kernel { tensors: writer.tensors, lines: writer.lines, schedule, is_unchecked, launches }
 }
 
 impl Writer<'_> {
@@ -142,7 +182,7 @@ impl Writer<'_> {
 
     pub(crate) fn statement(&mut self) {
         for _ in 0..50 {
-            let statement = self.pick(&STATEMENTS);
+            let statement = if self.is_cluster { self.pick(&SHARED_STATEMENTS) } else { self.pick(&STATEMENTS) };
             if statement(self).is_some() {
                 return;
             }
@@ -181,7 +221,7 @@ impl Writer<'_> {
 
     /// A place of the program's own for so many elements in a tensor that is written, which no other statement has: `y1 + pid * 4096 + 96`.
     pub(crate) fn place(&mut self, elements: usize) -> Option<(String, Dtype)> {
-        let written: Vec<usize> = (0..self.tensors.len()).filter(|&at| self.tensors[at].is_written).collect();
+        let written: Vec<usize> = (0..self.tensors.len()).filter(|&at| self.tensors[at].is_own()).collect();
         let (chosen, padding) = (self.pick(&written), self.pick(&[0, 0, 0, 1, 5]));
         let tensor = &mut self.tensors[chosen];
         let offset = tensor.len;
@@ -192,16 +232,36 @@ impl Writer<'_> {
         Some((format!("{} + pid * {ROOM} + {offset}", tensor.name), tensor.dtype))
     }
 
+    /// The same place, sometimes by an address that a kernel without bounds checks has loaded: `y1_alias + pid * 4096 + 96`.
+    pub(crate) fn alias(&mut self, place: &str) -> String {
+        match place.split_once(' ') {
+            Some((name, rest)) if self.is_unchecked && self.chance(50) => format!("{name}_alias {rest}"),
+            _ => place.to_string(),
+        }
+    }
+
+    /// Indices from 0 on, which a kernel without bounds checks keeps in the tensor.
+    pub(crate) fn bounded(&self, tensor: &Tensor, indices: String) -> String {
+        if self.is_unchecked { format!("({indices}) % {}", tensor.len) } else { indices }
+    }
+
     fn declare(&mut self) {
         use Dtype::{Bf16, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32};
         for (name, dtypes) in [("x0", &[F16, Bf16, F32, F32][..]), ("x1", &[U8, I8, I16, I32, U32, I64]), ("x2", &Dtype::ALL)] {
             let (dtype, len) = (self.pick(dtypes), self.pick(&[300, 1000, 2048]));
             let is_whole = self.chance(70);
-            self.tensors.push(Tensor { name, dtype, is_whole, is_written: false, len });
+            self.tensors.push(Tensor { name, dtype, is_whole, is_written: false, is_shared: false, len });
         }
         for (name, dtypes) in [("y0", &[F16, Bf16, F32, F64][..]), ("y1", &[I16, I32, U32, I64]), ("y2", &[U8, I8, U16, F16, F32, I32])] {
             let dtype = self.pick(dtypes);
-            self.tensors.push(Tensor { name, dtype, is_whole: true, is_written: true, len: 0 });
+            self.tensors.push(Tensor { name, dtype, is_whole: true, is_written: true, is_shared: false, len: 0 });
+        }
+        if self.chance(50) {
+            let dtype = self.pick(&[I32, U32, I64, F32]);
+            let word = if dtype == F32 { "add" } else { self.pick(&["add", "add", "max", "min", "and", "or", "xor"]) };
+            self.combined = Some((word, dtype));
+            let len = sweeps::SHARED + 8;
+            self.tensors.push(Tensor { name: "z", dtype, is_whole: true, is_written: true, is_shared: true, len });
         }
         self.declare_value("n".to_string(), Dtype::I64, &[], None);
     }

@@ -90,14 +90,15 @@ const SIMULATOR: Rooms = &[
     // Exact arithmetic is named by the types of PTX.
     ("numerics", &["ptx"]),
     ("tensor_map", &[]),
-    ("fault", &["lanes", "ptx"]),
+    ("arguments", &[]),
+    ("fault", &["arguments", "lanes", "ptx"]),
     ("counters", &["fault", "lanes", "ptx"]),
     // What an access is, the machine says to instructions and to memory.
     ("memory", &["counters", "fault", "lanes", "machine", "ptx"]),
     // An instruction sees the machine through its context, and the machine holds what instructions keep in it.
-    ("instructions", &["counters", "fault", "lanes", "machine", "memory", "numerics", "program", "ptx", "tensor_map"]),
+    ("instructions", &["arguments", "counters", "fault", "lanes", "machine", "memory", "numerics", "program", "ptx", "tensor_map"]),
     ("program", &["fault", "instructions", "lanes", "ptx"]),
-    ("machine", &["counters", "fault", "instructions", "lanes", "memory", "program", "ptx", "tensor_map"]),
+    ("machine", &["arguments", "counters", "fault", "instructions", "lanes", "memory", "program", "ptx", "tensor_map"]),
 ];
 
 #[test]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kernel_lang::backend::cpu::Program;
 
+use crate::args::Region;
 use crate::kernel::Kernel;
 use crate::sim::SimGpu;
 use crate::{Result, cpu, module};
@@ -25,6 +26,8 @@ pub(super) struct KernelNode {
     pub(super) kernel: &'static Kernel,
     pub(super) code: Code,
     pub(super) words: Box<[u64]>,
+    /// The memory of its arguments, which faults of a simulated GPU name.
+    pub(super) regions: Box<[Region]>,
     /// Of programs.
     pub(super) grid: [u32; 3],
     /// May it begin before the step in front of it is over?
@@ -67,7 +70,9 @@ impl Node {
     /// Does it on a simulated GPU, whose memory checks every access itself.
     pub(super) fn simulate(&self, gpu: SimGpu) -> Result<()> {
         match self {
-            Node::Kernel(KernelNode { kernel, code: Code::Sim(loaded), words, grid, .. }) => gpu.run(kernel.name(), loaded, *grid, words),
+            Node::Kernel(KernelNode { kernel, code: Code::Sim(loaded), words, regions, grid, .. }) => {
+                gpu.run(kernel.name(), loaded, *grid, words, regions.iter().copied())
+            }
             Node::Kernel(_) => unreachable!("{ELSEWHERE}"),
             Node::Copy { from, to, bytes } => gpu.sim.copy(*from, *to, *bytes),
             Node::Fill(fill) => gpu.sim.fill(fill.address, &fill.bits.to_le_bytes()[..fill.width], fill.count),

@@ -2,7 +2,7 @@
 
 use kernel_lang::target::Target;
 
-use crate::args::Args;
+use crate::args::{Args, Region};
 use crate::gpu::{Gpu, Image};
 use crate::graph::Code;
 use crate::kernel::{Kernel, Tables};
@@ -74,7 +74,7 @@ impl Sim {
 }
 
 impl SimGpu {
-    pub(crate) fn run(self, _: &'static str, loaded: &Loaded, _: [u32; 3], _: &[u64]) -> Result<()> {
+    pub(crate) fn run(self, _: &'static str, loaded: &Loaded, _: [u32; 3], _: &[u64], _: impl Iterator<Item = Region>) -> Result<()> {
         match *loaded {}
     }
 }

@@ -4,11 +4,11 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use kernel_lang::Schedule;
-use kernel_sim::{Kernel as Function, Launch, LaunchError, Options};
+use kernel_sim::{Argument, Kernel as Function, Launch, LaunchError, Options};
 
 use super::machine::Sim;
 use super::{clock, report};
-use crate::args::Args;
+use crate::args::{Args, Region};
 use crate::gpu::{Gpu, Image};
 use crate::graph::Code;
 use crate::kernel::{Kernel, Tables};
@@ -100,13 +100,20 @@ impl Gpu for SimGpu {
 
     unsafe fn start<const WORDS: usize>(&self, args: &Args<'_, WORDS>, loaded: &Loaded, grid: [u32; 3], params: &[&u64]) -> Result<()> {
         let words: Vec<u64> = params.iter().map(|word| **word).collect();
-        self.run(args.kernel().name(), loaded, grid, &words)
+        self.run(args.kernel().name(), loaded, grid, &words, args.regions())
     }
 }
 
 impl SimGpu {
-    /// Runs a function with these words, each of its parameters no wider than one.
-    pub(crate) fn run(self, kernel: &'static str, loaded: &Loaded, grid: [u32; 3], words: &[u64]) -> Result<()> {
+    /// Runs a function with these words, each of its parameters no wider than one. Faults name the memory of its arguments by `regions`.
+    pub(crate) fn run(
+        self,
+        kernel: &'static str,
+        loaded: &Loaded,
+        grid: [u32; 3],
+        words: &[u64],
+        regions: impl Iterator<Item = Region>,
+    ) -> Result<()> {
         let Loaded { function, schedule, shared_bytes } = loaded;
         let (threads, shared_bytes) = (schedule.threads(), *shared_bytes);
         let grid = grid::of_ctas(grid, schedule.num_ctas, kernel)?;
@@ -114,7 +121,8 @@ impl SimGpu {
         // A parameter has the low bytes of its word.
         let params: Vec<&[u8]> = words.iter().zip(function.params()).map(|(word, bytes)| &word[..word.len().min(bytes as usize)]).collect();
         let options = Options { seed: self.sim.seed.load(Ordering::Relaxed), ..Options::default() };
-        let launch = Launch { grid, block: [threads, 1, 1], cluster: None, shared_bytes, params: &params, options };
+        let arguments: Vec<Argument<'_>> = regions.map(argument).collect();
+        let launch = Launch { grid, block: [threads, 1, 1], cluster: None, shared_bytes, params: &params, arguments: &arguments, options };
         let counters = self.sim.machine.launch(function, &launch).map_err(|error| match error {
             LaunchError::Fault(fault) => Error::Fault(fault),
             error => {
@@ -130,4 +138,11 @@ impl SimGpu {
         self.sim.ledger.lock().unwrap_or_else(PoisonError::into_inner).add(kernel, function.files(), &counters);
         report::write_if_asked(self.device)
     }
+}
+
+/// What faults call the memory of an argument.
+fn argument(region: Region) -> Argument<'static> {
+    let element_bytes = region.dtype.bytes();
+    let elements = region.bytes / element_bytes.max(1);
+    Argument { name: region.name, address: region.address, elements: elements as u64, element_bytes: element_bytes as u32 }
 }

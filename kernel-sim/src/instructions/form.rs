@@ -1,5 +1,8 @@
 //! An instruction while it is decoded: its modifiers and operands, taken one after the other.
 
+use std::cell::RefCell;
+
+use crate::instructions::Uses;
 use crate::program::{Named, Scope};
 use crate::ptx::{AddressBase, Instruction as Written, Operand, Space, Type};
 
@@ -140,12 +143,18 @@ pub(crate) struct Form<'a> {
     scope: &'a Scope,
     modifiers: Vec<&'a str>,
     operands: std::slice::Iter<'a, Operand>,
+    uses: RefCell<Uses>,
 }
 
 impl<'a> Form<'a> {
     pub(crate) fn new(written: &'a Written, scope: &'a Scope) -> Form<'a> {
         let modifiers = written.modifiers.iter().map(String::as_str).collect();
-        Form { written, scope, modifiers, operands: written.operands.iter() }
+        Form { written, scope, modifiers, operands: written.operands.iter(), uses: RefCell::default() }
+    }
+
+    /// The registers of the operands that were taken.
+    pub(crate) fn into_uses(self) -> Uses {
+        self.uses.into_inner()
     }
 
     /// The word before the first dot.
@@ -342,6 +351,7 @@ impl<'a> Form<'a> {
         match self.scope.lookup(name) {
             Some(Named::Register { register, ty: own }) => {
                 self.check_width(name, own, ty, or_wider)?;
+                self.uses.borrow_mut().write(register, own);
                 Ok(Some(register))
             }
             Some(_) => Err(self.error(format!("`{name}` is no register that can be written"))),
@@ -370,14 +380,21 @@ impl<'a> Form<'a> {
             Operand::Name(name) => match self.scope.lookup(name) {
                 Some(Named::Register { register, ty: own }) => {
                     self.check_width(name, own, ty, or_wider)?;
+                    self.uses.borrow_mut().read(register, own);
                     Ok(Value::Register(register))
                 }
                 Some(Named::Variable { address, .. }) => Ok(Value::Bits(address)),
-                Some(Named::Special(special)) => Ok(Value::Special(special)),
+                Some(Named::Special(special)) => {
+                    self.uses.borrow_mut().special(special);
+                    Ok(Value::Special(special))
+                }
                 None => Err(self.error(format!("`{name}` is not declared"))),
             },
             Operand::Not(name) => match self.scope.lookup(name) {
-                Some(Named::Register { register, ty: Type::Pred }) => Ok(Value::Not(register)),
+                Some(Named::Register { register, ty: Type::Pred }) => {
+                    self.uses.borrow_mut().read(register, Type::Pred);
+                    Ok(Value::Not(register))
+                }
                 _ => Err(self.error(format!("`{name}` is no predicate"))),
             },
             Operand::Sum(name, offset) => match self.scope.lookup(name) {
@@ -393,6 +410,7 @@ impl<'a> Form<'a> {
             AddressBase::Absolute(address) => (Value::Bits(*address), space, false),
             AddressBase::Name(name) => match self.scope.lookup(name) {
                 Some(Named::Register { register, ty }) if matches!(ty.bits(), 32 | 64) => {
+                    self.uses.borrow_mut().read(register, ty);
                     (Value::Register(register), space, ty.bits() == 32)
                 }
                 // Parameters of device functions and of calls live in the thread's local memory.

@@ -8,6 +8,7 @@
 //! assert_eq!(harness.value("%d")[3], 4);
 //! ```
 
+use crate::arguments::Arguments;
 use crate::fault::FaultKind;
 use crate::instructions::{self, Convergence, Form, Progress, Register, Unsupported};
 use crate::lanes::{Lanes, Row, WARP};
@@ -41,6 +42,7 @@ impl Harness {
         let grid = Grid {
             global: GlobalView::default(),
             params: Vec::new(),
+            arguments: Arguments::default(),
             grid: [1; 3],
             block: [WARP as u32, 1, 1],
             cluster: [1; 3],

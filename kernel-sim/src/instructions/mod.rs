@@ -40,6 +40,7 @@ mod pause;
 mod set_registers;
 mod shuffle;
 mod store_async;
+mod uses;
 mod video;
 mod wgmma;
 
@@ -50,6 +51,7 @@ pub(crate) use form::{Address, Form, Register, Special, Unsupported, Value};
 pub(crate) use mbarrier::{Mbarriers, waiting as waiting_mbarriers};
 pub(crate) use ordering::{Fences, Published};
 pub(crate) use pause::failed_assertion;
+pub(crate) use uses::Uses;
 pub(crate) use wgmma::{Matrices, Warpgroups};
 
 use crate::counters::Class;

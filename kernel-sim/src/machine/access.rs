@@ -77,12 +77,14 @@ impl Cx<'_> {
                 Ok(())
             }),
         })?;
+        self.has_read(access, addresses, &row);
         Ok((row, missing))
     }
 
     /// Stores the low `access.bytes` bytes of each value: checks every access and counts it.
     pub(crate) fn store(&mut self, access: Access, addresses: &Row, values: &WideRow) -> Result<(), Trap> {
         self.check_alignment(access, addresses)?;
+        self.will_store(access, addresses, values);
         self.in_each_window(access.space, addresses, |cx, window, lanes, addresses| match window {
             Window::Global => cx.store_global(access, lanes, addresses, values),
             Window::Shared => cx.store_shared(access, lanes, addresses, values),
@@ -106,6 +108,8 @@ impl Cx<'_> {
             }),
             Window::Param => each_lane(lanes, |lane| Err(FaultKind::ReadOnly { space: Space::Param, address: addresses[lane] })),
         })?;
+        self.has_updated(access, addresses, &row, update);
+        self.has_read(access, addresses, &row);
         Ok(row)
     }
 

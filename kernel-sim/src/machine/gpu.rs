@@ -230,6 +230,11 @@ impl Kernel {
         self.program.params.iter().map(|param| param.bytes)
     }
 
+    /// The name of each parameter in the PTX.
+    pub fn param_names(&self) -> impl ExactSizeIterator<Item = &str> + '_ {
+        self.program.params.iter().map(|param| param.name.as_str())
+    }
+
     /// The number and name of each source file.
     pub fn files(&self) -> &[(u32, String)] {
         &self.program.files

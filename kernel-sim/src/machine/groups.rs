@@ -18,7 +18,7 @@ pub(crate) struct Group {
     parent: Option<usize>,
 }
 
-/// What a group does.
+/// What a group does. `since` is when it began to wait: a count of the cluster's steps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum State {
     Running,
@@ -29,13 +29,17 @@ pub(crate) enum State {
     /// Until more happened in the cluster than this.
     Blocked {
         events: u64,
+        since: u64,
     },
     /// Until all of these lanes have come to the same place.
     Meeting {
         lanes: Lanes,
+        since: u64,
     },
     /// Until all running lanes have come to the same place.
-    MeetingAll,
+    MeetingAll {
+        since: u64,
+    },
 }
 
 /// The groups of a warp.
@@ -61,6 +65,14 @@ impl Groups {
     pub(crate) fn set_state(&mut self, group: usize, state: State) {
         if let Some(group) = self.slots[group].as_mut() {
             group.state = state;
+        }
+    }
+
+    /// Since when a group waits, if it does.
+    pub(crate) fn waits_since(&self, group: usize) -> Option<u64> {
+        match self.get(group)?.state {
+            State::Blocked { since, .. } | State::Meeting { since, .. } | State::MeetingAll { since } => Some(since),
+            State::Running | State::Suspended { .. } => None,
         }
     }
 

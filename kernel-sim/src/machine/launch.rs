@@ -4,12 +4,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
+use crate::arguments::{Argument, Arguments};
 use crate::counters::Counters;
 use crate::fault::Fault;
 use crate::lanes::WARP;
 use crate::machine::run::{ClusterRun, Job, run_in_turns};
 use crate::machine::{Gpu, Grid};
-use crate::memory::GlobalMemory;
+use crate::memory::{GlobalMemory, GlobalView};
 use crate::program::Program;
 
 /// A launch of a kernel.
@@ -25,6 +26,9 @@ pub struct Launch<'a> {
     pub shared_bytes: u32,
     /// The bytes of each parameter, in order.
     pub params: &'a [&'a [u8]],
+    /// The memory among the parameters, which faults name by argument and element. Of a parameter that is not described and holds an address, they
+    /// count bytes.
+    pub arguments: &'a [Argument<'a>],
     /// How it is run.
     pub options: Options,
 }
@@ -32,7 +36,7 @@ pub struct Launch<'a> {
 impl<'a> Launch<'a> {
     /// A launch without clusters and dynamic shared memory.
     pub fn new(grid: [u32; 3], block: [u32; 3], params: &'a [&'a [u8]]) -> Launch<'a> {
-        Launch { grid, block, cluster: None, shared_bytes: 0, params, options: Options::default() }
+        Launch { grid, block, cluster: None, shared_bytes: 0, params, arguments: &[], options: Options::default() }
     }
 }
 
@@ -169,9 +173,12 @@ fn grid(gpu: &Gpu, memory: &GlobalMemory, program: &Program, launch: &Launch<'_>
         params[param.offset as usize..][..given.len()].copy_from_slice(given);
     }
     debug_assert!(threads.div_ceil(WARP as u64) <= 32);
+    let global = memory.view();
+    let arguments = arguments(&global, program, launch);
     Ok(Grid {
-        global: memory.view(),
+        global,
         params,
+        arguments,
         grid,
         block,
         cluster,
@@ -181,4 +188,17 @@ fn grid(gpu: &Gpu, memory: &GlobalMemory, program: &Program, launch: &Launch<'_>
         num_sms: gpu.num_sms,
         allow_uninitialised: launch.options.allow_uninitialised,
     })
+}
+
+/// What faults call the memory of a launch: as its caller describes it, else by the parameters that hold an address.
+fn arguments(global: &GlobalView, program: &Program, launch: &Launch<'_>) -> Arguments {
+    let mut arguments = Arguments::new(launch.arguments);
+    for (param, given) in program.params.iter().zip(launch.params) {
+        let Ok(bytes) = <[u8; 8]>::try_from(*given) else { continue };
+        let address = u64::from_le_bytes(bytes);
+        if let Some(bytes) = global.bytes_from(address) {
+            arguments.add_bytes(&param.name, address, bytes);
+        }
+    }
+    arguments
 }

@@ -5,11 +5,13 @@ mod cx;
 mod gpu;
 mod groups;
 mod launch;
+mod progress;
 mod run;
 mod state;
 mod step;
 mod unknown;
 mod variables;
+mod waiting;
 pub(crate) mod window;
 
 pub use gpu::{Gpu, Kernel, Machine, Module};
@@ -17,5 +19,6 @@ pub use launch::{Launch, LaunchError, Options};
 
 pub(crate) use access::{Missing, Place};
 pub(crate) use cx::{Access, Cx};
+pub(crate) use progress::{Cycles, Progress, Version};
 pub(crate) use state::{AsyncOperation, Cluster, Cta, Grid, InFlight, Issuer, Warp};
 pub(crate) use unknown::{Unknown, Unknowns};

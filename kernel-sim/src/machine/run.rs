@@ -4,15 +4,17 @@ use std::collections::VecDeque;
 
 use crate::counters::Counters;
 use crate::fault::{Caller, Fault, FaultKind};
-use crate::instructions::waiting_mbarriers;
 use crate::lanes::{Lanes, WARP};
-use crate::machine::step::{Failure, Outcome, Running};
-use crate::machine::{Cluster, Cta, Grid, Issuer, Warp};
+use crate::machine::step::{Failure, Outcome, Running, Standstill};
+use crate::machine::{Cluster, Cta, Grid, Issuer, Version, Warp, waiting};
 use crate::program::Program;
 use crate::ptx::SourceLine;
 
 /// Steps of one warp before the next has its turn, when nothing else ends it: long, so that what depends on the order is seen to.
 const TURN: u64 = 4096;
+
+/// Instructions of a warp of a kernel whose CTAs do not see each other, before anybody looks whether it still makes progress: most end earlier, and pay nothing.
+const UNWATCHED: u64 = 1 << 14;
 
 /// Rounds in which every warp only asks whether something has happened.
 const MAX_IDLE_ROUNDS: u32 = 20_000;
@@ -31,16 +33,20 @@ pub(crate) enum Advance {
     Ended,
     /// It had its turn.
     Busy,
-    /// It waits for what another cluster does, or for nothing.
+    /// It asks again and again whether something has happened.
     Idle,
+    /// Without a change from outside, no thread of it goes on: each repeats what it did, or waits.
+    Standstill,
 }
 
 /// A cluster that runs.
 pub(crate) struct ClusterRun {
-    cluster: Cluster,
-    warps: Vec<Running>,
+    pub(super) cluster: Cluster,
+    pub(super) warps: Vec<Running>,
     random: Random,
     idle_rounds: u32,
+    /// What the version was when nobody could go on.
+    standstill: Option<Version>,
 }
 
 impl ClusterRun {
@@ -57,7 +63,8 @@ impl ClusterRun {
             let id = std::array::from_fn(|axis| id[axis] * grid.cluster[axis] + inside[axis]);
             Cta::new(id, threads as u32, grid)
         });
-        let cluster = Cluster::new(id, ctas.collect(), grid.block);
+        let mut cluster = Cluster::new(id, ctas.collect(), grid.block);
+        cluster.progress.is_watched = program.is_cooperative;
         let warps = (0..ranks as usize).flat_map(|rank| {
             (0..threads.div_ceil(WARP)).map(move |index| {
                 let lanes = Lanes::first(threads - index * WARP);
@@ -66,7 +73,7 @@ impl ClusterRun {
         });
         let warps = warps.collect();
         let random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number);
-        ClusterRun { cluster, warps, random, idle_rounds: 0 }
+        ClusterRun { cluster, warps, random, idle_rounds: 0, standstill: None }
     }
 
     /// What it did.
@@ -80,13 +87,16 @@ impl ClusterRun {
             match self.round(job)? {
                 Advance::Ended => return Ok(()),
                 Advance::Busy => {}
-                Advance::Idle => return Err(self.deadlock(job)),
+                Advance::Idle | Advance::Standstill => return Err(waiting::fault(&[&*self], job)),
             }
         }
     }
 
     /// One turn of every warp.
     pub(crate) fn round(&mut self, job: &Job<'_>) -> Result<Advance, Box<Fault>> {
+        if self.standstill == Some(self.cluster.progress.version) {
+            return Ok(Advance::Standstill);
+        }
         let mut progressed = false;
         let mut yielded = false;
         let count = self.warps.len();
@@ -106,17 +116,39 @@ impl ClusterRun {
             while self.complete_one(job)? {}
             return Ok(Advance::Ended);
         }
-        if progressed {
+        let stands_still = self.stands_still();
+        if progressed && !stands_still {
             self.idle_rounds = 0;
             return Ok(Advance::Busy);
         }
         if self.complete_one(job)? {
             return Ok(Advance::Busy);
         }
+        if stands_still {
+            self.standstill = Some(self.cluster.progress.version);
+            return Ok(Advance::Standstill);
+        }
         self.idle_rounds += 1;
         // Those that ask again and again may count how often they do.
         let may_go_on = yielded && !job.program.is_cooperative && self.idle_rounds < MAX_IDLE_ROUNDS;
-        Ok(if may_go_on { Advance::Busy } else { Advance::Idle })
+        Ok(match yielded {
+            _ if may_go_on => Advance::Busy,
+            true => Advance::Idle,
+            false => Advance::Standstill,
+        })
+    }
+
+    /// Does every thread repeat what it did, or wait since before the others began to? Those that wait can only be released by others, and each of these has
+    /// done since all that it will ever do.
+    fn stands_still(&self) -> bool {
+        let version = self.cluster.progress.version;
+        let mut all = Standstill::default();
+        for running in self.warps.iter().filter(|running| !running.warp.live.is_empty()) {
+            let Some(one) = running.standstill(version) else { return false };
+            all.waits_since = all.waits_since.max(one.waits_since);
+            all.repeats_since = [all.repeats_since, one.repeats_since].into_iter().flatten().min();
+        }
+        all.repeats_since.is_some_and(|repeats| all.waits_since.is_none_or(|waits| waits <= repeats))
     }
 
     /// One turn of a warp. `Stuck` if it could not do a single step.
@@ -132,10 +164,11 @@ impl ClusterRun {
             let result = self.warps[number].step(job.program, job.grid, &mut self.cluster, turn.take());
             let outcome = result.map_err(|failure| self.fault(number, failure, job))?;
             done += 1;
-            if outcome != Outcome::Stepped {
+            if !matches!(outcome, Outcome::Stepped | Outcome::Repeated) {
                 break outcome;
             }
-            if done == steps {
+            // Once more around the same cycle would show nothing.
+            if done == steps || outcome == Outcome::Repeated {
                 // Groups that wait for each other need turns too.
                 turn = Some(1);
                 let result = self.warps[number].step(job.program, job.grid, &mut self.cluster, turn);
@@ -143,6 +176,7 @@ impl ClusterRun {
             }
         };
         let executed = self.warps[number].warp.executed;
+        self.cluster.progress.is_watched |= executed > UNWATCHED;
         if executed > job.max_instructions {
             let place = self.warps[number].waits_at().unwrap_or_default();
             let kind = FaultKind::TooLong { instructions: executed };
@@ -161,12 +195,13 @@ impl ClusterRun {
         let Some(mut flying) = self.cluster.in_flight.remove(ready[pick]) else { return Ok(false) };
         let issuer = flying.issuer;
         let result = flying.operation.complete(&mut self.cluster, job.grid, issuer);
+        self.cluster.progress.changed();
         self.cluster.happened();
         result.map_err(|trap| self.fault_of(issuer, (issuer.step, trap), job))?;
         Ok(true)
     }
 
-    fn fault(&self, number: usize, failure: Failure, job: &Job<'_>) -> Box<Fault> {
+    pub(super) fn fault(&self, number: usize, failure: Failure, job: &Job<'_>) -> Box<Fault> {
         let running = &self.warps[number];
         let (step, lane) = (failure.0, failure.1.lane);
         self.fault_of(Issuer { rank: running.rank, warp: running.warp.index, lane, step }, failure, job)
@@ -177,7 +212,9 @@ impl ClusterRun {
         let step = &program.steps[trap.step.unwrap_or(place) as usize];
         let file = |line: SourceLine| program.files.iter().find(|(number, _)| *number == line.file).map(|(_, name)| name.clone());
         let caller = |&line: &SourceLine| Caller { file: file(line), line: line.line, column: line.column };
+        let elements = trap.kind.global_address().map_or_else(Vec::new, |address| grid.arguments.locate(address));
         Box::new(Fault {
+            elements,
             kind: *trap.kind,
             kernel: program.name.clone(),
             file: file(step.line),
@@ -190,38 +227,6 @@ impl ClusterRun {
             thread: grid.thread(issuer.warp, issuer.lane),
         })
     }
-
-    /// Why nobody can go on.
-    pub(crate) fn deadlock(&self, job: &Job<'_>) -> Box<Fault> {
-        for (number, running) in self.warps.iter().enumerate() {
-            if let Some(failure) = running.obstacle() {
-                return self.fault(number, failure, job);
-            }
-        }
-        let mut places: Vec<(u32, usize)> = Vec::new();
-        let mut first = None;
-        for (number, running) in self.warps.iter().enumerate() {
-            let Some((place, lane)) = running.waits_at() else { continue };
-            first.get_or_insert((number, place, lane));
-            match places.iter_mut().find(|(known, _)| *known == place) {
-                Some((_, warps)) => *warps += 1,
-                None => places.push((place, 1)),
-            }
-        }
-        let each = places.iter().map(|&(place, warps)| {
-            let step = &job.program.steps[place as usize];
-            let line = if step.line.line > 0 { format!("line {}", step.line.line) } else { format!("PTX line {}", step.position.line) };
-            format!("{warps} warps wait at {line}, `{}`", step.text)
-        });
-        let mut parts: Vec<String> = each.collect();
-        parts.extend(self.cluster.ctas.iter().filter_map(|cta| cta.barriers.waiting()));
-        parts.extend(self.cluster.ctas.iter().flat_map(|cta| waiting_mbarriers(&cta.mbarriers)));
-        let live = self.cluster.ctas.iter().map(|cta| cta.live_threads).sum();
-        parts.extend(self.cluster.barrier.waiting(live));
-        let (number, place, lane) = first.unwrap_or_default();
-        let kind = FaultKind::Deadlock { description: parts.join("; ") };
-        self.fault(number, (place, crate::fault::Trap::new(lane, kind)), job)
-    }
 }
 
 /// Runs clusters that may see each other's work: side by side, in a fixed order, as many at a time as the GPU holds.
@@ -229,28 +234,39 @@ pub(crate) fn run_in_turns(clusters: u64, resident: usize, job: &Job<'_>, mut do
     let mut next = 0;
     let mut running: VecDeque<ClusterRun> = VecDeque::new();
     let mut idle = 0;
+    // How often global memory has changed, and how many clusters in a row stood still since.
+    let mut changes = 0;
+    let mut still = 0;
     loop {
         // Whoever did not end in its turn may wait for one that has not started.
         if next < clusters && running.len() < resident {
             running.push_front(ClusterRun::new(next, job));
             next += 1;
-            idle = 0;
+            (idle, still) = (0, 0);
         }
         while let Some(mut run) = running.pop_front() {
-            match run.round(job)? {
+            run.cluster.progress.version.1 = changes;
+            let advance = run.round(job)?;
+            if run.cluster.progress.version.1 != changes {
+                still = 0;
+            }
+            changes = run.cluster.progress.version.1;
+            match advance {
                 Advance::Ended => {
-                    idle = 0;
+                    (idle, still) = (0, 0);
                     done(run.into_counters());
                     break;
                 }
-                Advance::Busy => idle = 0,
-                Advance::Idle => idle += 1,
+                Advance::Busy => (idle, still) = (0, 0),
+                Advance::Idle => (idle, still) = (idle + 1, 0),
+                Advance::Standstill => (idle, still) = (idle + 1, still + 1),
             }
             let all_started = next == clusters || running.len() + 1 >= resident;
-            if all_started && idle > (running.len() + 1) * MAX_IDLE_TURNS {
-                return Err(run.deadlock(job));
-            }
             running.push_back(run);
+            if all_started && (still >= running.len() || idle > running.len() * MAX_IDLE_TURNS) {
+                let runs: Vec<&ClusterRun> = running.iter().collect();
+                return Err(waiting::fault(&runs, job));
+            }
             if !all_started {
                 break;
             }

@@ -2,13 +2,14 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use crate::arguments::Arguments;
 use crate::counters::Counters;
 use crate::fault::Trap;
 use crate::instructions::{
     self, Barriers, BulkGroups, ClusterBarrier, Copies, Fences, Matrices, Mbarriers, Published, Register, Special, Warpgroups,
 };
 use crate::lanes::{Lanes, Row, WARP};
-use crate::machine::Unknown;
+use crate::machine::{Cycles, Progress, Unknown};
 use crate::memory::{Clocks, GlobalView, LocalMemory, SharedMemory};
 
 /// What is the same for all threads of a launch.
@@ -17,6 +18,8 @@ pub(crate) struct Grid {
     pub(crate) global: GlobalView,
     /// The bytes of the kernel's parameters.
     pub(crate) params: Vec<u8>,
+    /// The memory among them, for faults.
+    pub(crate) arguments: Arguments,
     /// CTAs along each axis.
     pub(crate) grid: [u32; 3],
     /// Threads along each axis.
@@ -62,6 +65,8 @@ pub(crate) struct Warp {
     pub(crate) max_registers: u32,
     /// Matrix products in flight.
     pub(crate) matrices: Matrices,
+    /// What its lanes repeat.
+    pub(crate) cycles: Cycles,
 }
 
 /// A CTA: what its threads share.
@@ -96,6 +101,8 @@ pub(crate) struct Cluster {
     pub(crate) bulk_groups: BulkGroups,
     /// Counts what may set a waiting lane free.
     pub(crate) events: u64,
+    /// How often something has changed that lanes may look at.
+    pub(crate) progress: Progress,
     /// Who knows of whom, for races in shared memory.
     pub(crate) clocks: Clocks,
     pub(crate) counters: Counters,
@@ -150,6 +157,7 @@ impl Warp {
             executed: 0,
             max_registers: 0,
             matrices: Matrices::default(),
+            cycles: Cycles::default(),
         }
     }
 }
@@ -180,6 +188,7 @@ impl Cluster {
             in_flight: VecDeque::new(),
             bulk_groups: BulkGroups::default(),
             events: 0,
+            progress: Progress::default(),
             clocks,
             counters: Counters::default(),
         }
@@ -189,6 +198,7 @@ impl Cluster {
     pub(crate) fn ended(&mut self, rank: usize, warp: usize, lanes: Lanes) {
         self.ctas[rank].live_threads -= lanes.count();
         instructions::exited(self, rank, warp, lanes);
+        self.progress.changed();
         self.happened();
     }
 

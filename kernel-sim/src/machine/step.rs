@@ -4,9 +4,9 @@ use crate::counters::Class;
 use crate::fault::{FaultKind, Trap};
 use crate::instructions::{Convergence, Instruction, Progress, Register};
 use crate::lanes::{Lanes, Row, WARP};
-use crate::machine::groups::{Groups, State};
-use crate::machine::{Cluster, Cx, Grid, Warp};
-use crate::program::{Action, Program, Step};
+use crate::machine::groups::{Group, Groups, State};
+use crate::machine::{Cluster, Cx, Grid, Version, Warp};
+use crate::program::{Action, Effect, Program, Step};
 
 /// A warp that runs.
 pub(crate) struct Running {
@@ -25,10 +25,21 @@ pub(crate) enum Outcome {
     Stepped,
     /// Something was executed that asks for others to go first.
     Yielded,
+    /// Something was executed, and lanes are where they have been before in the same state.
+    Repeated,
     /// No group can go on now.
     Stuck,
     /// No lane is left.
     Ended,
+}
+
+/// Lanes that do not go on.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Standstill {
+    /// Since when all of those that repeat themselves do; none if there are none.
+    pub(crate) repeats_since: Option<u64>,
+    /// Since when all of the others wait; none if there are none.
+    pub(crate) waits_since: Option<u64>,
 }
 
 /// A trap, and the step that it happened at.
@@ -51,6 +62,10 @@ impl Running {
         let step = &program.steps[place as usize];
         let failed = |trap| (place, trap);
         self.warp.executed += 1;
+        cluster.progress.time += 1;
+        if cluster.progress.is_watched {
+            self.warp.cycles.visit(place);
+        }
         if let Action::Work(work) = &step.action {
             return self.work(work.as_ref(), (group, place), (program, grid), cluster).map_err(failed);
         }
@@ -62,7 +77,8 @@ impl Running {
                 let stay = lanes.without(active);
                 let ways = [(active, *target), (stay, place + 1)];
                 self.part(group, &ways, *reconverge);
-                Ok(Outcome::Stepped)
+                let came_around = *target <= place && cluster.progress.is_watched && self.came_around(*target, active, program, cluster);
+                Ok(if came_around { Outcome::Repeated } else { Outcome::Stepped })
             }
             Action::BranchTable { index, targets, reconverge } => {
                 cluster.counters.instruction(step.line, Class::Control, active);
@@ -100,9 +116,9 @@ impl Running {
             match group.state {
                 State::Running => true,
                 State::Suspended { .. } => false,
-                State::Blocked { events: seen } => seen != events,
-                State::Meeting { lanes } => here(groups, group.place).contains(lanes.and(live)),
-                State::MeetingAll => here(groups, group.place).contains(live),
+                State::Blocked { events: seen, .. } => seen != events,
+                State::Meeting { lanes, .. } => here(groups, group.place).contains(lanes.and(live)),
+                State::MeetingAll { .. } => here(groups, group.place).contains(live),
             }
         };
         if turn.is_none() && can_run(&self.groups, self.current) {
@@ -140,6 +156,7 @@ impl Running {
     ) -> Result<Outcome, Trap> {
         let step = &program.steps[place as usize];
         let own = self.lanes_of(group);
+        let since = self.groups.waits_since(group).unwrap_or(cluster.progress.time);
         let mut active = self.guarded(step, own, program)?;
         // Groups that have met at this step execute it together.
         let met = here(&self.groups, place).or(own);
@@ -149,7 +166,7 @@ impl Running {
             _ if active.is_empty() => {}
             Convergence::Aligned => {
                 if !met.contains(self.warp.live) {
-                    self.groups.set_state(group, State::MeetingAll);
+                    self.groups.set_state(group, State::MeetingAll { since });
                     return Ok(Outcome::Stepped);
                 }
                 (together, active) = (met, self.guarded(step, met, program)?);
@@ -161,7 +178,7 @@ impl Running {
                 let masks = self.cx(active, (program, grid), cluster, place).read(mask)?;
                 let awaited = self.awaited(&masks, active, own)?;
                 if !met.contains(awaited) {
-                    self.groups.set_state(group, State::Meeting { lanes: awaited });
+                    self.groups.set_state(group, State::Meeting { lanes: awaited, since });
                     return Ok(Outcome::Stepped);
                 }
                 if !awaited.is_empty() {
@@ -178,9 +195,13 @@ impl Running {
         }
         let progress = work.execute(&mut self.cx(active, (program, grid), cluster, place))?;
         if progress == Progress::Wait {
-            let state = State::Blocked { events: cluster.events };
+            let state = State::Blocked { events: cluster.events, since };
             numbers.into_iter().for_each(|group| self.groups.set_state(group, state));
             return Ok(Outcome::Stepped);
+        }
+        // What lanes that met here give each other does not follow from what one set of them had before.
+        if step.effect == Effect::Progress || step.effect == Effect::Registers && numbers.len() > 1 {
+            cluster.progress.changed();
         }
         cluster.counters.instruction(step.line, work.class(), active);
         numbers.into_iter().for_each(|group| self.groups.go(group, place + 1));
@@ -225,13 +246,46 @@ impl Running {
         Cx { lanes, warp: &mut self.warp, cluster, rank: self.rank, grid, step: place, line, names: &program.registers }
     }
 
+    /// Lanes went back to a step. Have they been there before in the same state?
+    fn came_around(&mut self, target: u32, lanes: Lanes, program: &Program, cluster: &Cluster) -> bool {
+        // They may have joined others there.
+        let is_there = |group: &Group| group.place == target && group.state == State::Running && group.lanes.contains(lanes);
+        let Some(lanes) = self.groups.iter().map(|(_, group)| group).find(|group| is_there(group)).map(|group| group.lanes) else {
+            return false;
+        };
+        if lanes.is_empty() {
+            return false;
+        }
+        let mut cycles = std::mem::take(&mut self.warp.cycles);
+        let came_around = cycles.came_around(program, &self.warp, lanes, target, &cluster.progress);
+        self.warp.cycles = cycles;
+        came_around
+    }
+
+    /// What is known if all lanes either repeat themselves or wait; none if some of them may go on.
+    pub(crate) fn standstill(&self, version: Version) -> Option<Standstill> {
+        let mut all = Standstill::default();
+        for (number, group) in self.groups.iter().filter(|(_, group)| !group.lanes.is_empty()) {
+            match (group.state, self.warp.cycles.repeats_since(group.lanes, version), self.groups.waits_since(number)) {
+                (State::Suspended { .. }, _, _) => {}
+                (_, Some(since), _) => all.repeats_since = Some(all.repeats_since.map_or(since, |known| known.min(since))),
+                (_, None, Some(since)) => all.waits_since = all.waits_since.max(Some(since)),
+                (_, None, None) => return None,
+            }
+        }
+        Some(all)
+    }
+
     /// What keeps the warp from going on, as a fault of the lanes that wait; `None` if it only waits for others.
-    pub(crate) fn obstacle(&self) -> Option<Failure> {
+    pub(crate) fn obstacle(&self, version: Version) -> Option<Failure> {
         self.groups.iter().find_map(|(_, group)| {
             let lane = group.lanes.lowest()?;
+            if self.warp.cycles.repeats_since(group.lanes, version).is_some() {
+                return None;
+            }
             let fault = match group.state {
-                State::MeetingAll => divergent_kind(group.lanes, self.warp.live),
-                State::Meeting { lanes } => {
+                State::MeetingAll { .. } => divergent_kind(group.lanes, self.warp.live),
+                State::Meeting { lanes, .. } => {
                     let missing = lanes.and(self.warp.live).without(here(&self.groups, group.place));
                     let reason = format!("the named lanes {:#010x} never come to this instruction", missing.0);
                     FaultKind::MemberMask { mask: lanes.or(group.lanes).0, reason }
@@ -250,7 +304,7 @@ impl Running {
 
 /// The lanes that wait at a place for others to come there.
 fn here(groups: &Groups, place: u32) -> Lanes {
-    let waits = |state| matches!(state, State::Meeting { .. } | State::MeetingAll);
+    let waits = |state| matches!(state, State::Meeting { .. } | State::MeetingAll { .. });
     let at_place = groups.iter().filter(|(_, group)| group.place == place && waits(group.state));
     at_place.fold(Lanes::NONE, |lanes, (_, group)| lanes.or(group.lanes))
 }

@@ -220,6 +220,14 @@ impl GlobalView {
         after > 0 && address.saturating_add(bytes) <= self.freed[after - 1].0 + self.freed[after - 1].1
     }
 
+    /// How many bytes of an allocation, also of one that was freed, lie at an address and behind it; none if no allocation is there.
+    pub(crate) fn bytes_from(&self, address: u64) -> Option<u64> {
+        let live = self.before(address).map(|allocation| (allocation.address, allocation.bytes));
+        let freed = self.freed.partition_point(|&(start, _)| start <= address).checked_sub(1).map(|place| self.freed[place]);
+        let there = |&(start, bytes): &(u64, u64)| address == start || address - start < bytes;
+        live.into_iter().chain(freed).find(there).map(|(start, bytes)| start + bytes - address)
+    }
+
     fn outside(&self, address: u64, bytes: u32) -> FaultKind {
         if self.freed(address, 1) {
             return FaultKind::Freed { address, bytes };

@@ -5,8 +5,8 @@ mod call;
 use std::collections::HashMap;
 
 use super::place::{SharedPlaces, alignment, bytes, key};
-use super::{Action, Globals, Named, Param, Problem, Program, Scope, Step, place_shared, reconverge};
-use crate::instructions::{self, Form, Register, Unsupported};
+use super::{Action, Effect, Globals, Named, Param, Problem, Program, Scope, Step, effect, place_shared, reconverge};
+use crate::instructions::{self, Form, Register, Unsupported, Uses};
 use crate::program::callers::Callers;
 use crate::ptx::{Function, Instruction, Module, Operand, Position, SourceLine, Space, Statement, Type, Variable};
 
@@ -45,7 +45,7 @@ pub(crate) fn build(module: &Module, globals: &Globals, kernel: &Function) -> Re
     for param in &kernel.params {
         let size = u32::try_from(bytes(param)?).map_err(|_| Problem::new(param.position, "this parameter is too large"))?;
         offset = offset.next_multiple_of(alignment(param));
-        params.push(Param { offset, bytes: size });
+        params.push(Param { name: param.name.clone(), offset, bytes: size });
         builder.declare(&param.name, Named::Variable { space: Space::Param, address: u64::from(offset) }, param.position)?;
         offset += size;
     }
@@ -224,7 +224,17 @@ impl<'a> Builder<'a> {
     }
 
     fn push(&mut self, action: Action, guard: Option<(Register, bool)>, position: Position, text: &str) {
-        self.steps.push(Step { action, guard, line: self.line, callers: self.callers.chain(), position, text: text.to_owned() });
+        let (line, callers, text) = (self.line, self.callers.chain(), text.to_owned());
+        self.steps.push(Step { action, guard, uses: Uses::default(), effect: Effect::Progress, line, callers, position, text });
+    }
+
+    /// Adds an instruction of which the registers are known.
+    fn push_using(&mut self, action: Action, guard: Option<(Register, bool)>, written: &Instruction, uses: Uses) {
+        let effect = if let Action::Work(work) = &action { effect::of(written, work.class(), &uses) } else { Effect::Registers };
+        self.push(action, guard, written.position, &written.text);
+        if let Some(step) = self.steps.last_mut() {
+            (step.uses, step.effect) = (uses, effect);
+        }
     }
 
     fn instruction(&mut self, written: &'a Instruction, is_callee: bool) -> Result<(), Problem> {
@@ -239,6 +249,7 @@ impl<'a> Builder<'a> {
         if self.steps.len() >= MAX_STEPS {
             return Err(Problem::new(written.position, "the calls of this kernel expand to too many instructions"));
         }
+        let mut uses = Uses::default();
         let action = match written.opcode.as_str() {
             "bra" => {
                 known_modifiers(written, &["uni"])?;
@@ -255,6 +266,7 @@ impl<'a> Builder<'a> {
                 let Ok(Operand::Name(table)) = form.operand() else {
                     return Err(Problem::new(written.position, "`brx.idx` takes an index and a table"));
                 };
+                uses = form.into_uses();
                 let Some(&targets) = self.tables.get(table.as_str()) else {
                     return Err(Problem::new(written.position, format!("there is no branch table `{table}`")));
                 };
@@ -279,10 +291,12 @@ impl<'a> Builder<'a> {
             "call" => return self.call(written, guard),
             _ => {
                 let mut form = Form::new(written, &self.scope);
-                Action::Work(instructions::decode(&mut form).map_err(problem)?)
+                let work = instructions::decode(&mut form).map_err(problem)?;
+                uses = form.into_uses();
+                Action::Work(work)
             }
         };
-        self.push(action, guard, written.position, &written.text);
+        self.push_using(action, guard, written, uses);
         Ok(())
     }
 

@@ -2,16 +2,18 @@
 
 mod build;
 mod callers;
+mod effect;
 mod place;
 mod reconverge;
 mod scope;
 
 use std::sync::Arc;
 
-use crate::instructions::{Instruction, Register, Value};
+use crate::instructions::{Instruction, Register, Uses, Value};
 use crate::ptx::{Position, SourceLine};
 
 pub(crate) use build::build;
+pub(crate) use effect::Effect;
 pub(crate) use place::{Globals, bytes as bytes_of, place_shared};
 pub(crate) use scope::{Named, Scope};
 
@@ -37,8 +39,9 @@ pub(crate) struct Program {
 }
 
 /// Where a parameter stands among the bytes of them all.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Param {
+    pub(crate) name: String,
     pub(crate) offset: u32,
     pub(crate) bytes: u32,
 }
@@ -48,6 +51,9 @@ pub(crate) struct Step {
     pub(crate) action: Action,
     /// The predicate, and the value it must have.
     pub(crate) guard: Option<(Register, bool)>,
+    /// The registers of its operands.
+    pub(crate) uses: Uses,
+    pub(crate) effect: Effect,
     pub(crate) line: SourceLine,
     /// The lines that called the function that the line is in, innermost first.
     pub(crate) callers: Arc<[SourceLine]>,

@@ -169,7 +169,8 @@ impl<'a> Builder<'a> {
     fn synthetic(&mut self, written: &Instruction) -> Result<(), Problem> {
         let mut form = Form::new(written, &self.scope);
         let work = instructions::decode(&mut form).map_err(|error| Problem::new(written.position, error.0))?;
-        self.push(Action::Work(work), None, written.position, &written.text);
+        let uses = form.into_uses();
+        self.push_using(Action::Work(work), None, written, uses);
         Ok(())
     }
 }
