@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::{Add, AddAssign};
 
-use kernel_lang::backend::cpu::{Program, Scratch};
+use kernel_lang::backend::cpu::{Conflicts, Program, Scratch};
 use kernel_lang::{Bindings, compile_cpu, frontend};
 
 const LENGTH: usize = 64;
@@ -20,7 +20,7 @@ fn run(program: &Program, x: &[i64], n: i64, m: i64) -> Vec<i64> {
     let mut y = vec![-1i64; LENGTH];
     let args = [x.as_ptr() as u64, x.len() as u64, y.as_mut_ptr() as u64, y.len() as u64, n as u64, m as u64];
     // SAFETY: the addresses are those of `x` and `y`, which outlive the call.
-    let outcome = unsafe { program.run(&args, [1, 1, 1], [0, 0, 0], &mut Scratch::new(), false) };
+    let outcome = unsafe { program.run(&args, [1, 1, 1], [0, 0, 0], &mut Scratch::new(), false, &Conflicts::none()) };
     assert!(outcome.is_ok(), "an unchecked run reports nothing");
     y
 }

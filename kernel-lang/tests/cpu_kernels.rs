@@ -3,7 +3,7 @@
 mod cpu_support;
 
 use cpu_support::{Buffer, Random, check_text, compile, run_grid};
-use kernel_lang::backend::cpu::{Program, Scratch};
+use kernel_lang::backend::cpu::{Conflicts, Program, Scratch};
 use kernel_lang::dtype::Dtype;
 
 const VECTOR_ADD: &str = r#"kernel @add(%x: ptr<f32>, %y: ptr<f32>, %z: ptr_mut<f32>, %n: i64) file "add.rs" {
@@ -70,14 +70,15 @@ fn one_program_runs_on_many_threads() {
     let mut y = vec![half::bf16::NAN; n];
     let args = [x.as_ptr().expose_provenance() as u64, n as u64, y.as_mut_ptr().expose_provenance() as u64, n as u64, n as u64];
     let programs = n.div_ceil(256) as u32;
+    let conflicts = &program.conflicts(&args, [programs, 1, 1]);
     std::thread::scope(|scope| {
         for thread in 0..4 {
             let (program, args) = (&program, &args);
             scope.spawn(move || {
                 let mut scratch = Scratch::new();
                 for index in (thread..programs).step_by(4) {
-                    // SAFETY: the buffers outlive the threads; programs store to distinct elements.
-                    unsafe { program.run(args, [programs, 1, 1], [index, 0, 0], &mut scratch, true) }.unwrap();
+                    // SAFETY: the buffers outlive the threads, and the conflicts are those of this launch.
+                    unsafe { program.run(args, [programs, 1, 1], [index, 0, 0], &mut scratch, true, conflicts) }.unwrap();
                 }
             });
         }
@@ -112,7 +113,7 @@ fn a_scratch_serves_several_programs() {
         let at = y.as_mut_ptr().expose_provenance() as u64;
         let args = if program == 2 { vec![0; 7] } else { vec![at, 256] };
         // SAFETY: the buffer lives, or the tensors are empty.
-        unsafe { programs[program].run(&args, [1; 3], [0; 3], &mut scratch, false) }.unwrap();
+        unsafe { programs[program].run(&args, [1; 3], [0; 3], &mut scratch, false, &Conflicts::none()) }.unwrap();
         assert_eq!(y, [expected; 256]);
     }
 }

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use cpu_support::compile;
 use half::bf16;
-use kernel_lang::backend::cpu::{Program, Scratch};
+use kernel_lang::backend::cpu::{Conflicts, Program, Scratch};
 
 const N: usize = 1 << 24;
 const THREADS: usize = 2;
@@ -77,7 +77,7 @@ fn hot(name: &str, program: &Program, args: &[u64]) {
     let round = || {
         for _ in 0..ROUNDS {
             // SAFETY: the buffers outlive the call.
-            unsafe { program.run(args, [1; 3], [0; 3], &mut scratch, false) }.unwrap();
+            unsafe { program.run(args, [1; 3], [0; 3], &mut scratch, false, &Conflicts::none()) }.unwrap();
         }
     };
     let [seconds, _] = best(round, || {});
@@ -87,14 +87,15 @@ fn hot(name: &str, program: &Program, args: &[u64]) {
 
 /// Every program of a grid, a contiguous share for each thread.
 fn launch(program: &Program, args: &[u64], programs: usize) {
-    let share = programs.div_ceil(THREADS);
+    let (share, grid) = (programs.div_ceil(THREADS), [programs as u32, 1, 1]);
+    let conflicts = &program.conflicts(args, grid);
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
             scope.spawn(move || {
                 let mut scratch = Scratch::new();
                 for index in thread * share..programs.min((thread + 1) * share) {
-                    // SAFETY: the buffers outlive the call; programs store to distinct elements.
-                    unsafe { program.run(args, [programs as u32, 1, 1], [index as u32, 0, 0], &mut scratch, false) }.unwrap();
+                    // SAFETY: the buffers outlive the call, and the conflicts are those of this launch.
+                    unsafe { program.run(args, grid, [index as u32, 0, 0], &mut scratch, false, conflicts) }.unwrap();
                 }
             });
         }

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use crate::error::{AssertionFailed, Error, OutOfBounds, Result};
 use crate::kernel::Kernel;
 use crate::prints;
-use kernel_lang::backend::cpu::{Program, Scratch, Violation};
+use kernel_lang::backend::cpu::{Conflicts, Program, Scratch, Violation};
 use kernel_lang::backend::printed;
 
 /// A grid is worth other threads if this thread alone would take longer: waking them costs some microseconds.
@@ -31,7 +31,7 @@ pub(crate) fn run(kernel: &'static str, program: &Program, words: &[u64], grid: 
         return Err(Error::ArgumentCount { kernel, expected: program.words(), given: words.len() });
     }
     let programs = grid.into_iter().map(u64::from).product::<u64>();
-    let work = Work { program, words, grid, checked };
+    let work = Work { program, words, grid, checked, conflicts: Conflicts::none() };
 
     // Start alone; if that takes long, share what is left.
     let done = work.run(0..programs, Some(Instant::now() + ALONE)).map_err(|violation| failure(kernel, violation))?;
@@ -39,6 +39,7 @@ pub(crate) fn run(kernel: &'static str, program: &Program, words: &[u64], grid: 
     if left == 0 {
         return Ok(());
     }
+    let work = Work { conflicts: program.conflicts(words, grid), ..work };
     let tasks = (rayon::current_num_threads() as u64 * TASKS_PER_THREAD).min(left);
     let edge = |task: u64| done + (u128::from(left) * u128::from(task) / u128::from(tasks)) as u64;
     let violation = (0..tasks).into_par_iter().find_map_first(|task| work.run(edge(task)..edge(task + 1), None).err());
@@ -60,18 +61,21 @@ struct Work<'a> {
     words: &'a [u64],
     grid: [u32; 3],
     checked: bool,
+    /// With other programs, if several threads run them.
+    conflicts: Conflicts,
 }
 
 impl Work<'_> {
     /// Runs programs in order until the range or the time is over; says where it stopped.
     fn run(&self, range: Range<u64>, until: Option<Instant>) -> Result<u64, Violation> {
-        let Work { program, words, grid, checked } = *self;
+        let Work { program, words, grid, checked, ref conflicts } = *self;
         let mut scratch = SCRATCH.take().unwrap_or_default();
         let mut result = Ok(range.end);
         for index in range {
-            // SAFETY: the words are the arguments of this kernel; what they point to is alive, and borrowed mutably where the
-            // kernel writes. That its programs do not race for an element is the kernel's part, as on a GPU.
-            let ran = unsafe { program.run(words, grid, coordinates(index, grid), &mut scratch, checked) };
+            // SAFETY: the words are the arguments of this kernel; what they point to is initialised, aligned and alive, and borrowed mutably where
+            // the kernel writes, so that only its own programs access it meanwhile. These run on one thread, or know their conflicts. What an
+            // `unchecked` kernel makes of addresses is the promise of the caller who launched it, `unsafe`ly.
+            let ran = unsafe { program.run(words, grid, coordinates(index, grid), &mut scratch, checked, conflicts) };
             if let Err(violation) = ran {
                 result = Err(violation);
                 break;

@@ -6,9 +6,12 @@ pub(crate) mod matrix_kernels;
 pub(crate) mod naive;
 pub(crate) mod random_kernels;
 
-use kernel_lang::backend::cpu::{Program, Scratch, Violation};
+use std::collections::{HashMap, HashSet};
+
+use kernel_lang::backend::cpu::{Conflicts, Program, Scratch, Violation};
 use kernel_lang::dtype::Dtype;
 use kernel_lang::ir;
+use naive::Touch;
 
 /// The program of a specialised kernel's text.
 pub(crate) fn compile(text: &str) -> Program {
@@ -32,7 +35,7 @@ pub(crate) fn run_grid(program: &Program, args: &[u64], grid: [u32; 3], checked:
         for y in 0..grid[1] {
             for x in 0..grid[0] {
                 // SAFETY: the addresses in `args` are those of live buffers of at least the given lengths; one thread runs.
-                unsafe { program.run(args, grid, [x, y, z], &mut scratch, checked)? };
+                unsafe { program.run(args, grid, [x, y, z], &mut scratch, checked, &Conflicts::none())? };
             }
         }
     }
@@ -227,7 +230,8 @@ pub(crate) fn samples(dtype: Dtype, random_ones: usize) -> Vec<u64> {
 }
 
 /// Runs a kernel with tensors (for its pointers, in order) and scalars by the executor, checked and not, and by the naive one. Panics where
-/// they differ, or where a store went outside; returns the tensors and the first access outside.
+/// they differ, where a store went outside, or where two programs were at one element by accesses that the executor takes for free of conflicts; returns
+/// the tensors and the first access outside.
 pub(crate) fn check(
     func: &ir::Function,
     mut tensors: Vec<Option<Buffer>>,
@@ -241,18 +245,21 @@ pub(crate) fn check(
     assert_eq!(args.len(), program.words());
     let mut scratch = Scratch::new();
     let mut first = None;
+    let conflicts = program.conflicts(&args, grid);
+    let mut met = Meetings::default();
     for index in (0..grid[2]).flat_map(|z| (0..grid[1]).flat_map(move |y| (0..grid[0]).map(move |x| [x, y, z]))) {
         // Checked, on tensors of its own: the first access outside is the same.
         let mut own = tensors.clone();
         let own_args = words(&mut own, scalars);
         // SAFETY: the tensors live, and one thread runs, here and below.
-        let violation = unsafe { program.run(&own_args, grid, index, &mut scratch, true) }.err();
+        let violation = unsafe { program.run(&own_args, grid, index, &mut scratch, true, &Conflicts::none()) }.err();
         let mut rest = scalars.iter();
         let naive_args = expected
             .iter_mut()
             .map(|tensor| tensor.as_mut().map_or_else(|| naive::Arg::Scalar(*rest.next().unwrap()), naive::Arg::Tensor))
             .collect();
-        let outside = naive::run(func, naive_args, grid, index);
+        let (outside, touched) = naive::run_tracing(func, naive_args, grid, index);
+        met.add(index, touched, &conflicts, func);
         assert_eq!(
             violation.as_ref().map(|violation| (violation.op, violation.index)),
             outside.map(|(op, index, _)| (op, index)),
@@ -264,7 +271,7 @@ pub(crate) fn check(
         }
         first = first.or(violation);
         // SAFETY: as above.
-        unsafe { program.run(&args, grid, index, &mut scratch, false) }.unwrap();
+        unsafe { program.run(&args, grid, index, &mut scratch, false, &conflicts) }.unwrap();
     }
     for (expected, got) in expected.iter().zip(&tensors).filter_map(|(expected, got)| expected.as_ref().zip(got.as_ref())) {
         got.check_guards();
@@ -274,6 +281,25 @@ pub(crate) fn check(
         }
     }
     (tensors, first)
+}
+
+/// Which programs were where: each element with the accesses made to it, by program.
+#[derive(Default)]
+struct Meetings(HashMap<(usize, i64), HashSet<([u32; 3], Touch)>>);
+
+impl Meetings {
+    /// Adds what a program accessed. Panics if it met another one at an element, of which one stored there, and one of both accesses is plain.
+    fn add(&mut self, program: [u32; 3], touched: Vec<Touch>, conflicts: &Conflicts, func: &ir::Function) {
+        let is_plain = |touch: &Touch| matches!(touch.op, "load" | "store") && !conflicts.contains(touch.access);
+        for touch in touched {
+            let known = self.0.entry(touch.element).or_default();
+            for (other_program, other) in known.iter().filter(|(other, _)| *other != program) {
+                let is_race = [&touch, other].iter().any(|touch| touch.op != "load") && (is_plain(&touch) || is_plain(other));
+                assert!(!is_race, "program {program:?} has {touch:?}, program {other_program:?} has {other:?}\n{func}");
+            }
+            known.insert((program, touch));
+        }
+    }
 }
 
 fn words(tensors: &mut [Option<Buffer>], scalars: &[u64]) -> Vec<u64> {

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use kernel_lang::dtype::Dtype;
-use kernel_lang::ir::{Function, Op, Region, Value};
+use kernel_lang::ir::{Function, Inst, Op, Region, Value};
 use kernel_lang::scalar::{self, Scalar};
 
 use crate::cpu_support::Buffer;
@@ -17,6 +17,16 @@ pub(crate) enum Arg<'a> {
 /// The first access outside its tensor: `(op, index, lane)`.
 pub(crate) type Outside = (&'static str, i64, usize);
 
+/// An access of one element.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Touch {
+    /// The number of the op among all that access memory, in the order of the text.
+    pub(crate) access: usize,
+    /// Which argument, and which of its elements.
+    pub(crate) element: (usize, i64),
+    pub(crate) op: &'static str,
+}
+
 struct Naive<'a, 'b> {
     func: &'a Function,
     args: Vec<Arg<'b>>,
@@ -24,6 +34,10 @@ struct Naive<'a, 'b> {
     program: [u32; 3],
     values: HashMap<Value, Vec<Scalar>>,
     outside: Option<Outside>,
+    touched: Vec<Touch>,
+    /// The ops that access memory, numbered, and the one that runs.
+    numbers: HashMap<Inst, usize>,
+    access: usize,
     /// Did it wait for the launch before, and did it touch memory in front of that?
     waited: bool,
     touched_early: bool,
@@ -44,6 +58,12 @@ pub(crate) fn run(func: &Function, args: Vec<Arg<'_>>, grid: [u32; 3], program: 
     run_counting(func, args, grid, program).0
 }
 
+/// As [`run`]; also gives what it accessed.
+pub(crate) fn run_tracing(func: &Function, args: Vec<Arg<'_>>, grid: [u32; 3], program: [u32; 3]) -> (Option<Outside>, Vec<Touch>) {
+    let naive = finished(func, args, grid, program);
+    (naive.outside, naive.touched)
+}
+
 /// Does a program touch memory before it waits for the launch before, or end without having waited?
 pub(crate) fn is_early(func: &Function, args: Vec<Arg<'_>>, grid: [u32; 3], program: [u32; 3]) -> bool {
     let naive = finished(func, args, grid, program);
@@ -59,7 +79,11 @@ pub(crate) fn run_counting(func: &Function, args: Vec<Arg<'_>>, grid: [u32; 3], 
 fn finished<'a, 'b>(func: &'a Function, args: Vec<Arg<'b>>, grid: [u32; 3], program: [u32; 3]) -> Naive<'a, 'b> {
     let (values, slots, open, groups) = (HashMap::new(), HashMap::new(), Vec::new(), VecDeque::new());
     let (outside, waited, touched_early) = (None, false, false);
-    let mut naive = Naive { func, args, grid, program, values, outside, waited, touched_early, wide: 0, slots, open, groups };
+    let accesses = func.all_insts().into_iter().filter(|inst| func.inst(*inst).op.access().is_some());
+    let numbers = accesses.enumerate().map(|(number, inst)| (inst, number)).collect();
+    let (touched, access) = (Vec::new(), usize::MAX);
+    let mut naive =
+        Naive { func, args, grid, program, values, outside, touched, numbers, access, waited, touched_early, wide: 0, slots, open, groups };
     for (index, param) in func.params.iter().enumerate() {
         if let Arg::Scalar(bits) = naive.args[index] {
             naive.values.insert(param.value, vec![Scalar::from_bits(func.ty(param.value).dtype(), bits)]);
@@ -91,6 +115,7 @@ impl Naive<'_, '_> {
         let func = self.func;
         for inst in &func.region(region).insts {
             let data = func.inst(*inst);
+            self.access = self.numbers.get(inst).copied().unwrap_or(usize::MAX);
             let results = self.op(&data.op, &data.results);
             for (value, result) in data.results.iter().zip(&results) {
                 assert_eq!(result.len(), func.ty(*value).numel(), "{}", data.op.name());
@@ -406,7 +431,10 @@ impl Naive<'_, '_> {
     fn inside(&mut self, op: &'static str, base: Value, offset: Scalar, lane: usize) -> bool {
         let inside = (0..self.length(base)).contains(&index(offset));
         self.touched_early |= inside && !self.waited;
-        if !inside {
+        if inside {
+            let argument = self.func.param_index(base).expect("a pointer is a parameter");
+            self.touched.push(Touch { access: self.access, element: (argument, index(offset)), op });
+        } else {
             self.outside.get_or_insert((op, index(offset), lane));
         }
         inside

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use kernel_lang::backend::cpu::Scratch;
+use kernel_lang::backend::cpu::{Conflicts, Scratch};
 use kernel_lang::ir::parse;
 use kernel_lang::{Bindings, compile_cpu};
 
@@ -223,7 +223,8 @@ fn run_on_cpu(text: &str, args: &mut [Arg]) {
         }
     }
     // SAFETY: the words are the parameters', and the tensors that they point to are alive and nobody else's.
-    unsafe { program.run(&words, [1; 3], [0; 3], &mut Scratch::new(), false) }.unwrap_or_else(|_| panic!("nothing is checked\n{text}"));
+    unsafe { program.run(&words, [1; 3], [0; 3], &mut Scratch::new(), false, &Conflicts::none()) }
+        .unwrap_or_else(|_| panic!("nothing is checked\n{text}"));
 }
 
 fn check(seed: u64) {

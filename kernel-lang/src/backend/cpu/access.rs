@@ -109,6 +109,11 @@ impl Machine<'_> {
         unsafe { self.access(access, false) }
     }
 
+    /// May another program be at the same elements at the same time, one of the two storing? Then each element is accessed by an atomic.
+    fn conflicts(&self, access: &Access) -> bool {
+        self.conflicts.contains(access.number as usize)
+    }
+
     /// Sets the view of an access, if it has one: to the tensor, and then returns true, or to its own tile.
     ///
     /// # Safety
@@ -118,6 +123,8 @@ impl Machine<'_> {
         let (count, width) = (access.extents[0], access.dtype.bytes());
         // SAFETY: the slots hold what the access says.
         let address = match unsafe { self.ranges(access, 0, count, self.length(access)) } {
+            // Through a view, elements are accessed by slices, which nobody else may write to meanwhile.
+            _ if self.conflicts(access) => None,
             Some((start, 1, inside, active)) if inside.len() == count && active.len() == count => {
                 Some(tensor(self.address(access), start, width)).filter(|address| address.addr() % width == 0)
             }
@@ -130,13 +137,13 @@ impl Machine<'_> {
 
     unsafe fn access(&self, access: &Access, is_load: bool) -> Result<(), Violation> {
         let count = access.extents.last().copied().unwrap_or(1);
-        let length = self.length(access);
+        let (length, conflicts) = (self.length(access), self.conflicts(access));
         for row in 0..rows(&access.extents) {
             // SAFETY: the slots hold what the access says.
             let ranges = unsafe { self.ranges(access, row, count, length) };
             let Some((start, step, inside, active)) = ranges else {
                 // SAFETY: as above.
-                unsafe { self.blocks(access, is_load, row, count)? };
+                unsafe { self.blocks(access, is_load, conflicts, row, count)? };
                 continue;
             };
             let lanes = intersection(&inside, &active);
@@ -152,10 +159,15 @@ impl Machine<'_> {
                 if is_load {
                     self.rest(access, data, row * count, 0..lanes.start);
                     self.rest(access, data, row * count, lanes.end..count);
-                    memory::copy_strided(data, 1, tensor, step, width, lanes);
+                    match conflicts {
+                        true => memory::load_strided(data, tensor, step, width, lanes),
+                        false => memory::copy_strided(data, 1, tensor, step, width, lanes),
+                    }
                     if access.dtype == Dtype::Bool {
                         memory::normalise_bools(data, count);
                     }
+                } else if conflicts {
+                    memory::store_strided(tensor, step, data, width, lanes);
                 } else {
                     memory::copy_strided(tensor, step, data, 1, width, lanes);
                 }
@@ -203,7 +215,7 @@ impl Machine<'_> {
     }
 
     /// A row lane by lane.
-    unsafe fn blocks(&self, access: &Access, is_load: bool, row: usize, count: usize) -> Result<(), Violation> {
+    unsafe fn blocks(&self, access: &Access, is_load: bool, conflicts: bool, row: usize, count: usize) -> Result<(), Violation> {
         let width = access.dtype.bytes();
         for first in (0..count).step_by(BLOCK) {
             let lanes = first..count.min(first + BLOCK);
@@ -220,10 +232,11 @@ impl Machine<'_> {
                 }
                 memory::by_bytes!(width, T => for bit in (0..lanes.len()).filter(|bit| chosen >> bit & 1 != 0) {
                     let (element, tensor) = (data.cast::<T>().add(bit), tensor(offsets[bit]).cast::<T>());
-                    if is_load {
-                        element.write(tensor.read_unaligned());
-                    } else {
-                        tensor.write_unaligned(element.read());
+                    match (is_load, conflicts) {
+                        (true, false) => element.write(tensor.read_unaligned()),
+                        (true, true) => element.write(memory::Shared::load(tensor)),
+                        (false, false) => tensor.write_unaligned(element.read()),
+                        (false, true) => memory::Shared::store(tensor, element.read()),
                     }
                 });
                 if is_load && access.dtype == Dtype::Bool {

@@ -1,5 +1,6 @@
 //! The instructions, and what they work on.
 
+use crate::backend::cpu::conflicts::Decider;
 use crate::backend::cpu::lookup::Lookup;
 use crate::dtype::Dtype;
 use crate::ir::{AccessKind, AtomicOp, Semantics};
@@ -85,6 +86,8 @@ pub(super) struct Access {
     pub(super) other: Other,
     /// The slot of an address that is to be the tensor's, if every lane is active, inside and contiguous, and `data`'s otherwise.
     pub(super) view: Option<Slot>,
+    /// Its number among all accesses in the order of the kernel's text.
+    pub(super) number: u32,
 }
 
 /// An atomic: its access holds the old values.
@@ -213,6 +216,8 @@ pub(super) struct Code {
     pub(super) constants: Vec<u8>,
     pub(super) scratch_bytes: usize,
     pub(super) file_names: Vec<Name>,
+    /// Says at each launch which accesses conflict.
+    pub(super) decider: Decider,
 }
 
 impl Linear {

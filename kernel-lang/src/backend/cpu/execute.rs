@@ -1,9 +1,9 @@
 //! Running the instructions.
 
-use crate::backend::cpu::Violation;
 use crate::backend::cpu::code::{Affine, CHUNK, Code, Condition, Instr, Label, Linear, Slot, VIEW};
 use crate::backend::cpu::memory;
 use crate::backend::cpu::translate::grid_slot;
+use crate::backend::cpu::{Conflicts, Violation};
 use crate::dtype::Dtype;
 use crate::location::{Loc, Name};
 
@@ -13,6 +13,8 @@ pub(super) struct Machine<'a> {
     pub(super) scratch: *mut u8,
     pub(super) program: [u32; 3],
     pub(super) checked: bool,
+    /// The accesses made by relaxed atomics.
+    pub(super) conflicts: &'a Conflicts,
 }
 
 /// Runs one program.
@@ -26,8 +28,9 @@ pub(super) unsafe fn run(
     grid: [u32; 3],
     program: [u32; 3],
     checked: bool,
+    conflicts: &Conflicts,
 ) -> Result<(), Violation> {
-    let machine = Machine { code, scratch, program, checked };
+    let machine = Machine { code, scratch, program, checked, conflicts };
     // SAFETY: the front of the scratch has room for these words.
     unsafe {
         scratch.cast::<u64>().copy_from_nonoverlapping(args.as_ptr(), args.len());

@@ -9,18 +9,20 @@
 //! | `forms` | which tiles are functions of the lane's index: offsets `a + b * lane`, masks `offset < n` |
 //! | `translate`, `transfer`, `symbolic`, `control`, `combine` | IR to instructions |
 //! | `allocate` | instructions to places in the scratch |
+//! | `conflicts` | which loads and stores may meet those of other programs |
 //! | `code` | the instructions |
 //! | `execute`, `access`, `atomic`, `lookup`, `memory` | running them |
 //!
-//! **Memory.** Lanes outside their tensor never touch memory, in `unchecked` kernels too. Programs of one launch run in parallel over the
-//! same tensors with plain accesses, atomics apart: two programs that store to one element, or one that loads what another stores, race as they do on a
-//! GPU, and the outcome is one of the values or a mixture of their bytes.
+//! **Memory.** Lanes outside their tensor never touch memory, in `unchecked` kernels too. Programs of one launch run in parallel over the same
+//! tensors. Two programs may store to one element, or one may load what another stores: each such element is accessed by a relaxed atomic, so that a load
+//! gives one of the values that were stored, whole. Accesses that [`conflicts`] proves to be of different elements are plain.
 
 mod access;
 mod allocate;
 mod atomic;
 mod code;
 mod combine;
+mod conflicts;
 mod control;
 mod execute;
 mod forms;
@@ -36,6 +38,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::ir::Verified;
 use crate::location::Name;
 use code::Code;
+
+pub use conflicts::Conflicts;
 
 /// A kernel translated for the CPU. Immutable: any number of threads may run it, each with a [`Scratch`] of its own.
 #[derive(Debug)]
@@ -62,6 +66,18 @@ impl Program {
         self.code.scratch_bytes
     }
 
+    /// Which loads and stores may conflict with those of other programs of a launch, when programs run at the same time. `args` and `grid` are as for
+    /// [`Program::run`].
+    ///
+    /// Costs some microseconds; the last answer is remembered.
+    ///
+    /// # Panics
+    /// If `args` has not [`Program::words`] words.
+    pub fn conflicts(&self, args: &[u64], grid: [u32; 3]) -> Conflicts {
+        assert_eq!(args.len(), self.code.words, "the kernel takes {} argument words", self.code.words);
+        self.code.decider.conflicts(args, grid)
+    }
+
     /// Runs the program at index `program` of a grid of `grid` programs.
     ///
     /// `args` are the parameter words in the order of the signature; a scalar's bits are zero-extended. Lanes outside their tensor read
@@ -76,9 +92,9 @@ impl Program {
     /// # Safety
     /// For each pointer parameter, the address is that of `length` initialised elements that live through the call, aligned for their type if
     /// the kernel has atomics on them, or `length` is 0.
-    /// Those of a `ptr_mut` overlap no other parameter's, unless the kernel is `unchecked`, and nobody holds a reference to them. Elements
-    /// of one tensor may be accessed by programs on other threads at the same time, but an element that one of them stores, no other may
-    /// load or store, unless by atomics: that is a data race of the kernel.
+    /// Those of a `ptr_mut` overlap no other parameter's, unless the kernel is `unchecked`, and nobody but programs of this launch accesses them
+    /// during the call. Programs of the launch may run on other threads at the same time if `conflicts` is what [`Program::conflicts`] gives for
+    /// these `args` and this `grid`, for all of them; with [`Conflicts::none`] they run one after another.
     pub unsafe fn run(
         &self,
         args: &[u64],
@@ -86,11 +102,12 @@ impl Program {
         program: [u32; 3],
         scratch: &mut Scratch,
         checked: bool,
+        conflicts: &Conflicts,
     ) -> Result<(), Violation> {
         assert_eq!(args.len(), self.code.words, "the kernel takes {} argument words", self.code.words);
         let memory = scratch.prepare(self);
-        // SAFETY: the scratch was prepared for this code; the tensors are the caller's promise.
-        unsafe { execute::run(&self.code, memory, args, grid, program, checked) }
+        // SAFETY: the scratch was prepared for this code; the tensors and the conflicts are the caller's promise.
+        unsafe { execute::run(&self.code, memory, args, grid, program, checked, conflicts) }
     }
 }
 

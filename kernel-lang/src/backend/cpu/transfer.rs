@@ -92,6 +92,7 @@ impl Translator<'_> {
             data,
             other,
             view: None,
+            number: self.numbers[inst],
         }
     }
 

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use crate::backend::cpu::allocate::{self, Lifetime};
 use crate::backend::cpu::code::{Affine, CHUNK, Code, Condition, Instr, Label, Linear, PENDING, Slot, Walk};
+use crate::backend::cpu::conflicts::Decider;
 use crate::backend::cpu::forms::{self, Forms};
 use crate::dtype::Dtype;
 use crate::ir::{ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value, rewrite};
@@ -43,6 +44,8 @@ pub(super) struct Translator<'a> {
     /// The tiles that the addresses in view slots may point to.
     pub(super) views: HashMap<u32, Slot>,
     pub(super) uses: Vec<u32>,
+    /// The number of each access in the order of the kernel's text.
+    pub(super) numbers: SideTable<Inst, u32>,
     /// The last place that a jump leads to.
     pub(super) landed: Label,
     /// Inside a region that combines elements: for how many pairs at once each of its scalars stands.
@@ -68,14 +71,17 @@ pub(super) fn translate(func: &Function) -> Code {
         tiles: Vec::new(),
         views: HashMap::new(),
         uses: rewrite::use_counts(func),
+        numbers: SideTable::new(),
         landed: 0,
         lane_count: None,
     };
     let words = cx.params();
+    let (decider, numbers) = Decider::of(func, &cx.words);
+    cx.numbers = numbers;
     cx.region(func.body);
     let Translator { mut instrs, loops, front, mut tiles, views, .. } = cx;
     let scratch_bytes = allocate::allocate(&mut instrs, &mut tiles, &loops, &views, front.len());
-    Code { instrs, words, constants: front, scratch_bytes, file_names: func.files.clone() }
+    Code { instrs, words, constants: front, scratch_bytes, file_names: func.files.clone(), decider }
 }
 
 impl Translator<'_> {

@@ -1,0 +1,206 @@
+//! Are two accesses of two programs always at different elements?
+//!
+//! Both offsets are sums over variables, each program with values of its own. The proof reads them as digits, the largest coefficient first:
+//! where `|coefficient|` is more than all that is left can make up for, equal offsets have equal values of that variable, and it drops out. Once all
+//! coordinates of the grid have dropped out, equal offsets are of one program.
+//!
+//! ```text
+//! store y + 1024 * p + i            i < 1024              1024 > 1023: equal p
+//! store y + 1000 * p + i            i < 1024              1000 <= 1023: may meet
+//!                                   i < 1024, i < 1000    1000 > 999: equal p (a mask of columns)
+//! store y + 64 * g * k + 64 * p + i i < 64, p < g         64 * g > 64 * (g - 1) + 63: equal k; 64 > 63: equal p
+//! store y + i                       any p                 nothing forces equal p: may meet
+//! ```
+
+use crate::backend::cpu::conflicts::sum::{Sum, Variable, Variables};
+
+/// The number of the index along an axis, beside those of variables.
+const AXES: usize = usize::MAX / 2;
+
+/// Which elements an access may touch: `constant + sum of coefficient * value` over its digits, where every limit holds.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Reach {
+    constant: i128,
+    digits: Vec<Digit>,
+    limits: Vec<Limit>,
+}
+
+/// A variable, or the index along an axis of the tile.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Digit {
+    id: usize,
+    coefficient: i128,
+    low: i128,
+    high: i128,
+}
+
+/// `sum of coefficient * value <= bound`, a coefficient for each digit.
+#[derive(Clone, PartialEq, Debug)]
+struct Limit {
+    coefficients: Vec<i128>,
+    bound: i128,
+}
+
+impl Digit {
+    /// The range of a multiple of its value.
+    fn times(&self, coefficient: i128) -> Option<(i128, i128)> {
+        let (a, b) = (coefficient.checked_mul(self.low)?, coefficient.checked_mul(self.high)?);
+        Some((a.min(b), a.max(b)))
+    }
+
+    fn as_constant(&self) -> Option<i128> {
+        (self.low == self.high).then_some(self.low)
+    }
+}
+
+impl Reach {
+    /// Of an access at `offset` by those lanes of a tile for which no sum of `limits` is positive. `programs` are the variables that tell programs
+    /// apart. `None` if a number is too large.
+    pub(super) fn of(variables: &Variables, offset: &Sum, limits: &[Sum], extents: &[usize], programs: &[Variable]) -> Option<Reach> {
+        let offset = variables.expanded(offset)?;
+        let limits: Vec<Sum> = limits.iter().filter_map(|limit| variables.expanded(limit)).collect();
+        let mut reach = Reach { constant: offset.constant, digits: Vec::new(), limits: Vec::new() };
+        let limited = limits.iter().flat_map(|limit| &limit.terms).map(|(variable, _)| *variable);
+        for variable in offset.terms.iter().map(|(variable, _)| *variable).chain(programs.iter().copied()).chain(limited) {
+            if reach.digits.iter().all(|digit| digit.id != variable) {
+                let coefficient = coefficient(&offset, variable);
+                reach.digits.push(Digit { id: variable, coefficient, low: 0, high: variables.last(variable) });
+            }
+        }
+        for (axis, (coefficient, extent)) in offset.axes.iter().zip(extents).enumerate() {
+            reach.digits.push(Digit { id: AXES + axis, coefficient: *coefficient, low: 0, high: *extent as i128 - 1 });
+        }
+        for limit in limits.iter().filter(|limit| limit.axes.len() == offset.axes.len()) {
+            let coefficients = reach.digits.iter().map(|digit| coefficient(limit, digit.id)).collect();
+            reach.limits.push(Limit { coefficients, bound: limit.constant.checked_neg()? });
+        }
+        reach.tighten();
+        Some(reach)
+    }
+
+    /// Is there no element that it touches?
+    fn is_empty(&self) -> bool {
+        let is_impossible = |limit: &Limit| limit.bound < 0 && limit.coefficients.iter().all(|coefficient| *coefficient == 0);
+        self.digits.iter().any(|digit| digit.low > digit.high) || self.limits.iter().any(is_impossible)
+    }
+
+    /// Takes from the digits' ranges what no limit allows.
+    fn tighten(&mut self) {
+        for Limit { coefficients, bound } in &self.limits {
+            for at in 0..self.digits.len() {
+                let mut others = (0..self.digits.len()).filter(|other| *other != at);
+                let room = others.try_fold(*bound, |room, other| room.checked_sub(self.digits[other].times(coefficients[other])?.0));
+                let (Some(room), Digit { low, high, .. }) = (room, &mut self.digits[at]) else { continue };
+                match coefficients[at] {
+                    0 => {}
+                    coefficient if coefficient > 0 => *high = (*high).min(room.div_euclid(coefficient)),
+                    // value >= room / coefficient, rounded up
+                    coefficient => *low = (*low).max(-room.div_euclid(-coefficient)),
+                }
+            }
+        }
+    }
+
+    /// The smallest and the largest sum of the constant and the digits that are left.
+    fn range(&self, left: &[bool]) -> Option<(i128, i128)> {
+        let (mut low, mut high) = (self.constant, self.constant);
+        for (digit, _) in self.digits.iter().zip(left).filter(|(_, left)| **left) {
+            let (least, most) = digit.times(digit.coefficient)?;
+            (low, high) = (low.checked_add(least)?, high.checked_add(most)?);
+        }
+        // A limit is used where its digits are none of another's.
+        let mut used = [vec![false; left.len()], vec![false; left.len()]];
+        for limit in &self.limits {
+            if let Some((factor, digits, saved)) = self.saved(limit, left)
+                && let used = &mut used[usize::from(factor > 0)]
+                && digits.iter().all(|digit| !used[*digit])
+            {
+                digits.iter().for_each(|digit| used[*digit] = true);
+                if factor > 0 {
+                    high = high.checked_sub(saved)?;
+                } else {
+                    low = low.checked_add(saved)?;
+                }
+            }
+        }
+        Some((low, high))
+    }
+
+    /// By how much a limit moves an end of the range, the upper one if the factor is positive: the digits at which the offset's coefficients are
+    /// the limit's times the factor.
+    fn saved(&self, limit: &Limit, left: &[bool]) -> Option<(i128, Vec<usize>, i128)> {
+        let both = || self.digits.iter().zip(&limit.coefficients).enumerate().filter(|(at, (_, own))| left[*at] && **own != 0);
+        let (_, (largest, own)) = both().max_by_key(|(_, (_, own))| own.abs())?;
+        let factor = (largest.coefficient % own == 0).then_some(largest.coefficient / own).filter(|factor| *factor != 0)?;
+        let digits: Vec<usize> =
+            both().filter(|(_, (digit, own))| own.checked_mul(factor) == Some(digit.coefficient)).map(|(at, _)| at).collect();
+        let (mut most, mut bound) = (0i128, limit.bound);
+        for (at, digit) in self.digits.iter().enumerate() {
+            let (least, greatest) = digit.times(limit.coefficients[at])?;
+            if digits.contains(&at) {
+                most = most.checked_add(greatest)?;
+            } else {
+                bound = bound.checked_sub(least)?;
+            }
+        }
+        let saved = most.checked_sub(bound)?.checked_mul(factor.abs())?;
+        (saved > 0).then_some((factor, digits, saved))
+    }
+
+    fn find(&self, id: usize) -> Option<(usize, Digit)> {
+        self.digits.iter().copied().enumerate().find(|(_, digit)| digit.id == id)
+    }
+}
+
+/// Of a variable or an axis.
+fn coefficient(sum: &Sum, id: usize) -> i128 {
+    if id >= AXES {
+        return sum.axes[id - AXES];
+    }
+    sum.terms.binary_search_by_key(&id, |(variable, _)| *variable).map_or(0, |at| sum.terms[at].1)
+}
+
+/// Does no element that one access touches in one program belong to those that the other one touches in another program? `programs` are the variables
+/// that tell programs apart.
+pub(super) fn are_apart(first: &Reach, second: &Reach, programs: &[Variable]) -> bool {
+    if first.is_empty() || second.is_empty() {
+        return true;
+    }
+    let mut left = [vec![true; first.digits.len()], vec![true; second.digits.len()]];
+    // Pairs of digits that a proof may drop, and the programs' coordinates that may still differ.
+    let mut pairs: Vec<(usize, usize)> = Vec::new();
+    let mut differ: Vec<usize> = Vec::new();
+    for (at, digit) in first.digits.iter().enumerate() {
+        let Some((other_at, other)) = second.find(digit.id) else { continue };
+        let is_one = digit.as_constant().is_some() && digit.as_constant() == other.as_constant();
+        if programs.contains(&digit.id) && !is_one {
+            differ.push(digit.id);
+        }
+        if digit.coefficient == other.coefficient && is_one {
+            (left[0][at], left[1][other_at]) = (false, false);
+        } else if digit.coefficient == other.coefficient && digit.coefficient != 0 {
+            pairs.push((at, other_at));
+        }
+    }
+    pairs.sort_by_key(|(at, _)| first.digits[*at].coefficient.abs());
+    loop {
+        if differ.is_empty() {
+            return true;
+        }
+        let ends = |left: &[Vec<bool>; 2]| Some((first.range(&left[0])?, second.range(&left[1])?));
+        let Some(((low, high), (other_low, other_high))) = ends(&left) else { return false };
+        if high < other_low || other_high < low {
+            return true;
+        }
+        let Some((at, other_at)) = pairs.pop() else { return false };
+        (left[0][at], left[1][other_at]) = (false, false);
+        let Some(((low, high), (other_low, other_high))) = ends(&left) else { return false };
+        // If the values differed, what is left would have to differ by at least the coefficient.
+        let most = high.saturating_sub(other_low).max(other_high.saturating_sub(low));
+        let Digit { id, coefficient, .. } = first.digits[at];
+        if coefficient.abs() <= most {
+            return false;
+        }
+        differ.retain(|program| *program != id);
+    }
+}

@@ -1,0 +1,159 @@
+//! Which loads and stores may conflict: touch an element that another program touches, one of the two storing.
+//!
+//! Programs of a launch run on several threads. Two that access one element with plain loads and stores, one of them a store, would be a data race, which is
+//! undefined behaviour in Rust, and a safe kernel may well do that. So accesses that may conflict are made element by element with relaxed atomics: then a
+//! race gives one of the values, as on a GPU. Such accesses cannot be vectorised. An access is plain only where no conflict is possible.
+//!
+//! That is decided once a launch, when the arguments and the grid are numbers: most kernels of rows need to know that a row's columns are no
+//! more than its stride. [`plan`] finds, once a kernel, which accesses are to be looked at and what their offsets and masks follow from; [`evaluate`] makes
+//! sums of these; [`apart`] compares two accesses.
+//!
+//! # What a plain access relies on
+//!
+//! 1. The tensors of two parameters share no memory: [`super::Program::run`] demands that of safe kernels. Of `unchecked` ones the ranges of addresses are compared,
+//!    and an access through an address that the kernel computes may conflict with any other.
+//! 2. A lane accesses memory only if its mask holds and its offset is inside the tensor, and where the access stands under an `if`, only if that condition holds. The
+//!    proof uses no other conditions, and a condition that it cannot read only makes it less certain.
+//! 3. Arithmetic of the sums is that of the executor: each integer is exact, and where a type might not hold it, so that it would wrap, nothing is known of it. Values
+//!    loaded from memory, carried by a loop or chosen by data are not known either.
+//! 4. A program's coordinates are below the extents of the grid that was given, and two programs of a launch differ in one of them.
+//! 5. Equal digits of equal offsets, as [`apart`] explains.
+//!
+//! Accesses of one program never race: one thread runs it.
+
+mod apart;
+mod evaluate;
+mod plan;
+mod sum;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::ir::{Function, Inst, SideTable, Value};
+use apart::Reach;
+use evaluate::Launch;
+use plan::{Base, Kind, Plan, Site};
+use sum::Sum;
+
+/// Of a kernel with more different accesses than that, all may conflict: each is compared with each.
+const MOST_SITES: usize = 48;
+
+/// Which loads and stores of a launch are made by relaxed atomics, because they may conflict with those of other programs.
+///
+/// What [`super::Program::conflicts`] finds, or [`Conflicts::none`] for programs that run one after another.
+#[derive(Clone, Default, Debug)]
+pub struct Conflicts(Option<Arc<[bool]>>);
+
+impl Conflicts {
+    /// All accesses are plain.
+    pub fn none() -> Conflicts {
+        Conflicts(None)
+    }
+
+    /// Is the access with that number, in the order of the kernel's text, a load or a store made by relaxed atomics?
+    #[inline]
+    pub fn contains(&self, access: usize) -> bool {
+        self.0.as_deref().is_some_and(|conflicts| conflicts.get(access) == Some(&true))
+    }
+}
+
+/// What decides for one kernel; it remembers what it decided last.
+#[derive(Debug)]
+pub(super) struct Decider {
+    plan: Plan,
+    /// The argument words that a decision depends on.
+    words: Vec<usize>,
+    last: Mutex<Option<Decision>>,
+}
+
+#[derive(Debug)]
+struct Decision {
+    words: Vec<u64>,
+    grid: [u32; 3],
+    conflicts: Conflicts,
+}
+
+impl Decider {
+    /// Of a kernel, and the number of each access in the order of its text. `words` are those of the kernel's parameters.
+    pub(super) fn of(func: &Function, words: &SideTable<Value, usize>) -> (Decider, SideTable<Inst, u32>) {
+        let (plan, numbers) = plan::plan(func, words);
+        let parameters = plan.bases.iter().filter_map(|base| if let Base::Parameter { word, .. } = base { Some(*word) } else { None });
+        let mut words: Vec<usize> = plan.words.clone();
+        for word in parameters {
+            words.push(word + 1);
+            words.extend(plan.unchecked.then_some(word));
+        }
+        words.sort_unstable();
+        words.dedup();
+        (Decider { plan, words, last: Mutex::new(None) }, numbers)
+    }
+
+    /// Decides for a launch.
+    pub(super) fn conflicts(&self, args: &[u64], grid: [u32; 3]) -> Conflicts {
+        if self.plan.sites.is_empty() || grid.into_iter().map(u64::from).product::<u64>() < 2 {
+            return Conflicts::none();
+        }
+        let words = || self.words.iter().map(|word| args[*word]);
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = last.as_ref().filter(|last| last.grid == grid && words().eq(last.words.iter().copied())) {
+            return last.conflicts.clone();
+        }
+        let conflicts = decide(&self.plan, args, grid);
+        *last = Some(Decision { words: words().collect(), grid, conflicts: conflicts.clone() });
+        conflicts
+    }
+}
+
+fn decide(plan: &Plan, args: &[u64], grid: [u32; 3]) -> Conflicts {
+    let mut conflicts = vec![plan.sites.len() > MOST_SITES; plan.sites.len()];
+    if plan.sites.len() <= MOST_SITES {
+        let launch = Launch::of(plan, args, grid);
+        let programs = launch.program_variables();
+        let reaches: Vec<Option<Reach>> = plan.sites.iter().map(|site| reach(plan, &launch, site, &programs)).collect();
+        for (at, site) in plan.sites.iter().enumerate() {
+            for (other_at, other) in plan.sites.iter().enumerate().skip(at) {
+                let is_harmless = site.kind == other.kind && site.kind != Kind::Store;
+                if !is_harmless
+                    && may_meet(plan, args, (site, other), || {
+                        let (Some(reach), Some(other)) = (&reaches[at], &reaches[other_at]) else { return true };
+                        !apart::are_apart(reach, other, &programs)
+                    })
+                {
+                    (conflicts[at], conflicts[other_at]) = (true, true);
+                }
+            }
+        }
+    }
+    if !conflicts.contains(&true) {
+        return Conflicts::none();
+    }
+    let is_made_atomic = |site: usize| conflicts[site] && plan.sites[site].kind != Kind::Atomic;
+    Conflicts(Some(plan.site_of.iter().map(|site| site.is_some_and(is_made_atomic)).collect()))
+}
+
+/// May two accesses of different programs be at one element? `by_offsets` says so of accesses to one tensor.
+fn may_meet(plan: &Plan, args: &[u64], (first, second): (&Site, &Site), by_offsets: impl FnOnce() -> bool) -> bool {
+    let range = |site: &Site| match plan.bases[site.base] {
+        Base::Parameter { word, width } => Some((args[word], args[word].saturating_add(args[word + 1].saturating_mul(width as u64)))),
+        Base::Address => None,
+    };
+    match (range(first), range(second)) {
+        (Some(_), Some(_)) if first.base == second.base => by_offsets(),
+        (Some((start, end)), Some((other, other_end))) => plan.unchecked && start < other_end && other < end,
+        // Where it leads may differ from program to program.
+        _ => true,
+    }
+}
+
+/// The elements that an access may touch; `None` if they are not known.
+fn reach(plan: &Plan, launch: &Launch<'_>, site: &Site, programs: &[usize]) -> Option<Reach> {
+    let (Base::Parameter { word, .. }, extents) = (plan.bases[site.base], &plan.steps[site.offset].extents) else { return None };
+    let offset = launch.get(site.offset).exact()?;
+    let rank = offset.axes.len();
+    let mut limits: Vec<Sum> = site.mask.iter().flat_map(|mask| launch.get(*mask).limits()).cloned().collect();
+    let conditions = site.conditions.iter().flat_map(|condition| launch.get(*condition).limits());
+    limits.extend(conditions.map(|limit| Sum { axes: vec![0; rank], ..limit.clone() }));
+    // 0 <= offset < length
+    let beyond = Sum::constant(1 - i128::from(launch.words[word + 1]), rank);
+    limits.extend([offset.times(-1), offset.plus(&beyond, 1)].into_iter().flatten());
+    Reach::of(&launch.variables, offset, &limits, extents, programs)
+}

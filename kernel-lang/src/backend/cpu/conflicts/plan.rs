@@ -1,0 +1,270 @@
+//! What must be evaluated at a launch: the accesses that may conflict, and the values that their offsets and masks follow from.
+
+use std::collections::HashMap;
+
+use crate::dtype::Dtype;
+use crate::ir::{ConstExpr, Def, Function, Handle, Inst, Op, Region, SideTable, UNKNOWN_LENGTH, Value};
+
+/// Of conditions that stand around an access, so many of the nearest are looked at.
+const MOST_CONDITIONS: usize = 4;
+
+/// Values behind so many others are not looked at.
+const MOST_STEPS: usize = 2000;
+
+/// The plan of a kernel.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    /// Operands are other steps, earlier ones.
+    pub(super) steps: Vec<Step>,
+    /// The accesses that may conflict, no two alike.
+    pub(super) sites: Vec<Site>,
+    /// The site of each access of the kernel, in the order of its text, if the access may conflict.
+    pub(super) site_of: Vec<Option<usize>>,
+    pub(super) bases: Vec<Base>,
+    /// Words that the steps read.
+    pub(super) words: Vec<usize>,
+    /// May different bases lead to the same memory?
+    pub(super) unchecked: bool,
+}
+
+/// One value.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) source: Source,
+    pub(super) dtype: Dtype,
+    pub(super) extents: Vec<usize>,
+}
+
+/// Where a value comes from.
+#[derive(Debug)]
+pub(super) enum Source {
+    /// An argument word.
+    Word(usize),
+    /// The index of a loop.
+    Index {
+        lower: usize,
+        upper: usize,
+        step: usize,
+    },
+    /// An op whose operands are named by the numbers of their steps.
+    Op(Op),
+    Unknown,
+}
+
+/// Where an access leads.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Base {
+    /// A parameter: the word of its address, and the bytes of an element.
+    Parameter { word: usize, width: usize },
+    /// An address that the kernel computes.
+    Address,
+}
+
+/// An access.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Site {
+    pub(super) base: usize,
+    pub(super) offset: usize,
+    pub(super) mask: Option<usize>,
+    /// Scalars that hold wherever the access is made.
+    pub(super) conditions: Vec<usize>,
+    pub(super) kind: Kind,
+}
+
+/// What an access does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Kind {
+    Load,
+    Store,
+    Atomic,
+}
+
+/// Finds the plan of a kernel, in linear time, and the number of each access in the order of the text. `words` are those of the kernel's parameters.
+pub(super) fn plan(func: &Function, words: &SideTable<Value, usize>) -> (Plan, SideTable<Inst, u32>) {
+    let mut cx = Search { func, words, loops: HashMap::new(), step_of: SideTable::new(), plan: Plan::default() };
+    let accesses = cx.accesses();
+    let mut bases: HashMap<Value, (usize, Uses)> = HashMap::new();
+    for (inst, _) in &accesses {
+        let Some((base, kind)) = access(func, *inst) else { continue };
+        let number = bases.len();
+        let (_, uses) = bases.entry(base).or_insert((number, Uses::default()));
+        uses.plain |= kind != Kind::Atomic;
+        uses.stored |= kind != Kind::Load;
+    }
+    cx.plan.unchecked = func.unchecked;
+    cx.plan.bases = vec![Base::Address; bases.len()];
+    for (base, (number, _)) in &bases {
+        if func.param_index(*base).is_some() {
+            cx.plan.bases[*number] = Base::Parameter { word: words[*base], width: func.ty(*base).dtype().bytes() };
+        }
+    }
+    // Tensors are distinct, unless the kernel is `unchecked`.
+    let is_any_stored = bases.values().any(|(_, uses)| uses.stored);
+    let is_contested = |uses: &Uses| uses.plain && if func.unchecked { is_any_stored } else { uses.stored };
+    let mut numbers = SideTable::new();
+    let mut known: HashMap<Site, usize> = HashMap::new();
+    for (inst, conditions) in accesses {
+        let Some((base, kind)) = access(func, inst) else { continue };
+        let (base, uses) = bases[&base];
+        numbers[inst] = cx.plan.site_of.len() as u32;
+        let Some(access) = func.inst(inst).op.access().filter(|_| is_contested(&uses)) else {
+            cx.plan.site_of.push(None);
+            continue;
+        };
+        let site = Site {
+            base,
+            offset: cx.step(access.offset),
+            mask: access.mask.map(|mask| cx.step(mask)),
+            conditions: conditions.into_iter().map(|condition| cx.step(condition)).collect(),
+            kind,
+        };
+        let next = known.len();
+        let number = *known.entry(site.clone()).or_insert(next);
+        if number == next {
+            cx.plan.sites.push(site);
+        }
+        cx.plan.site_of.push(Some(number));
+    }
+    (cx.plan, numbers)
+}
+
+/// How a tensor is used.
+#[derive(Clone, Copy, Default)]
+struct Uses {
+    plain: bool,
+    stored: bool,
+}
+
+fn access(func: &Function, inst: Inst) -> Option<(Value, Kind)> {
+    let kind = match func.inst(inst).op {
+        Op::Load { .. } => Kind::Load,
+        Op::Store { .. } => Kind::Store,
+        Op::Atomic { .. } => Kind::Atomic,
+        _ => return None,
+    };
+    func.inst(inst).op.access().map(|access| (access.base, kind))
+}
+
+struct Search<'a> {
+    func: &'a Function,
+    words: &'a SideTable<Value, usize>,
+    /// The lower bound, the upper bound and the step of the loop with that body.
+    loops: HashMap<Region, [Value; 3]>,
+    step_of: SideTable<Value, Option<usize>>,
+    plan: Plan,
+}
+
+impl Search<'_> {
+    /// All accesses in the order of the text, each with the nearest conditions that it stands under.
+    fn accesses(&mut self) -> Vec<(Inst, Vec<Value>)> {
+        let func = self.func;
+        let mut accesses = HashMap::new();
+        let mut regions: Vec<(Region, Vec<Value>)> = vec![(func.body, Vec::new())];
+        while let Some((region, conditions)) = regions.pop() {
+            for inst in &func.region(region).insts {
+                match &func.inst(*inst).op {
+                    Op::If { cond, then_region, else_region } => {
+                        let nearest = conditions.len().saturating_sub(MOST_CONDITIONS - 1);
+                        regions.push((*then_region, [&conditions[nearest..], &[*cond]].concat()));
+                        regions.push((*else_region, conditions.clone()));
+                    }
+                    Op::For { lower, upper, step, body, .. } => {
+                        self.loops.insert(*body, [*lower, *upper, *step]);
+                        regions.push((*body, conditions.clone()));
+                    }
+                    op if op.access().is_some() => _ = accesses.insert(*inst, conditions.clone()),
+                    op => op.for_each_region(&mut |inner| regions.push((inner, conditions.clone()))),
+                }
+            }
+        }
+        func.all_insts().into_iter().filter_map(|inst| accesses.remove_entry(&inst)).collect()
+    }
+
+    /// The step of a value, behind those of its operands.
+    fn step(&mut self, value: Value) -> usize {
+        let mut stack = vec![value];
+        while let Some(value) = stack.last().copied() {
+            if self.step_of[value].is_some() {
+                stack.pop();
+                continue;
+            }
+            let operands = if self.plan.steps.len() < MOST_STEPS { self.operands(value) } else { None };
+            let waiting: Vec<Value> = operands.iter().flatten().copied().filter(|operand| self.step_of[*operand].is_none()).collect();
+            if waiting.is_empty() {
+                let source = operands.map_or(Source::Unknown, |_| self.source(value));
+                let ty = self.func.ty(value);
+                self.plan.steps.push(Step { source, dtype: ty.dtype(), extents: ty.extents() });
+                self.step_of[value] = Some(self.plan.steps.len() - 1);
+            }
+            stack.extend(waiting);
+        }
+        self.number(value)
+    }
+
+    fn number(&self, value: Value) -> usize {
+        self.step_of[value].expect("operands have steps before what is made of them")
+    }
+
+    /// What a value follows from, unless that is of no use.
+    fn operands(&self, value: Value) -> Option<Vec<Value>> {
+        let func = self.func;
+        // Floats are of use only as numbers that are the same in all programs.
+        if func.ty(value).dtype().is_float() && func.ty(value).is_tile() {
+            return None;
+        }
+        match func.def(value) {
+            Def::Param(region, _) if region == func.body => Some(Vec::new()),
+            Def::Param(region, 0) => self.loops.get(&region).map(|bounds| bounds.to_vec()),
+            Def::Param(..) => None,
+            Def::Result(inst, _) => match &func.inst(inst).op {
+                Op::Length { .. } => Some(Vec::new()),
+                op @ (Op::Const { .. }
+                | Op::ProgramId { .. }
+                | Op::NumPrograms { .. }
+                | Op::Arange { .. }
+                | Op::Broadcast { .. }
+                | Op::ExpandDims { .. }
+                | Op::Reshape { .. }
+                | Op::Permute { .. }
+                | Op::Flip { .. }
+                | Op::Cast { .. }
+                | Op::Bitcast { .. }
+                | Op::Select { .. }
+                | Op::Unary { .. }
+                | Op::Binary { .. }
+                | Op::Compare { .. }) => {
+                    let mut operands = Vec::new();
+                    op.for_each_operand(&mut |operand| operands.push(operand));
+                    Some(operands)
+                }
+                _ => None,
+            },
+        }
+    }
+
+    /// The source of a value with [`Search::operands`], which have steps.
+    fn source(&mut self, value: Value) -> Source {
+        let func = self.func;
+        match func.def(value) {
+            Def::Param(region, _) if region == func.body => self.word(self.words[value]),
+            Def::Param(region, _) => {
+                let [lower, upper, step] = self.loops[&region].map(|bound| self.number(bound));
+                Source::Index { lower, upper, step }
+            }
+            Def::Result(inst, _) => match &func.inst(inst).op {
+                Op::Length { base } if func.param_index(*base).is_some() => self.word(self.words[*base] + 1),
+                Op::Length { .. } => Source::Op(Op::Const { value: ConstExpr::Int(UNKNOWN_LENGTH.into()) }),
+                op => {
+                    let mut op = op.clone();
+                    op.map_operands(&mut |operand| Value::new(self.number(operand)));
+                    Source::Op(op)
+                }
+            },
+        }
+    }
+
+    fn word(&mut self, word: usize) -> Source {
+        self.plan.words.push(word);
+        Source::Word(word)
+    }
+}
