@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::process::tell;
+use super::process::{tell, usable};
 use super::record::FORMAT;
-use super::{Attempt, Key, Kind, Lock, Record, RecordKey, Store, current};
+use super::{Attempt, Key, Kind, Lock, Record, RecordKey, Store};
 
 /// Records from a file: what `galatea cache export` writes, and `#[autotune]` may embed.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -171,13 +171,13 @@ impl RecordKey {
 
 /// The record of this key in the process's store.
 pub(crate) fn find(of: &RecordKey) -> Option<Record> {
-    let payload = current()?.get(&of.key())?;
+    let payload = usable()?.get(&of.key())?;
     read_payload(payload).filter(|record| record.of == *of)
 }
 
 /// Keeps a record in the process's store.
 pub(crate) fn save(record: &Record) {
-    if let Some(store) = current()
+    if let Some(store) = usable()
         && let Err(error) = store.put(&record.of.key(), record.to_string().as_bytes())
     {
         tell(&error);
@@ -186,7 +186,7 @@ pub(crate) fn save(record: &Record) {
 
 /// The right to tune this key: another process that wants to waits, and finds the record. Whoever gets it looks once more.
 pub(crate) fn lock(of: &RecordKey) -> Option<Lock> {
-    current()?.lock(&of.key(), TUNING)
+    usable()?.lock(&of.key(), TUNING)
 }
 
 /// Tuning takes a second, or with very slow kernels a minute.
