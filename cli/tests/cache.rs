@@ -118,6 +118,28 @@ fn records_travel_as_a_file() {
     let error = fail(to.path(), &["import", name]);
     assert!(error.contains("h200.json: ") && error.contains("record 0 has no field `key`"), "{error}");
     assert!(fail(to.path(), &["import", "none.json"]).contains("cannot read `none.json`"));
+    std::fs::File::create(&file).unwrap().set_len(1 << 40).unwrap();
+    let error = fail(to.path(), &["import", name]);
+    assert!(error.contains("h200.json is larger than 64 MiB"), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_store_that_others_can_write_is_refused_and_says_how_to_mend_it() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let store = store(path);
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o770)).unwrap();
+    for arguments in [&["list"][..], &["clear"], &["clear", "--kernel", "silu"], &["show", "3f"], &["export"]] {
+        let error = fail(path, arguments);
+        let (why, help) = error.split_once('\n').expect("there are two lines");
+        assert!(why.contains("can be written by its group (mode 0770)"), "{error}");
+        assert!(help.starts_with("help: take that right away") && help.contains("chmod go-w"), "{error}");
+    }
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).unwrap();
+    assert_eq!(store.entries().unwrap().len(), 4);
 }
 
 #[test]
