@@ -210,8 +210,15 @@ fn description(key: &Key) -> String {
             let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
             format!("{}, for {}", parts.join(", "), field("target"))
         }
-        Kind::Tuning => format!("{kernel}, key {}, on {}, driver {}", field("key"), field("device"), field("driver")),
+        Kind::Tuning => {
+            format!("{kernel}, key {}, {}, on {}, driver {}", field("key"), programs(&field("programs")), field("device"), field("driver"))
+        }
     }
+}
+
+/// `many waves`; a record from a file of the first format says nothing of it.
+fn programs(field: &str) -> &str {
+    if field == "any" { "any number of programs" } else { field }
 }
 
 /// `3 entries, 4.0 KiB`.
