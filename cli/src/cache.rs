@@ -6,8 +6,10 @@ use std::time::SystemTime;
 
 use clap::{Args, Subcommand};
 use kernel_runtime::cache::{self, Entry, Key, Kind, Records, Store};
+use trusted_files::Refused;
 
 use crate::output::print;
+use crate::records_file;
 
 /// Which store, and what to do with it.
 #[derive(Args)]
@@ -142,7 +144,7 @@ fn clear(store: &Store, which: &Which, dry_run: bool) -> Result<String, String> 
     match &which.kernel {
         None => {
             let kinds = which.kind.map_or(Kind::ALL.to_vec(), |kind| vec![kind]);
-            store.clear(&kinds).map_err(|error| format!("cannot clear {}: {error}", store.directory().display()))?;
+            store.clear(&kinds).map_err(|error| cannot("clear", store, &error))?;
         }
         Some(_) => entries.iter().for_each(|entry| store.remove(&entry.key)),
     }
@@ -150,7 +152,7 @@ fn clear(store: &Store, which: &Which, dry_run: bool) -> Result<String, String> 
 }
 
 fn export(store: &Store, out: Option<&PathBuf>, kernel: Option<&str>, device: Option<&str>) -> Result<String, String> {
-    let records = Records::of_store(store).map_err(|error| cannot_read(store, &error))?;
+    let records = Records::of_store(store).map_err(|error| cannot("read", store, &error))?;
     let wanted = records.iter().filter(|record| {
         kernel.is_none_or(|kernel| record.of.kernel == kernel) && device.is_none_or(|device| record.of.device.contains(device))
     });
@@ -167,16 +169,15 @@ fn export(store: &Store, out: Option<&PathBuf>, kernel: Option<&str>, device: Op
 fn import(store: &Store, files: &[PathBuf]) -> Result<String, String> {
     let mut told = String::new();
     for file in files {
-        let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read `{}`: {error}", file.display()))?;
-        let records = Records::parse(&text).map_err(|error| format!("{}: {error}", file.display()))?;
-        records.keep_in(store).map_err(|error| format!("cannot write to {}: {error}", store.directory().display()))?;
+        let records = records_file::read(file)?.ok_or_else(|| format!("cannot read `{}`: there is no such file", file.display()))?;
+        records.keep_in(store).map_err(|error| cannot("write to", store, &error))?;
         told += &format!("{} from {}\n", counted(records.len(), "record"), file.display());
     }
     Ok(told)
 }
 
 fn chosen(store: &Store, which: &Which) -> Result<Vec<Entry>, String> {
-    let mut entries = store.entries().map_err(|error| cannot_read(store, &error))?;
+    let mut entries = store.entries().map_err(|error| cannot("read", store, &error))?;
     entries.retain(|entry| {
         which.kind.is_none_or(|kind| entry.key.kind() == kind)
             && which.kernel.as_ref().is_none_or(|kernel| entry.key.field("kernel").as_ref() == Some(kernel))
@@ -188,8 +189,9 @@ fn write(file: &PathBuf, bytes: &[u8]) -> Result<(), String> {
     std::fs::write(file, bytes).map_err(|error| format!("cannot write `{}`: {error}", file.display()))
 }
 
-fn cannot_read(store: &Store, error: &std::io::Error) -> String {
-    format!("cannot read {}: {error}", store.directory().display())
+fn cannot(what: &str, store: &Store, error: &std::io::Error) -> String {
+    let help = Refused::of(error).map_or_else(String::new, |refused| format!("\nhelp: {}", refused.help()));
+    format!("cannot {what} {}: {error}{help}", store.directory().display())
 }
 
 /// Digits that tell entries apart.
@@ -208,8 +210,15 @@ fn description(key: &Key) -> String {
             let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
             format!("{}, for {}", parts.join(", "), field("target"))
         }
-        Kind::Tuning => format!("{kernel}, key {}, on {}, driver {}", field("key"), field("device"), field("driver")),
+        Kind::Tuning => {
+            format!("{kernel}, key {}, {}, on {}, driver {}", field("key"), programs(&field("programs")), field("device"), field("driver"))
+        }
     }
+}
+
+/// `many waves`; a record from a file of the first format says nothing of it.
+fn programs(field: &str) -> &str {
+    if field == "any" { "any number of programs" } else { field }
 }
 
 /// `3 entries, 4.0 KiB`.

@@ -3,6 +3,7 @@
 mod argument;
 mod cache;
 mod output;
+mod records_file;
 mod sim;
 mod tune;
 mod variants;

@@ -1,6 +1,6 @@
 //! `galatea tune`: has a program tune its kernels for the sizes of a file, and keeps what it found where the program embeds it.
 
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
@@ -10,6 +10,7 @@ use kernel_runtime::cache::{Attempt, Records, Updated};
 use kernel_runtime::tune::{Found, Origin, Shapes};
 
 use crate::output::print;
+use crate::records_file;
 
 /// What to tune for, and where to keep it.
 #[derive(Args)]
@@ -84,14 +85,11 @@ impl Tune {
 
 /// The records of a file; if it is not there it is made, so that a program which embeds it can be compiled.
 fn read_or_begin(file: &Path) -> Result<Records, String> {
-    match std::fs::read_to_string(file) {
-        Ok(text) => Records::parse(&text).map_err(|error| format!("{}: {error}", file.display())),
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            let none = Records::default();
-            write(file, &none).map(|()| none)
-        }
-        Err(error) => Err(format!("cannot read `{}`: {error}", file.display())),
+    if let Some(records) = records_file::read(file)? {
+        return Ok(records);
     }
+    let none = Records::default();
+    write(file, &none).map(|()| none)
 }
 
 /// Beside it first: nobody sees half of a file. One that is as it should be is left alone, so that nothing is compiled for it.

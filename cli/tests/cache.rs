@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use kernel_runtime::cache::{Attempt, Key, Kind, Record, RecordKey, Records, Store};
+use kernel_runtime::cache::{Attempt, Key, Kind, Programs, Record, RecordKey, Records, Store};
 
 fn galatea(directory: &Path, arguments: &[&str]) -> (String, String, bool) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_galatea"));
@@ -28,7 +28,8 @@ fn fail(directory: &Path, arguments: &[&str]) -> String {
 
 fn record(kernel: &str, device: &str, value: u64) -> Record {
     let text = str::to_owned;
-    let of = RecordKey { kernel: text(kernel), content: text("3f1c"), device: text(device), driver: text("13.0"), values: vec![value] };
+    let (kernel, content, device, driver) = (text(kernel), text("3f1c"), text(device), text("13.0"));
+    let of = RecordKey { kernel, content, device, driver, programs: Some(Programs::FewWaves), values: vec![value] };
     let attempts = vec![
         Attempt { config: text("Config { B: 64 }"), timed: Some((8.5, 20)), failed: None },
         Attempt { config: text("Config { B: 128 }"), timed: None, failed: Some(text("too much")) },
@@ -58,7 +59,7 @@ fn the_list_says_what_there_is() {
     for part in [
         "silu, for 9.0, driver 13.0\n",
         "silu, T = f32, num_warps = 4, for sm_80\n",
-        "silu, key 7, on NVIDIA H200, driver 13.0\n",
+        "silu, key 7, a few waves, on NVIDIA H200, driver 13.0\n",
         "3.1 KiB  just now         silu, for 9.0",
         "4 entries, ",
     ] {
@@ -118,6 +119,28 @@ fn records_travel_as_a_file() {
     let error = fail(to.path(), &["import", name]);
     assert!(error.contains("h200.json: ") && error.contains("record 0 has no field `key`"), "{error}");
     assert!(fail(to.path(), &["import", "none.json"]).contains("cannot read `none.json`"));
+    std::fs::File::create(&file).unwrap().set_len(1 << 40).unwrap();
+    let error = fail(to.path(), &["import", name]);
+    assert!(error.contains("h200.json is larger than 64 MiB"), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_store_that_others_can_write_is_refused_and_says_how_to_mend_it() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let store = store(path);
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o770)).unwrap();
+    for arguments in [&["list"][..], &["clear"], &["clear", "--kernel", "silu"], &["show", "3f"], &["export"]] {
+        let error = fail(path, arguments);
+        let (why, help) = error.split_once('\n').expect("there are two lines");
+        assert!(why.contains("can be written by its group (mode 0770)"), "{error}");
+        assert!(help.starts_with("help: take that right away") && help.contains("chmod go-w"), "{error}");
+    }
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).unwrap();
+    assert_eq!(store.entries().unwrap().len(), 4);
 }
 
 #[test]

@@ -2,18 +2,22 @@
 //! them, too.
 //!
 //! An entry is found by a hash of its key, and begins with a checksum of key and value: what is torn, empty or another's is not there. Files are
-//! written aside and renamed, so that builds side by side see whole ones. Nothing here can fail a build: where a disk does not do as it is told, each
-//! variant is compiled, as without.
+//! written aside and renamed, so that builds side by side see whole ones; they are not synced, because what a power cut takes is compiled again. Nothing here
+//! can fail a build: where a disk does not do as it is told, each variant is compiled, as without.
+//!
+//! An entry is code that the program will run unchecked. So the folder and the files must be this user's or root's, and nobody else may write them
+//! ([`trusted_files`]); what is refused is told once, and not used. What is above the folder Cargo trusts with more: the compiler's own plug-ins lie there.
 
-use std::fs::{self, File};
+use std::fs;
 use std::hash::{DefaultHasher, Hasher};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
 use kernel_lang::frontend::Store;
+use trusted_files::Refused;
 
 /// Entries in a folder.
 pub(crate) struct Files {
@@ -23,12 +27,16 @@ pub(crate) struct Files {
 
 /// What entries may take together, before those that nobody used for longest go: some ten thousand variants.
 const MOST_BYTES: u64 = 256 << 20;
+/// What one entry may take: a variant takes some 10 KiB, and an entry holds one for each target.
+const MOST_ENTRY_BYTES: u64 = 64 << 20;
+/// The folder of this version of the files' format. Another version of this crate that builds in the same place has another one.
+const FOLDER: &str = "variants-v2";
 
 impl Files {
     /// Of the build that this compiler is a part of. `GALATEA_BUILD_CACHE=off` keeps nothing.
     pub(crate) fn of_this_target() -> Files {
         let is_off = std::env::var_os("GALATEA_BUILD_CACHE").is_some_and(|value| value == "off");
-        let folder = if is_off { PathBuf::new() } else { Path::new(env!("OUT_DIR")).join("variants") };
+        let folder = if is_off { PathBuf::new() } else { Path::new(env!("OUT_DIR")).join(FOLDER) };
         Files { folder, most_bytes: MOST_BYTES }
     }
 
@@ -40,12 +48,26 @@ impl Files {
         self.folder.join(format!("{:016x}{:016x}", hash(1, &[key.as_bytes()]), hash(2, &[key.as_bytes()])))
     }
 
+    /// Can nobody else write the folder, if it is there?
+    fn check(&self) -> io::Result<()> {
+        trusted_files::check_folder(&self.folder)
+    }
+
     fn write(&self, key: &str, value: &[u8]) -> io::Result<()> {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
-        fs::create_dir_all(&self.folder)?;
+        if value.len() as u64 + CHECKSUM_BYTES as u64 > MOST_ENTRY_BYTES {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        trusted_files::create_folder(&self.folder)?;
+        self.check()?;
         let aside = self.folder.join(format!("{}-{}.new", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed)));
-        let entry = [&checksum(key, value).to_le_bytes()[..], value].concat();
-        let done = fs::write(&aside, entry).and_then(|()| fs::rename(&aside, self.path(key)));
+        // One of that name was left by a process that was killed.
+        let _ = fs::remove_file(&aside);
+        let done = trusted_files::options().write(true).create_new(true).open(&aside).and_then(|mut file| {
+            file.write_all(&checksum(key, value).to_le_bytes())?;
+            file.write_all(value)?;
+            fs::rename(&aside, self.path(key))
+        });
         if done.is_err() {
             let _ = fs::remove_file(&aside);
         }
@@ -54,6 +76,7 @@ impl Files {
 
     /// Removes what nobody used for longest, down to three quarters of what there may be.
     fn bound(&self) -> io::Result<()> {
+        self.check()?;
         let mut entries = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
             let entry = entry?;
@@ -82,14 +105,20 @@ impl Store for Files {
         if self.is_off() {
             return None;
         }
-        let path = self.path(key);
-        let entry = fs::read(&path).ok()?;
-        let (sum, value) = entry.split_at_checked(8)?;
+        let mut file = match self.check().and_then(|()| trusted_files::open(&self.path(key))) {
+            Ok(file) => file,
+            Err(error) => {
+                tell(&self.folder, &error);
+                return None;
+            }
+        };
+        let entry = trusted_files::read_open(&mut file, MOST_ENTRY_BYTES).ok()??;
+        let (sum, value) = entry.split_at_checked(CHECKSUM_BYTES)?;
         if sum != checksum(key, value).to_le_bytes() {
             return None;
         }
         // It was used now. Where that cannot be noted, it counts from when it was written.
-        let _ = File::open(&path).and_then(|file| file.set_modified(SystemTime::now()));
+        let _ = file.set_modified(SystemTime::now());
         Some(value.to_vec())
     }
 
@@ -103,6 +132,28 @@ impl Store for Files {
         }
     }
 }
+
+/// Tells once in a process, which expands one crate, that entries are refused. A build does not end because nobody listens.
+fn tell(folder: &Path, error: &io::Error) {
+    static TOLD: Once = Once::new();
+    if let Some(text) = told(folder, error) {
+        TOLD.call_once(|| {
+            let _ = writeln!(io::stderr(), "{text}");
+        });
+    }
+}
+
+fn told(folder: &Path, error: &io::Error) -> Option<String> {
+    let refused = Refused::of(error)?;
+    Some(format!(
+        "warning: kernels are compiled anew, because somebody else may have written what an earlier build kept in {}: {refused}\nhelp: {}; or keep \
+         nothing: `GALATEA_BUILD_CACHE=off`",
+        folder.display(),
+        refused.help()
+    ))
+}
+
+const CHECKSUM_BYTES: usize = size_of::<u64>();
 
 fn checksum(key: &str, value: &[u8]) -> u64 {
     hash(3, &[key.as_bytes(), value])

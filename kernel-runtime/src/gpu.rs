@@ -33,6 +33,12 @@ pub(crate) trait Gpu {
     /// Major and minor.
     fn compute_capability(&self) -> (i32, i32);
 
+    /// How many multiprocessors it has.
+    #[inline]
+    fn multiprocessors(&self) -> u64 {
+        self.device().multiprocessors() as u64
+    }
+
     /// The stream of the launch.
     fn stream(&self) -> Stream;
 

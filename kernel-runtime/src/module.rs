@@ -80,6 +80,11 @@ impl Gpu for CudaGpu<'_> {
         self.cuda.compute_capability
     }
 
+    #[inline]
+    fn multiprocessors(&self) -> u64 {
+        self.cuda.multiprocessors.into()
+    }
+
     fn stream(&self) -> Stream {
         Stream::from_launch(self.device, self.stream)
     }

@@ -1,7 +1,7 @@
 //! The devices that every test runs on: each is a column of trials, named as `Device::parse` reads it: `cpu::masks::scalar_mask`,
 //! `sim::masks::scalar_mask`, which is the best target simulated, `sim:sm_80::masks::scalar_mask` and `cuda::masks::scalar_mask`.
 //!
-//! A GPU that is not there is a column of skipped trials.
+//! A GPU that is not there is a column of skipped trials; so is a test that says nothing on a device.
 
 use galatea::prelude::*;
 use libtest_mimic::{Failed, Trial};
@@ -29,9 +29,20 @@ pub(crate) fn columns(seed: u64) -> [Column; NAMES.len()] {
 
 impl Column {
     /// The trial of a test in this column.
+    #[allow(dead_code, reason = "`run` says of each test where it says nothing")]
     pub(crate) fn trial(&self, name: &str, test: impl FnOnce(Device) -> std::result::Result<(), Failed> + Send + 'static) -> Trial {
+        self.trial_unless(name, |_| None, test)
+    }
+
+    /// The same of a test that says nothing on some devices, and why: `skipped: ..`.
+    pub(crate) fn trial_unless(
+        &self,
+        name: &str,
+        reason_to_skip: impl FnOnce(Device) -> Option<&'static str>,
+        test: impl FnOnce(Device) -> std::result::Result<(), Failed> + Send + 'static,
+    ) -> Trial {
         let name = format!("{}::{name}", self.name);
-        match self.device {
+        match self.device.and_then(|device| reason_to_skip(device).map_or(Ok(device), Err)) {
             Ok(device) => Trial::test(name, move || test(device)),
             Err(reason) => Trial::test(name, || Ok(())).with_ignored_flag(true).with_kind(reason),
         }

@@ -22,9 +22,18 @@ tests![
     moves_between_ctas_are_refused,
 ];
 
+/// Tests of what is said on devices without clusters.
+const ANYWHERE: [&str; 3] =
+    ["devices_without_clusters_say_so", "checked_launches_have_the_schedule_of_their_configuration", "moves_between_ctas_are_refused"];
+
+pub(crate) fn reason_to_skip(test: &str, device: Device) -> Option<&'static str> {
+    assert!(ANYWHERE.iter().all(|name| tests().iter().any(|(test, _)| test == name)), "{ANYWHERE:?} are tests");
+    (!has_clusters(device) && !ANYWHERE.contains(&test)).then_some("skipped: this GPU has no clusters")
+}
+
 /// Can the device run clusters? The CPU runs such kernels, too.
-fn has_clusters(lab: &Lab) -> bool {
-    lab.device.compute_capability().is_none_or(|(major, _)| major >= 9)
+fn has_clusters(device: Device) -> bool {
+    device.compute_capability().is_none_or(|(major, _)| major >= 9)
 }
 
 macro_rules! kernels {
@@ -112,9 +121,6 @@ macro_rules! kernels {
         }
 
         fn sums_of_integers<T: IntValue>(lab: &mut Lab) {
-            if !has_clusters(lab) {
-                return;
-            }
             for n in [1, 700, 1024] {
                 let host = lab.values::<T>(2 * n);
                 let x = lab.input(&host);
@@ -134,9 +140,6 @@ macro_rules! kernels {
         }
 
         fn reductions_along_each_axis<T: FloatValue>(lab: &mut Lab) {
-            if !has_clusters(lab) {
-                return;
-            }
             $(
                 of_shape::<T, 2, 64>(lab, |x, mut a, mut b| kernels::$axes::<T, 2, 64>(x, &mut a, &mut b).grid(1).launch());
                 of_shape::<T, 64, 2>(lab, |x, mut a, mut b| kernels::$axes::<T, 64, 2>(x, &mut a, &mut b).grid(1).launch());
@@ -146,9 +149,6 @@ macro_rules! kernels {
         }
 
         fn order_is_kept(lab: &mut Lab) {
-            if !has_clusters(lab) {
-                return;
-            }
             let mut host = lab.numbers::<f32>(4096, -5.0, 5.0);
             // The largest stands there twice; the first is found.
             let place = lab.below(2048);
@@ -163,9 +163,6 @@ macro_rules! kernels {
         }
 
         fn reductions_in_loops(lab: &mut Lab) {
-            if !has_clusters(lab) {
-                return;
-            }
             for n in [0, 5, 512, 3000] {
                 let host: Vec<i32> = (0..n).map(|_| lab.below(1 << 20) as i32 - (1 << 19)).collect();
                 let x = lab.input(&host);
@@ -185,9 +182,6 @@ macro_rules! kernels {
         }
 
         fn small_tiles_are_shared_by_nobody(lab: &mut Lab) {
-            if !has_clusters(lab) {
-                return;
-            }
             let host: Vec<f32> = (0..8).map(|_| lab.below(100) as f32).collect();
             let x = lab.input(&host);
             $({
@@ -198,9 +192,6 @@ macro_rules! kernels {
         }
 
         fn one_element_is_written_once(lab: &mut Lab) {
-            if !has_clusters(lab) {
-                return;
-            }
             $(for programs in [1usize, 5] {
                 let mut counts = lab.in_place(&[0i32; 101]);
                 kernels::$count::<100>(&mut counts.slice()).grid(programs).launch().unwrap();
@@ -209,9 +200,6 @@ macro_rules! kernels {
         }
 
         fn early_returns(lab: &mut Lab) {
-            if !has_clusters(lab) {
-                return;
-            }
             let host: Vec<i32> = (0..4 * 256).map(|_| lab.below(1000) as i32 - 500).collect();
             let x = lab.input(&host);
             $({
@@ -238,9 +226,6 @@ fn rows_of<T: FloatValue>(
     columns: usize,
     launch: impl Fn(galatea::TensorView<'_, T>, galatea::TensorViewMut<'_, T>) -> galatea::Result<()>,
 ) {
-    if !has_clusters(lab) {
-        return;
-    }
     let (x, mut y) = (lab.input(host), lab.output::<T>(host.len()));
     launch(x.slice(), y.slice()).unwrap();
     check(&y.read(), Class::Chain(24), |i| {
@@ -265,7 +250,7 @@ fn of_shape<T: FloatValue, const M: usize, const N: usize>(
 fn devices_without_clusters_say_so(lab: &mut Lab) {
     let (x, mut y) = (lab.input(&[1.0f32; 8]), lab.output::<f32>(8));
     let result = kernels::small_2(x.slice(), &mut y.slice()).grid(1).launch();
-    if has_clusters(lab) {
+    if has_clusters(lab.device) {
         return result.unwrap();
     }
     let error = result.unwrap_err().to_string();
@@ -282,7 +267,7 @@ fn tuned<const B: usize>(x: Ptr<f32>, y: PtrMut<f32>) {
 fn checked_launches_have_the_schedule_of_their_configuration(lab: &mut Lab) {
     let (x, mut y) = (lab.input(&[1.0f32; 64]), lab.output::<f32>(1));
     let result = tuned(x.slice(), &mut y.slice()).grid(|_| 1).checked().launch();
-    if has_clusters(lab) {
+    if has_clusters(lab.device) {
         result.unwrap();
         return check_bits(&y.read(), |_| 64.0);
     }
@@ -304,7 +289,7 @@ fn moves_between_ctas_are_refused(lab: &mut Lab) {
         return check_bits(&y.read(), |i| i as f32 + 1.0);
     }
     let error = result.unwrap_err().to_string();
-    let wanted = if has_clusters(lab) { "a scan cannot go on between the CTAs of a program" } else { "sm_80 has none" };
+    let wanted = if has_clusters(lab.device) { "a scan cannot go on between the CTAs of a program" } else { "sm_80 has none" };
     assert!(error.contains(wanted), "{error}");
 }
 
@@ -316,9 +301,6 @@ fn looked_up(x: Ptr<i32>, y: PtrMut<i32>) {
 }
 
 fn lookups(lab: &mut Lab) {
-    if !has_clusters(lab) {
-        return;
-    }
     let host = lab.values::<i32>(3 * 128);
     let x = lab.input(&host);
     let mut y = lab.output::<i32>(3 * 128);

@@ -134,15 +134,25 @@ fn main() {
     let columns = devices::columns(seed);
     let mut trials = Vec::new();
     for (module, tests) in modules() {
-        for (name, test) in tests {
-            let name = format!("{module}::{name}");
+        for (test_name, test) in tests {
+            let name = format!("{module}::{test_name}");
             trials.extend(columns.iter().map(|column| {
-                let test_name = name.clone();
-                column.trial(&name, move |device| run(test, device, &test_name, seed))
+                let own_name = name.clone();
+                let reason = move |device| reason_to_skip(module, test_name, device);
+                column.trial_unless(&name, reason, move |device| run(test, device, &own_name, seed))
             }));
         }
     }
     libtest_mimic::run(&arguments, trials).exit();
+}
+
+/// Why a test says nothing on a device.
+fn reason_to_skip(module: &str, test: &str, device: Device) -> Option<&'static str> {
+    match module {
+        "clusters" => clusters::reason_to_skip(test, device),
+        "verified" => verified::reason_to_skip(test, device),
+        _ => None,
+    }
 }
 
 /// What `GALATEA_SEED` says, else another one each time.

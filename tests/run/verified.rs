@@ -17,6 +17,14 @@ tests![
     what_prune_leaves_out_is_no_reference,
 ];
 
+/// Tests of what is found while a key is tuned, and of nothing else.
+const OF_TUNING: [&str; 3] = ["what_a_configuration_leaves_out_is_missed", "a_function_says_what_is_right", "errors_are_allowed_as_said"];
+
+pub(crate) fn reason_to_skip(test: &str, device: Device) -> Option<&'static str> {
+    assert!(OF_TUNING.iter().all(|name| tests().iter().any(|(test, _)| test == name)), "{OF_TUNING:?} are tests");
+    (device.is_cpu() && OF_TUNING.contains(&test)).then_some("skipped: the CPU tunes nothing")
+}
+
 /// The reason why a configuration failed.
 fn reason<C: TuneConfig>(report: &Report<C>, place: usize) -> &str {
     match &report.trials[place].outcome {
@@ -61,9 +69,6 @@ fn what_a_configuration_leaves_out_is_missed(lab: &mut Lab) {
     let mut y = lab.output::<f32>(n);
     let grid = |config: doubled::Config| if config.B == 256 { 2 } else { cdiv(n, config.B) };
     let report = doubled(x.slice(), &mut y.slice(), 2.0, n).grid(grid).report().unwrap();
-    if lab.device.is_cpu() {
-        return;
-    }
     check_bits(&y.read(), |i| y.before()[i]);
     assert!(reason(&report, 1).starts_with("differs from the reference: `y[512]` is "), "{report}");
     assert_eq!(report.chosen().map(|trial| trial.config.B), Some(32));
@@ -100,9 +105,6 @@ fn a_function_says_what_is_right(lab: &mut Lab) {
     let x = lab.input(&values);
     let mut y = lab.output::<f32>(n);
     let report = squash(x.slice(), &mut y.slice(), n, 0.5).grid(|config| cdiv(n, config.B)).report().unwrap();
-    if lab.device.is_cpu() {
-        return;
-    }
     assert!(reason(&report, 0).starts_with("differs from the reference: `y[0]` is "), "{report}");
     squash(x.slice(), &mut y.slice(), n, 0.5).grid(|config| cdiv(n, config.B)).launch().unwrap();
     check(&y.read(), Class::Math, |i| 1.0 / (1.0 + (-0.5 * f64::from(values[i])).exp()));
@@ -126,10 +128,8 @@ fn errors_are_allowed_as_said(lab: &mut Lab) {
     let mut y = lab.output::<f32>(300);
     let allowed = nearly(&mut y.slice(), 300).grid(|config| cdiv(300, config.B)).report().unwrap();
     let refused = nearly_enough(&mut y.slice(), 300).grid(|config| cdiv(300, config.B)).report().unwrap();
-    if !lab.device.is_cpu() {
-        assert!(allowed.trials.iter().all(|trial| matches!(trial.outcome, Outcome::Measured { .. })), "{allowed}");
-        assert!(reason(&refused, 1).contains("`y[0]` is 1.005 instead of 1 (300 of 300"), "{refused}");
-    }
+    assert!(allowed.trials.iter().all(|trial| matches!(trial.outcome, Outcome::Measured { .. })), "{allowed}");
+    assert!(reason(&refused, 1).contains("`y[0]` is 1.005 instead of 1 (300 of 300"), "{refused}");
 }
 
 /// What is read and written, and what begins as zeros, is for the reference as it is for the launch.

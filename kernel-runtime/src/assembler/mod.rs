@@ -19,7 +19,8 @@ const VARIABLE: &str = "GALATEA_PTXAS";
 #[derive(Debug)]
 pub(crate) struct Assembler {
     path: PathBuf,
-    /// What tells it from another one, in the key of what is kept: no process is started to look something up.
+    /// A hash of the executable, in the key of what is kept: wherever it lies and whenever it was installed, the same assembler makes the same code, and no
+    /// process is started to look an entry up.
     name: String,
 }
 
@@ -31,16 +32,19 @@ impl Assembler {
     }
 
     fn at(path: PathBuf) -> Option<Assembler> {
-        let file = match path.metadata() {
-            Ok(file) => file,
-            Err(error) => {
-                warn(&path, &error.to_string());
-                return None;
-            }
+        let hash = || {
+            let mut hasher = blake3::Hasher::new();
+            hasher.update_reader(std::fs::File::open(&path)?)?;
+            Ok(hasher.finalize().to_hex().to_string())
         };
-        let since = file.modified().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok()).unwrap_or_default();
-        let name = format!("{} of {} bytes, {} s", path.display(), file.len(), since.as_secs());
-        Some(Assembler { path, name })
+        match hash() {
+            Ok(name) => Some(Assembler { path, name }),
+            Err(error) => {
+                let error: std::io::Error = error;
+                warn(&path, &error.to_string());
+                None
+            }
+        }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -113,9 +117,15 @@ mod tests {
     }
 
     #[test]
-    fn another_file_has_another_name() {
-        let directory = tempfile::tempdir().unwrap();
-        let name = script(directory.path(), "one").name().to_owned();
-        assert_ne!(script(directory.path(), "another").name(), name);
+    fn an_assembler_is_known_by_its_content() {
+        let [one, two] = [(), ()].map(|()| tempfile::tempdir().unwrap());
+        let name = script(one.path(), "one").name().to_owned();
+        assert_eq!(script(two.path(), "one").name(), name, "another folder, another time");
+        // As long as the first one, and as old.
+        let path = one.path().join("ptxas");
+        let age = path.metadata().unwrap().modified().unwrap();
+        std::fs::write(&path, "two").unwrap();
+        std::fs::File::open(&path).unwrap().set_modified(age).unwrap();
+        assert_ne!(Assembler::at(path).unwrap().name(), name);
     }
 }

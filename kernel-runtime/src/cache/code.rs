@@ -1,7 +1,7 @@
 //! Machine code: what an assembler made of PTX, loaded instead of being made again.
 
-use super::process::{COMPILING, tell};
-use super::{Key, Kind, Store, current, hash};
+use super::process::{COMPILING, tell, usable};
+use super::{Key, Kind, Store, hash};
 
 /// Loads the machine code of this PTX from the process's store, and has it made by `make` and kept where it is not there yet; none if there is
 /// no store or no machine code, and then whoever asks loads the PTX itself and hears what is wrong with it.
@@ -14,7 +14,7 @@ pub(crate) fn load<L>(
     make: impl FnOnce() -> Option<Vec<u8>>,
     load: impl Fn(&[u8]) -> Option<L>,
 ) -> Option<L> {
-    load_from(&current()?, &key(kernel, ptx, machine), make, load)
+    load_from(&usable()?, &key(kernel, ptx, machine), make, load)
 }
 
 fn key(kernel: &str, ptx: &str, machine: &[(&str, &str)]) -> Key {

@@ -1,6 +1,6 @@
 //! All that a store holds: listing, clearing, and keeping it within its bound.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -23,16 +23,16 @@ pub struct Entry {
 const TMP_IS_STALE: Duration = Duration::from_secs(60 * 60);
 
 impl Store {
-    /// All entries, those used last first. A store that is not there has none.
+    /// All entries, those used last first. A store that is not there has none, and a file that somebody else can write is none.
     ///
     /// # Errors
-    /// What the system says of the directory.
+    /// What the system says of the directory, or why it is refused.
     pub fn entries(&self) -> io::Result<Vec<Entry>> {
         let mut entries = Vec::new();
         for kind in Kind::ALL {
             for file in self.files(kind)? {
-                // Whoever sweeps may have been faster.
-                let Ok(opened) = File::open(&file.path) else { continue };
+                // A process that sweeps may have been faster.
+                let Ok(opened) = trusted_files::open(&file.path) else { continue };
                 let name = file.path.file_name().unwrap_or_default().to_string_lossy();
                 if let Ok(Some(key)) = entry::read_key(opened, kind, &name) {
                     entries.push(Entry { key, bytes: file.bytes, used: file.used });
@@ -46,7 +46,7 @@ impl Store {
     /// Removes all entries of these kinds; says how many files it removed, and their bytes.
     ///
     /// # Errors
-    /// What the system says of a file that cannot be removed; the others are gone.
+    /// What the system says of a file that cannot be removed; the others are gone. Why the store is refused; then nothing is removed.
     pub fn clear(&self, kinds: &[Kind]) -> io::Result<(usize, u64)> {
         let _lock = self.lock_removing();
         let (mut count, mut bytes, mut result) = (0, 0, Ok(()));
@@ -67,6 +67,9 @@ impl Store {
         let Some(_lock) = self.lock_removing() else { return };
         self.forget_growth();
         let now = SystemTime::now();
+        if trusted_files::check_folder(&self.tmp()).is_err() {
+            return;
+        }
         for file in files(self.tmp()).unwrap_or_default() {
             if now.duration_since(file.used).is_ok_and(|age| age > TMP_IS_STALE) {
                 let _ = fs::remove_file(file.path);
@@ -88,7 +91,8 @@ impl Store {
     }
 
     fn files(&self, kind: Kind) -> io::Result<Vec<Listed>> {
-        files(self.directory().join(kind.name()))
+        self.check_kind(kind)?;
+        files(self.folder(kind))
     }
 }
 

@@ -1,7 +1,7 @@
 //! What an entry of a store is: a key that people can read, which names it, and bytes that a checksum guards.
 //!
 //! ```text
-//! galatea-cache 1 code 3f1c..          the format, the kind, and the hash of everything below
+//! galatea-cache 2 code 3f1c..          the format, the kind, and the hash of everything below
 //! {"driver":"13.0","kernel":"silu",..} the key: an entry's file is named by the hash of this line and the kind
 //! ..                                   the payload
 //! ```
@@ -34,6 +34,14 @@ impl Kind {
             Kind::Code => "code",
             Kind::Ptx => "ptx",
             Kind::Tuning => "tuning",
+        }
+    }
+
+    /// The most bytes of an entry's file: what is larger is none, and is not read. Machine code of a kernel takes some 100 KiB, a record some 10.
+    pub(super) fn most_bytes(self) -> u64 {
+        match self {
+            Kind::Code | Kind::Ptx => 64 << 20,
+            Kind::Tuning => 4 << 20,
         }
     }
 }
@@ -104,7 +112,7 @@ impl Key {
 
 /// Digits of a name: 160 bits.
 const NAME_DIGITS: usize = 40;
-const MAGIC: &str = "galatea-cache 1";
+const MAGIC: &str = "galatea-cache 2";
 
 /// The hash of these bytes after each other, in hexadecimal.
 pub(crate) fn hash(parts: &[&[u8]]) -> String {
@@ -161,7 +169,7 @@ mod tests {
         let key = key();
         let bytes = seal(&key, b"payload\0\xff");
         let text = String::from_utf8_lossy(&bytes);
-        assert!(text.starts_with("galatea-cache 1 ptx ") && text.contains("\n{\"kernel\":\"silu\","), "{text}");
+        assert!(text.starts_with("galatea-cache 2 ptx ") && text.contains("\n{\"kernel\":\"silu\","), "{text}");
         assert_eq!(open(bytes.clone(), &key).unwrap(), b"payload\0\xff");
         assert_eq!(read_key(&bytes[..], Kind::Ptx, key.name()).unwrap(), Some(key.clone()));
         assert_eq!(key.field("values").unwrap(), "T = f32, \"B\" = 2");
@@ -177,7 +185,7 @@ mod tests {
         assert_eq!(open(seal(&other, b"x"), &key), None);
         assert_eq!(open(seal(&code, b"x"), &other), None);
         assert_eq!(read_key(&seal(&other, b"x")[..], Kind::Ptx, key.name()).unwrap(), None);
-        let newer = String::from_utf8(seal(&key, b"x")).unwrap().replacen("galatea-cache 1", "galatea-cache 2", 1);
+        let newer = String::from_utf8(seal(&key, b"x")).unwrap().replacen("galatea-cache 2", "galatea-cache 3", 1);
         assert_eq!(open(newer.into_bytes(), &key), None);
     }
 

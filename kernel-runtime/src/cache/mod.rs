@@ -50,8 +50,8 @@ pub(crate) use entry::hash;
 pub use entry::{Key, Kind};
 #[cfg(feature = "cache")]
 pub use process::{current, default_directory, set};
-pub(crate) use record::FORMAT as RECORDS_FORMAT;
-pub use record::{Attempt, Record, RecordKey};
+pub use record::{Attempt, Programs, Record, RecordKey};
+pub(crate) use record::{FORMAT as RECORDS_FORMAT, FORMAT_WITHOUT_PROGRAMS as RECORDS_FORMAT_WITHOUT_PROGRAMS};
 #[cfg(feature = "cache")]
 pub use records::{Records, RecordsError, Updated};
 #[cfg(feature = "cache")]

@@ -7,6 +7,7 @@ use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use etcetera::BaseStrategy;
+use trusted_files::Refused;
 
 use super::Store;
 
@@ -68,21 +69,41 @@ fn from_environment() -> Choice {
     }
 }
 
-/// Tells once in a process why nothing is kept. That a home cannot be written is usual in containers, and told to who named a directory.
+/// The store of this process, unless it is refused: then nothing is kept, and why is told once.
+pub(super) fn usable() -> Option<Store> {
+    let store = current()?;
+    match store.check() {
+        Ok(()) => Some(store),
+        Err(error) => {
+            tell(&error);
+            None
+        }
+    }
+}
+
+/// Tells once in a process why nothing is kept, or found. That a home cannot be written is usual in containers, and told only where the directory was
+/// named. That a store is refused is always told.
 pub(super) fn tell(error: &io::Error) {
     static TOLD: AtomicBool = AtomicBool::new(false);
     let Choice { store, named } = choice();
+    let Some(store) = store else { return };
+    let directory = store.directory().display();
+    let refused = Refused::of(error);
     let usual = matches!(
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::NotADirectory
     );
-    if let Some(store) = store
-        && (named || !usual)
-        && !TOLD.swap(true, Ordering::Relaxed)
-    {
-        let directory = store.directory().display();
-        crate::prints::show(format!(
-            "warning: cannot keep what was compiled or tuned in {directory}: {error}\nhelp: `{VARIABLE}` names another directory, or is `off`"
-        ));
+    if (refused.is_none() && !named && usual) || TOLD.swap(true, Ordering::Relaxed) {
+        return;
     }
+    crate::prints::show(match refused {
+        Some(refused) => format!(
+            "warning: the cache in {directory} is not used, because somebody else may have written it: {refused}\nhelp: {}; or name another \
+             directory: `{VARIABLE}=DIR`, or none: `{VARIABLE}=off`",
+            refused.help()
+        ),
+        None => format!(
+            "warning: cannot keep what was compiled or tuned in {directory}: {error}\nhelp: `{VARIABLE}` names another directory, or is `off`"
+        ),
+    });
 }

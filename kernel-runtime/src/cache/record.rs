@@ -1,7 +1,9 @@
 //! What tuning found, as data.
 
 /// How a file of records says what it is: the value of its first field, `format`.
-pub(crate) const FORMAT: &str = "galatea tuning records 1";
+pub(crate) const FORMAT: &str = "galatea tuning records 2";
+/// The format before: its records do not say for how many programs they are, and are read as records for any number.
+pub(crate) const FORMAT_WITHOUT_PROGRAMS: &str = "galatea tuning records 1";
 
 /// What tuning one key of a kernel tried and chose.
 #[derive(Clone, PartialEq, Debug)]
@@ -25,8 +27,50 @@ pub struct RecordKey {
     pub device: String,
     /// The driver and its version.
     pub driver: String,
+    /// How many programs the launches run; none in records of the first format, which serve launches of any number.
+    pub programs: Option<Programs>,
     /// The values of the tuning key.
     pub values: Vec<u64>,
+}
+
+/// How many programs a launch runs, as far as a tuning key tells them apart.
+///
+/// A *wave* is what the GPU runs at once where nothing but the number of threads limits it: 64 warps for each multiprocessor. The warps are those of all
+/// programs, with the grid and the schedule of the first configuration that `prune` leaves, so that the class is known before one is chosen.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Programs {
+    /// One wave, or less: a launch takes as long as its slowest program.
+    UpToOneWave,
+    /// Up to eight waves: how full the last one is matters.
+    FewWaves,
+    /// More: the GPU is full nearly all the time.
+    ManyWaves,
+}
+
+impl Programs {
+    /// All classes.
+    pub const ALL: [Programs; 3] = [Programs::UpToOneWave, Programs::FewWaves, Programs::ManyWaves];
+
+    fn name(self) -> &'static str {
+        match self {
+            Programs::UpToOneWave => "up to one wave",
+            Programs::FewWaves => "a few waves",
+            Programs::ManyWaves => "many waves",
+        }
+    }
+
+    /// What `Display` writes, read.
+    #[cfg(feature = "cache")]
+    pub(super) fn parse(name: &str) -> Option<Programs> {
+        Programs::ALL.into_iter().find(|programs| programs.name() == name)
+    }
+}
+
+/// `up to one wave`, `a few waves` or `many waves`: as records have it.
+impl std::fmt::Display for Programs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
 }
 
 /// What became of one configuration.

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::process::tell;
-use super::record::FORMAT;
-use super::{Attempt, Key, Kind, Lock, Record, RecordKey, Store, current};
+use super::process::{tell, usable};
+use super::record::{FORMAT, FORMAT_WITHOUT_PROGRAMS};
+use super::{Attempt, Key, Kind, Lock, Programs, Record, RecordKey, Store};
 
 /// Records from a file: what `galatea cache export` writes, and `#[autotune]` may embed.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -25,8 +25,8 @@ impl Records {
     /// ```
     /// use kernel_runtime::cache::Records;
     ///
-    /// let text = r#"{ "format": "galatea tuning records 1", "records": [{
-    ///     "kernel": "add", "content": "3f1c", "device": "NVIDIA H200", "driver": "13.0", "key": [4096],
+    /// let text = r#"{ "format": "galatea tuning records 2", "records": [{
+    ///     "kernel": "add", "content": "3f1c", "device": "NVIDIA H200", "driver": "13.0", "programs": "a few waves", "key": [4096],
     ///     "chosen": "Config { BLOCK_SIZE: 1024, num_warps: 4, num_stages: 3 }",
     ///     "tried": [{ "config": "Config { BLOCK_SIZE: 1024, num_warps: 4, num_stages: 3 }", "median_us": 12.5, "samples": 20 }]
     /// }] }"#;
@@ -41,7 +41,7 @@ impl Records {
     pub fn parse(text: &str) -> Result<Records, RecordsError> {
         let wrong = |reason: String| RecordsError { reason };
         let value: Value = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
-        if value["format"] != FORMAT {
+        if ![FORMAT, FORMAT_WITHOUT_PROGRAMS].iter().any(|format| value["format"] == *format) {
             return Err(wrong(format!("the field `format` is not `{FORMAT}`")));
         }
         let records = value["records"].as_array().ok_or_else(|| wrong("there is no list `records`".to_owned()))?;
@@ -67,10 +67,15 @@ impl Records {
     }
 
     /// The record of this key, of the same driver if there is one, else of any: what was fast with one driver is the best that is known for the next.
+    /// A record that does not say for how many programs it is comes after all that do.
     pub fn find(&self, of: &RecordKey) -> Option<&Record> {
-        let fits = |record: &&Record| RecordKey { driver: of.driver.clone(), ..record.of.clone() } == *of;
-        let same_driver = |record: &&Record| record.of.driver == of.driver;
-        self.0.iter().filter(fits).find(same_driver).or_else(|| self.0.iter().find(fits))
+        let fits = |record: &Record, programs: Option<Programs>| {
+            let RecordKey { kernel, content, device, driver: _, programs: own, values } = &record.of;
+            (kernel, content, device, values) == (&of.kernel, &of.content, &of.device, &of.values) && *own == programs
+        };
+        let any_driver = |programs| self.0.iter().filter(move |record| fits(record, programs));
+        let best = |programs| any_driver(programs).find(|record| record.of.driver == of.driver).or_else(|| any_driver(programs).next());
+        best(of.programs).or_else(|| best(None))
     }
 
     /// These with newer ones, in the order in which they were made. A newer one takes the place of those that are of the same kernel, GPU and key, and were
@@ -78,17 +83,19 @@ impl Records {
     ///
     /// Kernels of different modules may have one name; what tells them apart, their content, tells a kernel from its older versions, too. So a record
     /// of other content stays where nothing says that the kernel was edited: if these have a record of the newer one's content as well, or if
-    /// `in_use`, which are records that the program runs, have one of its own.
+    /// `in_use`, which are records that the program runs, have one of its own. A record that does not say for how many programs it is gives way to the
+    /// first newer one that does: for other numbers the key is tuned again.
     #[must_use]
     pub fn updated(self, newer: impl IntoIterator<Item = Record>, in_use: &Records) -> Updated {
         /// The kernel by its name, GPU and key.
         fn place(record: &Record) -> (&str, &str, &[u64]) {
             (&record.of.kernel, &record.of.device, &record.of.values)
         }
-        let same = |a: &Record, b: &Record| place(a) == place(b) && a.of.content == b.of.content;
+        let same = |a: &Record, b: &Record| place(a) == place(b) && a.of.programs == b.of.programs && a.of.content == b.of.content;
         let is_older = |old: &Record, new: &Record| {
             let is_of_another_kernel = || self.0.iter().any(|one| same(one, new)) || in_use.iter().any(|one| same(one, old));
-            place(old) == place(new) && (old.of.content == new.of.content || !is_of_another_kernel())
+            let is_as_many = old.of.programs == new.of.programs || old.of.programs.is_none();
+            place(old) == place(new) && is_as_many && (old.of.content == new.of.content || !is_of_another_kernel())
         };
         let mut folded: Vec<Record> = Vec::new();
         for record in newer {
@@ -157,27 +164,30 @@ impl std::fmt::Display for Record {
 
 impl RecordKey {
     fn key(&self) -> Key {
-        let RecordKey { kernel, content, device, driver, values } = self;
+        let RecordKey { kernel, content, device, driver, programs, values } = self;
         let values: Vec<String> = values.iter().map(u64::to_string).collect();
-        let fields =
-            [("kernel", kernel.as_str()), ("content", content), ("device", device), ("driver", driver), ("key", &values.join(" "))];
+        let programs = programs.map_or_else(|| "any".to_owned(), |programs| programs.to_string());
+        let (values, programs) = (values.join(" "), programs.as_str());
+        let fields: [(&str, &str); 6] =
+            [("kernel", kernel), ("content", content), ("device", device), ("driver", driver), ("programs", programs), ("key", &values)];
         Key::new(Kind::Tuning, &fields)
     }
 
-    fn sorted(&self) -> (&str, &str, &[u64], &str, &str) {
-        (&self.kernel, &self.device, &self.values, &self.content, &self.driver)
+    fn sorted(&self) -> (&str, &str, &[u64], Option<Programs>, &str, &str) {
+        (&self.kernel, &self.device, &self.values, self.programs, &self.content, &self.driver)
     }
 }
 
-/// The record of this key in the process's store.
+/// The record of this key in the process's store, else one that does not say for how many programs it is: from a file of the first format.
 pub(crate) fn find(of: &RecordKey) -> Option<Record> {
-    let payload = current()?.get(&of.key())?;
-    read_payload(payload).filter(|record| record.of == *of)
+    let store = usable()?;
+    let find = |of: &RecordKey| read_payload(store.get(&of.key())?).filter(|record| record.of == *of);
+    find(of).or_else(|| find(&RecordKey { programs: None, ..of.clone() }))
 }
 
 /// Keeps a record in the process's store.
 pub(crate) fn save(record: &Record) {
-    if let Some(store) = current()
+    if let Some(store) = usable()
         && let Err(error) = store.put(&record.of.key(), record.to_string().as_bytes())
     {
         tell(&error);
@@ -186,17 +196,21 @@ pub(crate) fn save(record: &Record) {
 
 /// The right to tune this key: another process that wants to waits, and finds the record. Whoever gets it looks once more.
 pub(crate) fn lock(of: &RecordKey) -> Option<Lock> {
-    current()?.lock(&of.key(), TUNING)
+    usable()?.lock(&of.key(), TUNING)
 }
 
 /// Tuning takes a second, or with very slow kernels a minute.
 const TUNING: Duration = Duration::from_secs(60);
 
 fn write(record: &Record) -> Value {
-    let Record { of: RecordKey { kernel, content, device, driver, values }, attempts, .. } = record;
+    let Record { of: RecordKey { kernel, content, device, driver, programs, values }, attempts, .. } = record;
     let tried: Vec<Value> = attempts.iter().map(write_attempt).collect();
     let chosen = &record.chosen().config;
-    json!({ "kernel": kernel, "content": content, "device": device, "driver": driver, "key": values, "chosen": chosen, "tried": tried })
+    let mut value = json!({ "kernel": kernel, "content": content, "device": device, "driver": driver, "key": values, "chosen": chosen, "tried": tried });
+    if let Some(programs) = programs {
+        value["programs"] = programs.to_string().into();
+    }
+    value
 }
 
 fn write_attempt(Attempt { config, timed, failed }: &Attempt) -> Value {
@@ -224,7 +238,12 @@ fn read(value: &Value) -> Result<Record, &'static str> {
     let attempts = list("tried")?.iter().map(|attempt| read_attempt(attempt).ok_or("tried")).collect::<Result<Vec<_>, _>>()?;
     let chosen = text("chosen")?;
     let chosen = attempts.iter().position(|attempt| attempt.config == chosen).ok_or("chosen")?;
-    let of = RecordKey { kernel: text("kernel")?, content: text("content")?, device: text("device")?, driver: text("driver")?, values };
+    let programs = match &value["programs"] {
+        Value::Null => None,
+        programs => Some(programs.as_str().and_then(Programs::parse).ok_or("programs")?),
+    };
+    let (kernel, content, device, driver) = (text("kernel")?, text("content")?, text("device")?, text("driver")?);
+    let of = RecordKey { kernel, content, device, driver, programs, values };
     Ok(Record { of, attempts, chosen })
 }
 
@@ -244,6 +263,7 @@ mod tests {
             content: "3f1c".into(),
             device: "NVIDIA H200".into(),
             driver: driver.into(),
+            programs: Some(Programs::FewWaves),
             values: values.to_vec(),
         };
         let attempt =
@@ -280,6 +300,32 @@ mod tests {
         assert_eq!(find(&|of| of.content = "edited".into()), None);
         assert_eq!(find(&|of| of.device = "NVIDIA A100".into()), None);
         assert_eq!(find(&|of| of.values = vec![2]), None);
+    }
+
+    fn for_programs(programs: Option<Programs>, record: Record) -> Record {
+        Record { of: RecordKey { programs, ..record.of }, ..record }
+    }
+
+    #[test]
+    fn a_record_is_for_so_many_programs_or_as_in_the_first_format_for_any() {
+        let few = record("add", "13.0", &[1]);
+        let any = for_programs(None, record("add", "12.8", &[1]));
+        let text = [any.clone()].into_iter().collect::<Records>().to_string();
+        assert!(!text.contains("programs"), "{text}");
+        let first_format = text.replace("records 2", "records 1");
+        assert_eq!(Records::parse(&first_format).unwrap().iter().collect::<Vec<_>>(), [&any]);
+
+        let both: Records = [few.clone(), any.clone()].into_iter().collect();
+        let of = |programs| for_programs(Some(programs), few.clone()).of;
+        assert_eq!(Programs::ALL.map(|programs| both.find(&of(programs)).unwrap()), [&any, &few, &any]);
+        let alone: Records = [few.clone()].into_iter().collect();
+        assert_eq!(Programs::ALL.map(|programs| alone.find(&of(programs))), [None, Some(&few), None]);
+
+        // A newer record is of its own number, and of those that name none.
+        let many = for_programs(Some(Programs::ManyWaves), few.clone());
+        assert_eq!(updated(&[&few], &[&many], &[]), (vec![few.clone(), many.clone()], 1, 0));
+        assert_eq!(updated(&[&any, &few], &[&many], &[]), (vec![few.clone(), many.clone()], 0, 1));
+        assert_eq!(updated(&[&many], &[&many, &few], &[]), (vec![few, many], 1, 1));
     }
 
     fn of_content(content: &str, record: Record) -> Record {
@@ -331,7 +377,8 @@ mod tests {
         let cases = [
             ("", "EOF"),
             ("{}", "`format`"),
-            (&good.replace("records 1", "records 2"), "`format`"),
+            (&good.replace("records 2", "records 3"), "`format`"),
+            (&good.replace("a few waves", "a few"), "`programs`"),
             (&good.replace("\"records\"", "\"others\""), "`records`"),
             (&good.replace("\"device\"", "\"gpu\""), "record 0 has no field `device`"),
             (&good.replacen("Config { B: 128 }", "Config { B: 512 }", 1), "`chosen`"),

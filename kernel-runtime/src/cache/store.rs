@@ -1,19 +1,26 @@
 //! A directory of entries, shared by any number of threads and processes.
 //!
 //! ```text
-//! DIR/code/ ptx/ tuning/   entries, each a file named by the hash of its key
-//! DIR/tmp/                 entries that are being written; each is renamed into its place when it is whole
-//! DIR/locks/               who makes what others wait for, and who removes
-//! DIR/growth               a byte for each 4 KiB written since the store was last swept
+//! DIR/v2/code/ ptx/ tuning/   entries, each a file named by the hash of its key
+//! DIR/v2/tmp/                 entries that are being written; each is renamed when it is whole
+//! DIR/v2/locks/               locks of those that make an entry, and of those that remove entries
+//! DIR/v2/growth               a byte for each 4 KiB written since the store was last swept
 //! ```
 //!
-//! A file in its place never changes: it is replaced, or removed. So a reader needs no lock, and whoever is killed at whatever instant leaves
-//! a whole entry or none. Locks keep two from doing the same work; that what is read is right never depends on them.
+//! An entry's file never changes: it is replaced, or removed. So a reader needs no lock, and a process that is killed at any instant leaves
+//! a whole entry or none. Locks keep two processes from doing the same work; that what is read is right never depends on them.
+//!
+//! `v2` is the version of all formats in it. A Galatea of another version has a folder of its own beside it, and neither touches the other's.
+//!
+//! Every operation first checks that nobody else can have written the store ([`trusted_files`]): its three levels of folders, those above it, and the
+//! file itself once it is open. What does not pass is refused with the reason, and is as good as not there.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Write};
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
+
+use trusted_files::Refused;
 
 use super::entry::{self, Key, Kind};
 
@@ -37,6 +44,8 @@ pub(super) const BLOCK_BYTES: u64 = 4096;
 const TIME_IS_FRESH: Duration = Duration::from_secs(60 * 60);
 /// For as long as a rename takes.
 const A_MOMENT: Duration = Duration::from_secs(1);
+/// The folder of this version: see above.
+const VERSION: &str = "v2";
 
 impl Store {
     /// The store in this directory, which is made when the first entry is kept.
@@ -61,18 +70,41 @@ impl Store {
         self.limit_bytes
     }
 
-    /// What is kept for this key. A file that is no whole entry of the key is removed, and is none.
+    /// Checks that nobody else can write the store: its folders, and those above it, as far as they are there.
+    ///
+    /// # Errors
+    /// What is refused and why, or what the system says. Nothing is read from such a store, and nothing kept in it.
+    pub fn check(&self) -> io::Result<()> {
+        trusted_files::check_way_to(&self.root)?;
+        trusted_files::check_folder(&self.root)?;
+        trusted_files::check_folder(&self.own())
+    }
+
+    /// What is kept for this key. A file that is no whole entry of the key is removed, and is none; so is one that somebody else can write, and stays.
     pub fn get(&self, key: &Key) -> Option<Vec<u8>> {
+        self.find(key).ok().flatten()
+    }
+
+    /// As [`Store::get`].
+    ///
+    /// # Errors
+    /// Why the store, or the entry's file, is refused.
+    pub(super) fn find(&self, key: &Key) -> io::Result<Option<Vec<u8>>> {
+        self.check_kind(key.kind())?;
         let path = self.path(key);
-        let mut file = File::open(&path).ok()?;
-        match entry::open(read_all(&mut file)?, key) {
+        let mut file = match trusted_files::open(&path) {
+            Ok(file) => file,
+            Err(error) if Refused::of(&error).is_some() => return Err(error),
+            Err(_) => return Ok(None),
+        };
+        match read_entry(&mut file, key) {
             Some(payload) => {
                 touch(&file);
-                Some(payload)
+                Ok(Some(payload))
             }
             None => {
-                self.remove_if(&path, |file| read_all(file).is_none_or(|bytes| entry::open(bytes, key).is_none()));
-                None
+                self.remove_if(&path, |file| read_entry(file, key).is_none());
+                Ok(None)
             }
         }
     }
@@ -80,22 +112,32 @@ impl Store {
     /// Keeps the bytes for this key. When it returns `Ok`, every process finds them, whatever becomes of this one.
     ///
     /// # Errors
-    /// What the system says: the disk is full, the directory cannot be written. Nothing is left behind then.
+    /// What the system says: the disk is full, the directory cannot be written; why the store is refused; that the entry is larger than any that is
+    /// read. Nothing is left behind then.
     pub fn put(&self, key: &Key, payload: &[u8]) -> io::Result<()> {
-        let (tmp, path) = (self.root.join(TMP), self.path(key));
-        self.make_folder(&tmp)?;
-        self.make_folder(&self.root.join(key.kind().name()))?;
         let bytes = entry::seal(key, payload);
+        if bytes.len() as u64 > key.kind().most_bytes() {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("an entry of {} bytes is too large", bytes.len())));
+        }
+        let (tmp, folder) = (self.tmp(), self.folder(key.kind()));
+        self.make_folder(&tmp)?;
+        self.make_folder(&folder)?;
         let mut file = tempfile::Builder::new().prefix(key.kind().name()).tempfile_in(&tmp)?;
         file.write_all(&bytes)?;
-        if key.kind() == Kind::Tuning {
-            // Small, and dear to make again: not even a power cut takes it.
+        // Records are small, and take seconds to make again: not even a power cut takes them. Of the others it may leave less than was written, which is
+        // no entry, and is made again sooner than the disk would have stored it.
+        let is_durable = key.kind() == Kind::Tuning;
+        if is_durable {
             file.as_file().sync_all()?;
         }
         {
             // Nobody who saw a broken entry removes it while it becomes whole.
             let _lock = self.acquire(REMOVING, A_MOMENT);
-            file.persist(path).map_err(|failure| failure.error)?;
+            file.persist(self.path(key)).map_err(|failure| failure.error)?;
+        }
+        if is_durable {
+            // The name is stored with its folder, not with the file.
+            sync_folder(&folder);
         }
         self.grow(bytes.len() as u64);
         Ok(())
@@ -118,17 +160,25 @@ impl Store {
     /// none of them takes longer than `patience`. An entry that `read` gives none for is removed.
     ///
     /// # Errors
-    /// Those of `make`. Why its bytes could not be kept is told to `on_failure`.
+    /// Those of `make`. Why the store or an entry is refused, or the bytes could not be kept, is told to `on_failure`.
     pub fn get_or_make<T, E>(
         &self,
         key: &Key,
         patience: Duration,
         mut read: impl FnMut(Vec<u8>) -> Option<T>,
         make: impl FnOnce() -> Result<(T, Vec<u8>), E>,
-        on_failure: impl FnOnce(io::Error),
+        mut on_failure: impl FnMut(io::Error),
     ) -> Result<T, E> {
+        if let Err(error) = self.check_kind(key.kind()) {
+            on_failure(error);
+            return make().map(|(made, _)| made);
+        }
         let mut find = || {
-            let found = read(self.get(key)?);
+            let payload = self.find(key).unwrap_or_else(|error| {
+                on_failure(error);
+                None
+            });
+            let found = read(payload?);
             if found.is_none() {
                 self.remove(key);
             }
@@ -150,13 +200,29 @@ impl Store {
         Ok(made)
     }
 
-    pub(super) fn path(&self, key: &Key) -> PathBuf {
-        self.root.join(key.kind().name()).join(key.name())
+    /// The folder of this version.
+    fn own(&self) -> PathBuf {
+        self.root.join(VERSION)
+    }
+
+    /// The folder of a kind of entries.
+    pub(super) fn folder(&self, kind: Kind) -> PathBuf {
+        self.own().join(kind.name())
+    }
+
+    fn path(&self, key: &Key) -> PathBuf {
+        self.folder(key.kind()).join(key.name())
     }
 
     /// The folder where entries are written.
     pub(super) fn tmp(&self) -> PathBuf {
-        self.root.join(TMP)
+        self.own().join(TMP)
+    }
+
+    /// Checks the store and the folder of a kind.
+    pub(super) fn check_kind(&self, kind: Kind) -> io::Result<()> {
+        self.check()?;
+        trusted_files::check_folder(&self.folder(kind))
     }
 
     /// The right to remove entries.
@@ -166,13 +232,13 @@ impl Store {
 
     /// Starts to count anew what is written.
     pub(super) fn forget_growth(&self) {
-        let _ = OpenOptions::new().write(true).open(self.root.join(GROWTH)).and_then(|file| file.set_len(0));
+        let _ = trusted_files::options().write(true).open(self.own().join(GROWTH)).and_then(|file| file.set_len(0));
     }
 
     /// Removes the file in that place if it is still so when nobody may put another there.
     fn remove_if(&self, path: &Path, still: impl FnOnce(&mut File) -> bool) {
         let Some(_lock) = self.lock_removing() else { return };
-        if File::open(path).is_ok_and(|mut file| still(&mut file)) {
+        if trusted_files::open(path).is_ok_and(|mut file| still(&mut file)) {
             let _ = fs::remove_file(path);
         }
     }
@@ -180,7 +246,7 @@ impl Store {
     /// Counts what was written, and sweeps after a quarter of the limit: a sweep leaves three.
     fn grow(&self, bytes: u64) {
         let blocks = vec![b'.'; bytes.div_ceil(BLOCK_BYTES) as usize];
-        let counted = OpenOptions::new().create(true).append(true).open(self.root.join(GROWTH)).and_then(|mut file| {
+        let counted = trusted_files::options().create(true).append(true).open(self.own().join(GROWTH)).and_then(|mut file| {
             // One call, which appends all of it or nothing: no two processes count over each other.
             file.write_all(&blocks)?;
             Ok(file.metadata()?.len())
@@ -191,10 +257,10 @@ impl Store {
     }
 
     fn acquire(&self, name: &str, patience: Duration) -> Option<Lock> {
-        let folder = self.root.join(LOCKS);
+        let folder = self.own().join(LOCKS);
         self.make_folder(&folder).ok()?;
         // Lock files stay: to remove one that somebody is about to lock would make two of it.
-        let file = OpenOptions::new().create(true).append(true).open(folder.join(name)).ok()?;
+        let file = trusted_files::options().create(true).append(true).open(folder.join(name)).ok()?;
         let (start, mut pause) = (Instant::now(), Duration::from_micros(100));
         loop {
             match file.try_lock() {
@@ -206,22 +272,22 @@ impl Store {
         }
     }
 
-    /// Makes a folder of the store, and the store: for its owner alone, as the XDG specification has it.
+    /// Makes a folder of the store, and the store, for its owner alone, as the XDG specification has it; or checks what is there.
     fn make_folder(&self, folder: &Path) -> io::Result<()> {
-        if folder.is_dir() {
-            return Ok(());
+        self.check()?;
+        if !folder.exists() {
+            trusted_files::create_folder(folder)?;
+            // Their names are stored with the folders above them.
+            folder.ancestors().skip(1).take_while(|above| above.starts_with(&self.root)).chain(self.root.parent()).for_each(sync_folder);
+            // Programs that back up homes leave it out: <https://bford.info/cachedir/>.
+            let tag = trusted_files::options().write(true).create_new(true).open(self.root.join("CACHEDIR.TAG"));
+            let _ = tag.and_then(|mut tag| {
+                tag.write_all(b"Signature: 8a477f597d28d172789f06886806bc55\n# Made by Galatea; it may be removed at any time.\n")
+            });
         }
-        let mut builder = fs::DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        builder.create(folder)?;
-        // Programs that back up homes leave it out: <https://bford.info/cachedir/>.
-        let tag = self.root.join("CACHEDIR.TAG");
-        if !tag.exists() {
-            let _ = fs::write(tag, "Signature: 8a477f597d28d172789f06886806bc55\n# Made by Galatea; it may be removed at any time.\n");
-        }
-        Ok(())
+        // Somebody else may have made it in the meantime.
+        self.check()?;
+        trusted_files::check_folder(folder)
     }
 }
 
@@ -231,9 +297,19 @@ const GROWTH: &str = "growth";
 /// The lock of whoever removes entries, or puts one where a broken one may be.
 const REMOVING: &str = "removing";
 
-fn read_all(file: &mut File) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).ok().map(|_| bytes)
+/// The payload, if the file is a whole entry of this key. One that is larger than an entry can be is not read.
+fn read_entry(file: &mut File, key: &Key) -> Option<Vec<u8>> {
+    entry::open(trusted_files::read_open(file, key.kind().most_bytes()).ok()??, key)
+}
+
+/// Has the names in a folder outlive a power cut. On file systems that cannot, or where a folder is no file, nothing is lost but that.
+fn sync_folder(folder: &Path) {
+    #[cfg(test)]
+    tests::SYNCED.with_borrow_mut(|synced| synced.push(folder.to_owned()));
+    #[cfg(unix)]
+    let _ = File::open(folder).and_then(|folder| folder.sync_all());
+    #[cfg(not(any(unix, test)))]
+    let _ = folder;
 }
 
 /// Notes that an entry was used. A reader that may not note it reads all the same.
@@ -242,5 +318,42 @@ fn touch(file: &File) {
     let used = file.metadata().and_then(|metadata| metadata.modified());
     if used.is_ok_and(|used| now.duration_since(used).is_ok_and(|age| age > TIME_IS_FRESH)) {
         let _ = file.set_modified(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    thread_local! {
+        /// The folders that this thread has synced.
+        pub(super) static SYNCED: RefCell<Vec<PathBuf>> = const { RefCell::new(Vec::new()) };
+    }
+
+    fn synced() -> Vec<PathBuf> {
+        SYNCED.with_borrow_mut(std::mem::take)
+    }
+
+    #[test]
+    fn records_outlive_a_power_cut() {
+        let outer = tempfile::tempdir().unwrap();
+        let store = Store::open(outer.path().join("store"));
+        let own = store.directory().join(VERSION);
+        let key = |kind, number: &str| Key::new(kind, &[("number", number)]);
+        store.put(&key(Kind::Tuning, "1"), b"record").unwrap();
+        let first = synced();
+        // The names of all folders that were made, and that of the file, last of all.
+        for folder in [outer.path(), store.directory(), &own] {
+            assert!(first.iter().any(|synced| synced == folder), "{}: {first:?}", folder.display());
+        }
+        assert_eq!(first.last().unwrap(), &own.join("tuning"));
+        store.put(&key(Kind::Tuning, "2"), b"record").unwrap();
+        assert_eq!(synced(), [own.join("tuning")]);
+        store.put(&key(Kind::Ptx, "1"), b"text").unwrap();
+        synced();
+        store.put(&key(Kind::Ptx, "2"), b"text").unwrap();
+        assert!(synced().is_empty(), "it is sooner compiled again");
     }
 }

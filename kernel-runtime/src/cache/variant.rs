@@ -2,13 +2,13 @@
 
 use kernel_lang::{COMPILER, Compiled, Options, Schedule};
 
-use super::process::{COMPILING, tell};
-use super::{Key, Kind, current, hash};
+use super::process::{COMPILING, tell, usable};
+use super::{Key, Kind, hash};
 
 /// What the compiler makes of a kernel: from the process's store, else by `make`. A variant for a checked launch, which looks for mistakes, is
 /// compiled each time.
 pub(crate) fn compile<E>(kernel: &str, ir: &str, options: &Options, make: impl FnOnce() -> Result<Compiled, E>) -> Result<Compiled, E> {
-    let store = if options.checked { None } else { current() };
+    let store = if options.checked { None } else { usable() };
     let Some(store) = store else { return make() };
     let make = || make().map(|compiled| (compiled.clone(), write(&compiled)));
     store.get_or_make(&key(kernel, ir, options), COMPILING, read, make, |error| tell(&error))

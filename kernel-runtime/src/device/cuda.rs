@@ -16,7 +16,7 @@ pub(crate) struct Cuda {
     pub(super) name: String,
     /// Major and minor.
     pub(crate) compute_capability: (i32, i32),
-    pub(super) multiprocessors: u32,
+    pub(crate) multiprocessors: u32,
     /// The most shared memory that one program can ask for.
     pub(crate) shared_bytes: u32,
     /// Of the L2 cache.

@@ -11,6 +11,7 @@ use super::rules::Kept;
 use super::verify::{HostArgs, Reference, Verify};
 use super::{AutotunedLaunch, Origin, Outcome, Report, Trial, TuneConfig, Winner, alone, is_printed};
 use crate::bench::{FLUSH_BYTES, Timer};
+use crate::cache::Programs;
 use crate::call::Mode;
 use crate::gpu::Gpu;
 use crate::graph::{self, Forbidden};
@@ -25,7 +26,7 @@ where
 {
     /// Times the configurations that are left, and remembers what it found. None if there is nothing to do, or no way to undo what the runs do.
     #[cold]
-    pub(super) fn tune<P: Gpu>(&self, key: &[u64], kept: Kept, gpu: &P) -> Result<Option<&'static Winner<C>>> {
+    pub(super) fn tune<P: Gpu>(&self, key: &[u64], kept: Kept, programs: Programs, gpu: &P) -> Result<Option<&'static Winner<C>>> {
         let configs: Vec<C> = (0..self.tuner.configs().len()).map(|place| self.config(place)).collect();
         // The user's functions are asked first: they may do anything, tuning another kernel included.
         let grids: Vec<Result<[u32; 3]>> = configs.iter().map(|&config| self.grid_of(config)).collect();
@@ -36,8 +37,8 @@ where
         let (likely, others) = self.rules.likely(self.args.words(), &configs, self.indices(kept).collect());
         let verify = self.rules.verifies();
         let of = (self.tuner, verify);
-        // The first word says which of the devices it is, and the next process may number them otherwise.
-        let search = Search::new(self.args.kernel(), gpu, of, &configs, |config| self.key_of(config), &key[1..]);
+        // The first word says which of the devices it is, and the next process may number them otherwise; the programs stand beside the values.
+        let search = Search::new(self.args.kernel(), gpu, of, &configs, |config| self.key_of(config), (programs, &key[1..]));
         // What is known waits for nobody's tuning.
         let known = self.tuner.found(key, || search.known());
         if known.is_some() {

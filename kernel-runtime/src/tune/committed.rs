@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 #[cfg(feature = "cache")]
 use crate::cache::Records;
-use crate::cache::{RECORDS_FORMAT, Record, RecordKey};
+use crate::cache::{RECORDS_FORMAT, RECORDS_FORMAT_WITHOUT_PROGRAMS, Record, RecordKey};
 
 /// A file of records, as it is embedded.
 #[doc(hidden)]
@@ -34,7 +34,7 @@ impl RecordsFile {
     }
 }
 
-/// Does the text begin with `{ "format": "galatea tuning records 1"`, however it is indented? More is not read while a program is compiled.
+/// Does the text begin with `{ "format": "galatea tuning records 2"`, or `1`, however it is indented? More is not read while a program is compiled.
 const fn is_of_records(text: &[u8]) -> bool {
     let parts: [&[u8]; 4] = [b"{", b"\"format\"", b":", b"\""];
     let (mut at, mut part) = (0, 0);
@@ -48,7 +48,11 @@ const fn is_of_records(text: &[u8]) -> bool {
         at += parts[part].len();
         part += 1;
     }
-    begins(text, at, RECORDS_FORMAT.as_bytes()) && begins(text, at + RECORDS_FORMAT.len(), b"\"")
+    is_text(text, at, RECORDS_FORMAT) || is_text(text, at, RECORDS_FORMAT_WITHOUT_PROGRAMS)
+}
+
+const fn is_text(text: &[u8], at: usize, value: &str) -> bool {
+    begins(text, at, value.as_bytes()) && begins(text, at + value.len(), b"\"")
 }
 
 const fn begins(text: &[u8], at: usize, with: &[u8]) -> bool {
@@ -88,8 +92,11 @@ impl Committed {
         let records = self.read.get_or_init(|| self.files.iter().flat_map(|file| file.read(&of.kernel)).collect());
         let found = records.find(of);
         if found.is_none() && super::is_printed() {
-            let edited = |record: &&Record| record.of.device == of.device && record.of.values == of.values;
-            if records.iter().any(|record| edited(&record)) {
+            let is_of_key = |record: &Record| {
+                let is_as_many = record.of.programs.is_none_or(|programs| Some(programs) == of.programs);
+                record.of.device == of.device && record.of.values == of.values && is_as_many
+            };
+            if records.iter().any(is_of_key) {
                 crate::prints::show(format!(
                     "note: `{}` is not what it was when its records were made: they are not used\nhelp: `galatea tune` makes new ones",
                     of.kernel
@@ -134,10 +141,10 @@ mod tests {
 
     #[test]
     fn a_file_of_records_is_known_by_its_beginning() {
-        let good = ["{ \"format\": \"galatea tuning records 1\", \"records\": [] }", "\n{\n\t\"format\"\n:\"galatea tuning records 1\"}"];
+        let good = ["{ \"format\": \"galatea tuning records 1\", \"records\": [] }", "\n{\n\t\"format\"\n:\"galatea tuning records 2\"}"];
         good.iter().for_each(|text| assert!(is_of_records(text.as_bytes()), "{text}"));
         let bad =
-            ["", "{", "[]", "{ \"format\": \"galatea tuning records 2\"", "{ \"format\": \"galatea tuning records 1", "{ \"records\": []"];
+            ["", "{", "[]", "{ \"format\": \"galatea tuning records 3\"", "{ \"format\": \"galatea tuning records 1", "{ \"records\": []"];
         bad.iter().for_each(|text| assert!(!is_of_records(text.as_bytes()), "{text}"));
     }
 
@@ -151,7 +158,8 @@ mod tests {
     #[cfg(feature = "cache")]
     #[test]
     fn a_broken_file_is_none_and_the_others_are_read() {
-        let of = RecordKey { kernel: "add".into(), content: "3f".into(), device: "H".into(), driver: "1".into(), values: vec![1] };
+        let (kernel, content, device, driver) = ("add".into(), "3f".into(), "H".into(), "1".into());
+        let of = RecordKey { kernel, content, device, driver, programs: None, values: vec![1] };
         let text = r#"{"format": "galatea tuning records 1", "records": [{ "kernel": "add", "content": "3f", "device": "H", "driver": "2", "key": [1],
             "chosen": "A", "tried": [{"config": "A", "median_us": 1.5, "samples": 3}] }]}"#;
         static FILES: std::sync::OnceLock<[RecordsFile; 2]> = std::sync::OnceLock::new();

@@ -81,12 +81,13 @@ pub(super) fn tell(record: impl FnOnce() -> Record, origin: Origin, took: Durati
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cache::{Attempt, RecordKey};
+    use crate::cache::{Attempt, Programs, RecordKey};
 
     #[test]
     fn what_is_told_is_read() {
         let text = str::to_owned;
-        let of = RecordKey { kernel: text("k"), content: text("3f"), device: text("H"), driver: text("1"), values: vec![7, u64::MAX] };
+        let (kernel, content, device, driver) = (text("k"), text("3f"), text("H"), text("1"));
+        let of = RecordKey { kernel, content, device, driver, programs: Some(Programs::ManyWaves), values: vec![7, u64::MAX] };
         let attempts = vec![Attempt { config: text("A"), timed: Some((1.5, 3)), failed: None }];
         let record = Record { of, attempts, chosen: 0 };
         let directory = tempfile::tempdir().unwrap();

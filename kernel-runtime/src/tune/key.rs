@@ -1,8 +1,10 @@
 //! The key of a launch: what it has in common with all launches that use the same configuration.
 //!
-//! Always part of it are the device, the configurations that `prune` leaves, the element types and the constants that the launch names, which facts of its
+//! Always part of it are the device, about how many programs there are ([`Programs`]), the configurations that `prune` leaves, the element types and the constants that the launch names, which facts of its
 //! arguments hold: they select another variant; and which tensors are aligned for accesses of 16 bytes: kernels run another copy of their code where
 //! one is not. `key = [..]` adds sizes.
+
+use crate::cache::Programs;
 
 /// One argument word of a key, and which of its values are alike.
 #[doc(hidden)]
@@ -43,6 +45,22 @@ impl KeyPart {
             Alike::None => value,
             Alike::PowerOfTwo => value.checked_next_power_of_two().unwrap_or(value),
             Alike::Multiple(of) => value.checked_next_multiple_of(of).unwrap_or(value),
+        }
+    }
+}
+
+impl Programs {
+    /// The class of a grid of programs of that many warps each, on a GPU with that many multiprocessors.
+    #[inline]
+    pub(super) fn of([x, y, z]: [u32; 3], warps: u32, multiprocessors: u64) -> Programs {
+        // No grid has more than 2^31 * 2^16 * 2^16 programs.
+        let programs = u64::from(x) * u64::from(y) * u64::from(z);
+        let warps = programs.saturating_mul(warps.into());
+        let wave = 64 * multiprocessors;
+        match warps {
+            warps if warps <= wave => Programs::UpToOneWave,
+            warps if warps <= 8 * wave => Programs::FewWaves,
+            _ => Programs::ManyWaves,
         }
     }
 }
@@ -97,6 +115,20 @@ mod tests {
             (0..len).for_each(|word| key.push(word));
             assert!(key.words().iter().copied().eq(0..len), "{:?}", key.words());
         }
+    }
+
+    #[test]
+    fn programs_are_counted_in_waves() {
+        use Programs::{FewWaves, ManyWaves, UpToOneWave};
+        let of = |grid, warps| Programs::of(grid, warps, 132);
+        // 8448 warps are a wave.
+        for (warps, wave) in [(1, 8448), (4, 2112), (32, 264), (16 * 4, 132)] {
+            assert_eq!([0, 1, wave].map(|x| of([x, 1, 1], warps)), [UpToOneWave; 3]);
+            assert_eq!([wave + 1, 8 * wave].map(|x| of([x, 1, 1], warps)), [FewWaves; 2]);
+            assert_eq!([8 * wave + 1, i32::MAX as u32].map(|x| of([x, 1, 1], warps)), [ManyWaves; 2]);
+        }
+        assert_eq!([of([88, 8, 3], 4), of([1, 33, 65], 4), of([1, 1, 2113], 4)], [UpToOneWave, FewWaves, FewWaves]);
+        assert_eq!(of([i32::MAX as u32, 65_535, 65_535], 32 * 16), ManyWaves);
     }
 
     #[test]

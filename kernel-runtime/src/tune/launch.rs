@@ -3,10 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kernel_lang::Schedule;
+
 use super::key::TuningKey;
 use super::rules::Kept;
 use super::{Origin, Outcome, Report, Rules, Trial, TuneConfig, Tuner, Winner};
 use crate::args::Args;
+use crate::cache::Programs;
 use crate::call::{Call, Mode};
 use crate::fact::Key;
 use crate::gpu::Gpu;
@@ -112,16 +115,17 @@ where
     }
 
     #[inline]
-    fn launch_on(&self, gpu: &impl Gpu) -> Result<()> {
+    pub(super) fn launch_on(&self, gpu: &impl Gpu) -> Result<()> {
         let kept = self.kept();
         if self.is_untimed(kept) {
             return self.run_untimed(kept, gpu);
         }
         match self.winner(kept, gpu)? {
-            Some(winner) => match self.run(self.config(winner.chosen()), gpu) {
-                Err(error) if is_of_config(&error) => self.run_next(winner, error, gpu),
+            Some(winner) if winner.refusals.are_none() => match self.run(self.config(winner.chosen), gpu) {
+                Err(error) if is_of_config(&error) => self.run_another(winner, Some(error), gpu),
                 done => done,
             },
+            Some(winner) => self.run_another(winner, None, gpu),
             None => self.run_untimed(kept, gpu),
         }
     }
@@ -141,10 +145,11 @@ where
     /// What was chosen for the key, now if it is new. None if there is nothing to tune: no program, or no way to undo what the runs do.
     #[inline]
     fn winner(&self, kept: Kept, gpu: &impl Gpu) -> Result<Option<&'static Winner<C>>> {
-        let key = self.tuning_key(kept, gpu);
+        let programs = self.programs(kept, gpu);
+        let key = self.tuning_key(kept, programs, gpu);
         match self.tuner.find(key.words()) {
             Some(winner) => Ok(Some(winner)),
-            None => self.tune(key.words(), kept, gpu),
+            None => self.tune(key.words(), kept, programs, gpu),
         }
     }
 
@@ -222,27 +227,38 @@ where
         if grid.contains(&0) { Ok(()) } else { self.call(config, grid, self.mode).run_on_cpu() }
     }
 
-    /// The chosen configuration does not run with these arguments: what heuristics give may differ from launch to launch. The next best one
-    /// that does is chosen from now on.
+    /// Runs the fastest configuration that is not refused, where one has been. `refused` is why the chosen one did not run just now. The key keeps its
+    /// winner; [`Refusals`](super::refusals::Refusals) says which launches try it again.
     #[cold]
-    fn run_next(&self, winner: &Winner<C>, error: Error, gpu: &impl Gpu) -> Result<()> {
-        let mut others: Vec<(f64, usize)> = Vec::new();
-        for (place, trial) in winner.report.trials.iter().enumerate().filter(|(place, _)| *place != winner.chosen()) {
-            if let Outcome::Measured { median_us, .. } = trial.outcome {
-                others.push((median_us, place));
-            }
+    fn run_another(&self, winner: &Winner<C>, mut refused: Option<Error>, gpu: &impl Gpu) -> Result<()> {
+        let mut failure = None;
+        for index in winner.by_time() {
+            let config = self.config(index);
+            let (key, schedule) = (self.key_of(config), config.schedule());
+            let error = match refused.take() {
+                Some(error) => error,
+                None if !winner.refusals.is_tried(key.as_ref(), schedule) => continue,
+                None => match self.run(config, gpu) {
+                    Err(error) if is_of_config(&error) => error,
+                    done => {
+                        if done.is_ok() {
+                            winner.refusals.forget(key.as_ref(), schedule);
+                        }
+                        return done;
+                    }
+                },
+            };
+            winner.refusals.note(key.as_ref(), schedule, &error);
+            failure.get_or_insert(error);
         }
-        others.sort_by(|a, b| a.0.total_cmp(&b.0));
-        for (_, place) in others {
-            match self.run(self.config(place), gpu) {
-                Err(error) if is_of_config(&error) => {}
-                outcome => {
-                    winner.choose(place);
-                    return outcome;
-                }
-            }
+        if let Some(error) = failure {
+            return Err(error);
         }
-        Err(error)
+        // None was to be tried: the chosen one says why, or runs by now.
+        let config = self.config(winner.chosen);
+        self.run(config, gpu)?;
+        winner.refusals.forget(self.key_of(config).as_ref(), config.schedule());
+        Ok(())
     }
 
     #[inline]
@@ -264,11 +280,32 @@ where
         Call { args: &self.args, key: self.key_of(config), schedule: Some(config.schedule()), grid, mode }
     }
 
-    /// The tuning key, see [`key`](super::key); the first word says which device it is.
+    /// About how many programs there are, counted with the first configuration that is left: another may be chosen, with another grid.
     #[inline]
-    fn tuning_key<P: Gpu>(&self, kept: Kept, gpu: &P) -> TuningKey {
+    fn programs(&self, kept: Kept, gpu: &impl Gpu) -> Programs {
+        let Some(first) = self.indices(kept).next() else { return Programs::UpToOneWave };
+        let config = self.config(first);
+        let Schedule { num_warps, num_ctas, .. } = config.schedule();
+        match self.grid_of(config) {
+            Ok(grid) => Programs::of(grid, num_warps.saturating_mul(num_ctas), gpu.multiprocessors()),
+            Err(_) => Programs::ManyWaves,
+        }
+    }
+
+    /// Keeps a report for this launch's key, as if it had been tuned.
+    #[cfg(test)]
+    pub(super) fn remember_as_tuned(&self, gpu: &impl Gpu, report: Report<C>, chosen: usize) {
+        let kept = self.kept();
+        let key = self.tuning_key(kept, self.programs(kept, gpu), gpu);
+        self.tuner.remember(key.words(), report, chosen);
+    }
+
+    /// The tuning key, see [`key`](super::key); the first word says which device it is, and the class of the number of programs.
+    #[inline]
+    fn tuning_key<P: Gpu>(&self, kept: Kept, programs: Programs, gpu: &P) -> TuningKey {
         let mut words = TuningKey::new();
-        words.push(2 * gpu.number() as u64 + u64::from(P::IS_SIMULATED));
+        let device = 2 * gpu.number() as u64 + u64::from(P::IS_SIMULATED);
+        words.push(4 * device + programs as u64);
         kept.words().into_iter().for_each(|word| words.push(word));
         words.push(self.args.unaligned());
         self.tuner.key.iter().for_each(|part| words.push(part.of(self.args.words())));

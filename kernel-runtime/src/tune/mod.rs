@@ -39,6 +39,7 @@ mod memory;
 mod progress;
 mod race;
 mod recall;
+mod refusals;
 mod report;
 mod rules;
 #[cfg(feature = "cache")]

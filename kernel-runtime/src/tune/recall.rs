@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::found::{is_asked_again, tell};
 use super::verify::Verify;
 use super::{Origin, Outcome, Report, Trial, TuneConfig, Tuner};
-use crate::cache::{self, Attempt, Record, RecordKey};
+use crate::cache::{self, Attempt, Programs, Record, RecordKey};
 use crate::gpu::Gpu;
 use crate::kernel::Kernel;
 use crate::{Device, driver};
@@ -38,7 +38,7 @@ impl<'a, C: TuneConfig, P: Gpu, K: AsRef<[u64]>, F: Fn(C) -> K> Search<'a, C, P,
         (tuner, verify): (&'a Tuner<C>, Option<Verify>),
         completed: &'a [C],
         key_of: F,
-        values: &[u64],
+        values: (Programs, &[u64]),
     ) -> Self {
         let is_built = is_built(kernel, gpu, completed, &key_of);
         let of = Box::new(record_key(kernel, gpu, (tuner, verify), is_built, values));
@@ -98,7 +98,7 @@ fn record_key<C: TuneConfig>(
     gpu: &impl Gpu,
     (tuner, verify): (&Tuner<C>, Option<Verify>),
     is_built: bool,
-    values: &[u64],
+    (programs, values): (Programs, &[u64]),
 ) -> RecordKey {
     let mut text: String = tuner.configs().iter().map(|config| format!("{config:?}\n")).collect();
     // Values say nothing without what they are of.
@@ -111,6 +111,7 @@ fn record_key<C: TuneConfig>(
         content: cache::hash(&[kernel.content(gpu).as_bytes(), text.as_bytes()]),
         device: device.name().to_owned(),
         driver: if device.is_sim() { SIMULATOR } else { driver::version() }.to_owned(),
+        programs: Some(programs),
         values: values.to_vec(),
     }
 }
@@ -185,7 +186,7 @@ mod tests {
 
     fn of() -> RecordKey {
         let text = String::new;
-        RecordKey { kernel: text(), content: text(), device: text(), driver: text(), values: Vec::new() }
+        RecordKey { kernel: text(), content: text(), device: text(), driver: text(), programs: None, values: Vec::new() }
     }
 
     fn tuned() -> Report<Config> {
@@ -250,7 +251,7 @@ mod tests {
         let gpu = SimGpu { device, sim };
         let of = |kernel, configs| {
             let is_built = is_built(kernel, &gpu, configs, &|config: Config| [config.0]);
-            record_key(kernel, &gpu, (&Tuner::new(configs, &[]), None), is_built, &[5])
+            record_key(kernel, &gpu, (&Tuner::new(configs, &[]), None), is_built, (Programs::FewWaves, &[5]))
         };
         let [first, moved, other, compiled, edited, _] = KERNELS.each_ref().map(|kernel| of(kernel, &[Config(1)]));
         assert_eq!(first, moved);
@@ -266,7 +267,8 @@ mod tests {
         let by = |path, rtol| Some(Verify { by: Some((path, |_: &mut HostArgs| {})), rtol });
         let cpu = |rtol| Some(Verify { by: None, rtol });
         let checks = [None, cpu(None), cpu(Some(0.5)), cpu(Some(1e-4)), by("reference", None), by("other", None), by("other", Some(0.5))];
-        let verified = |verify| record_key(&KERNELS[0], &gpu, (&Tuner::new(&[Config(1)], &[]), verify), true, &[5]).content;
+        let verified =
+            |verify| record_key(&KERNELS[0], &gpu, (&Tuner::new(&[Config(1)], &[]), verify), true, (Programs::FewWaves, &[5])).content;
         let mut contents = checks.map(verified);
         assert_eq!((&contents[0], &contents), (&first.content, &checks.map(verified)));
         contents.sort();
@@ -275,7 +277,7 @@ mod tests {
         // A 5 is another one of another argument, and in a bucket.
         const KEYS: [&[KeyPart]; 5] =
             [&[], &[KeyPart::exact(1)], &[KeyPart::exact(2)], &[KeyPart::power_of_two(1)], &[KeyPart::multiple(1, 5)]];
-        let keyed = |key| record_key(&KERNELS[0], &gpu, (&Tuner::new(&[Config(1)], key), None), true, &[5]).content;
+        let keyed = |key| record_key(&KERNELS[0], &gpu, (&Tuner::new(&[Config(1)], key), None), true, (Programs::FewWaves, &[5])).content;
         let mut contents = KEYS.map(keyed);
         assert_eq!(contents[0], first.content);
         contents.sort();
@@ -309,7 +311,9 @@ mod tests {
         const CONFIGS: [Config; 2] = [Config(1), Config(2)];
         let (configs, tuner) = (CONFIGS, Tuner::new(&CONFIGS, &[]));
         let gpu = SimGpu { device, sim };
-        let search = |values: &[u64]| Search::new(&KERNEL, &gpu, (&tuner, None), &configs, |config: Config| [config.0], values);
+        let search = |values: &[u64]| {
+            Search::new(&KERNEL, &gpu, (&tuner, None), &configs, |config: Config| [config.0], (Programs::FewWaves, values))
+        };
         let recall = |values: &[u64]| search(values).known().map_or_else(|| search(values).take_turn(), Ok);
         let found = |chosen: usize| {
             let outcome = Outcome::Measured { median_us: 3.5, samples: 9 };

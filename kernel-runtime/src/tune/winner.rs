@@ -1,31 +1,35 @@
 //! What was chosen for a key.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::Report;
+use super::refusals::Refusals;
+use super::{Outcome, Report};
 
-/// The configuration that launches of a key use.
+/// The configuration that launches of a key use, and those that do instead of it where it does not run.
 #[derive(Debug)]
 pub(super) struct Winner<C> {
     pub(super) report: Arc<Report<C>>,
-    /// Its place.
-    chosen: AtomicUsize,
+    /// The index of the chosen configuration.
+    pub(super) chosen: usize,
+    /// The indices of the others that were measured, the fastest first.
+    others: Box<[usize]>,
+    pub(super) refusals: Refusals,
 }
 
 impl<C> Winner<C> {
     pub(super) fn new(report: Report<C>, chosen: usize) -> Winner<C> {
-        Winner { report: Arc::new(report), chosen: AtomicUsize::new(chosen) }
+        let measured = report.trials.iter().enumerate().filter_map(|(index, trial)| match trial.outcome {
+            Outcome::Measured { median_us, .. } if index != chosen => Some((median_us, index)),
+            _ => None,
+        });
+        let mut others: Vec<(f64, usize)> = measured.collect();
+        others.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let others = others.into_iter().map(|(_, index)| index).collect();
+        Winner { report: Arc::new(report), chosen, others, refusals: Refusals::new() }
     }
 
-    /// The place of the configuration that launches use.
-    #[inline]
-    pub(super) fn chosen(&self) -> usize {
-        self.chosen.load(Ordering::Relaxed)
-    }
-
-    /// From now on launches use another one.
-    pub(super) fn choose(&self, place: usize) {
-        self.chosen.store(place, Ordering::Relaxed);
+    /// The indices of the configurations that run, the chosen one first, the others behind it by their times.
+    pub(super) fn by_time(&self) -> impl Iterator<Item = usize> {
+        std::iter::once(self.chosen).chain(self.others.iter().copied())
     }
 }

@@ -53,6 +53,7 @@ pub(crate) fn run(role: &str) {
         "make" => make(&store, number),
         "save" => save(&store, number),
         "fill" => fill(&store),
+        "read" => read(&store, number),
         "launch" => launch(number),
         "tune" => tuning::tune(number as usize),
         "tune beside" => tuning::tune_beside(number as usize),
@@ -124,6 +125,14 @@ fn fill(store: &Store) {
         let found = store.get(&key).is_some_and(|payload| payload == vec![7; len]);
         say(&format!("{name} {} {found}", kept.is_ok()));
     }
+}
+
+/// Looks for an entry, and says how much memory this process has ever had, in KiB.
+fn read(store: &Store, kind: u64) {
+    assert_eq!(store.get(&Key::new(Kind::ALL[kind as usize], &[("size", "large")])), None);
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).map_or("0", |line| line.trim().trim_end_matches(" kB"));
+    say(peak);
 }
 
 /// Launches a kernel that is compiled in process, twice with different constants, and says what it computed.

@@ -23,12 +23,15 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_full_disk_loses_nothing_but_what_does_not_fit", full),
 ];
 
+/// The folder of this version in a store.
+pub(crate) const VERSION: &str = "v2";
+
 /// The file of an entry.
 pub(crate) fn file(store: &Store, key: &Key) -> PathBuf {
-    store.directory().join(key.kind().to_string()).join(key.name())
+    store.directory().join(VERSION).join(key.kind().to_string()).join(key.name())
 }
 
-fn files(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     fs::read_dir(folder).into_iter().flatten().map(|file| file.unwrap().path()).collect()
 }
 
@@ -59,24 +62,24 @@ fn killed() {
             Some(found) => assert!(found == payload, "entry {saved} of seed {seed} is another one"),
             None => cut_short += 1,
         }
-        let left = files(&directory.path().join("code")).len() + files(&directory.path().join("ptx")).len();
+        let left = files(&directory.path().join(VERSION).join("code")).len() + files(&directory.path().join(VERSION).join("ptx")).len();
         if left > 2000 {
             store.clear(&[Kind::Code, Kind::Ptx]).unwrap();
         }
     }
-    let tmp = files(&directory.path().join("tmp"));
+    let tmp = files(&directory.path().join(VERSION).join("tmp"));
     println!("{reported} entries were reported; {cut_short} kills came before one was whole; {} files were left half written", tmp.len());
     assert!(reported > 50 && cut_short > 0 && !tmp.is_empty() && tmp.len() <= 200);
 
     // What the dead left goes when it is old enough.
     store.sweep();
-    assert_eq!(files(&directory.path().join("tmp")).len(), tmp.len());
+    assert_eq!(files(&directory.path().join(VERSION).join("tmp")).len(), tmp.len());
     for path in &tmp {
         let old = SystemTime::now() - Duration::from_secs(2 * 60 * 60);
         fs::File::open(path).unwrap().set_modified(old).unwrap();
     }
     store.sweep();
-    assert!(files(&directory.path().join("tmp")).is_empty());
+    assert!(files(&directory.path().join(VERSION).join("tmp")).is_empty());
 }
 
 fn broken() {
@@ -123,13 +126,13 @@ fn foreign() {
 
     store.put(&old, b"code").unwrap();
     let text = String::from_utf8(fs::read(file(&store, &old)).unwrap()).unwrap();
-    fs::write(file(&store, &old), text.replacen("galatea-cache 1", "galatea-cache 2", 1)).unwrap();
+    fs::write(file(&store, &old), text.replacen("galatea-cache 2", "galatea-cache 3", 1)).unwrap();
     assert_eq!((store.get(&old), file(&store, &old).exists()), (None, false));
 
-    // What is no file is no entry either, and hurts nobody.
+    // What is no file is no entry either, and harms nothing.
     fs::create_dir(file(&store, &old)).unwrap();
     assert!(store.get(&old).is_none() && store.put(&old, b"code").is_err() && store.get(&old).is_none());
-    fs::write(directory.path().join("code").join("notes.txt"), "mine").unwrap();
+    fs::write(directory.path().join(VERSION).join("code").join("notes.txt"), "mine").unwrap();
     assert!(store.entries().unwrap().is_empty());
 }
 
@@ -167,7 +170,8 @@ fn read_only() {
     let seal = |mode_of_folders, mode_of_files| {
         let mut paths = vec![outer.path().to_owned(), directory.clone()];
         paths.extend(files(&directory));
-        paths.extend(["code", "ptx", "tuning", "tmp", "locks"].iter().flat_map(|folder| files(&directory.join(folder))));
+        paths.extend(files(&directory.join(VERSION)));
+        paths.extend(["code", "ptx", "tuning", "tmp", "locks"].iter().flat_map(|folder| files(&directory.join(VERSION).join(folder))));
         for path in paths {
             let mode = if path.is_dir() { mode_of_folders } else { mode_of_files };
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
@@ -192,7 +196,7 @@ fn read_only() {
 }
 
 /// The command, with the environment and the pipes of a child.
-fn with_environment(mut command: Command, child: &Command) -> Command {
+pub(crate) fn with_environment(mut command: Command, child: &Command) -> Command {
     for (name, value) in child.get_envs() {
         match value {
             Some(value) => command.env(name, value),
@@ -217,7 +221,7 @@ fn full() {
     store.put(&old, b"record").unwrap();
     let (out, _) = succeed(bounded(64, &child("fill", directory.path(), 0)));
     assert_eq!(out, "large false false\nsmall true true\n");
-    assert!(files(&directory.path().join("tmp")).is_empty(), "nothing is left half written");
+    assert!(files(&directory.path().join(VERSION).join("tmp")).is_empty(), "nothing is left half written");
     assert_eq!(store.get(&old).unwrap(), b"record");
 
     let mut launch = child("launch", directory.path(), 3);

@@ -8,6 +8,7 @@ mod launches;
 mod limits;
 mod processes;
 mod random;
+mod trust;
 #[path = "../axpy/tuned.rs"]
 mod tuned;
 mod tuning;
@@ -22,12 +23,17 @@ fn main() {
     }
     // Whatever a test forgets: no user's store is touched.
     kernel_runtime::cache::set(None);
-    let tests = [faults::TESTS, launches::TESTS, limits::TESTS, processes::TESTS, tuning::TESTS].concat();
+    let tests = [faults::TESTS, launches::TESTS, limits::TESTS, processes::TESTS, trust::TESTS, tuning::TESTS].concat();
     let trial = |(name, test): Test| {
         Trial::test(name, move || {
             test();
             Ok(())
         })
     };
-    libtest_mimic::run(&Arguments::from_args(), tests.into_iter().map(trial).collect()).exit();
+    let is_root = trust::is_root();
+    let of_root = trust::OF_ROOT.iter().map(|test| {
+        let kind = if is_root { "" } else { "skipped: only root can give a file to another user" };
+        trial(*test).with_ignored_flag(!is_root).with_kind(kind)
+    });
+    libtest_mimic::run(&Arguments::from_args(), tests.into_iter().map(trial).chain(of_root).collect()).exit();
 }

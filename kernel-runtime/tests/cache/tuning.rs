@@ -184,6 +184,25 @@ fn committed_records_come_before_the_disk() {
         out.starts_with("1 runs\n") && out.lines().any(|line| line.starts_with('*') && line.contains(FIRST)) && err.is_empty(),
         "{out}{err}"
     );
+    // One of the first format does not say for how many programs it is, and serves any number; one for another number serves none of these.
+    let few = "      \"programs\": \"up to one wave\",\n";
+    assert_eq!(other.matches(few).count(), 1, "{other}");
+    let first_format = other.replace("tuning records 2", "tuning records 1").replace(few, "");
+    let (out, err) = run_with(&first_format, directory.path(), &[]);
+    assert!(
+        out.starts_with("1 runs\n") && out.lines().any(|line| line.starts_with('*') && line.contains(FIRST)) && err.is_empty(),
+        "{out}"
+    );
+    let empty = tempfile::tempdir().unwrap();
+    let (out, err) = run_with(&other.replace("up to one wave", "many waves"), empty.path(), &[("GALATEA_PRINT_TUNING", Path::new("1"))]);
+    assert!(out.starts_with("3 runs\n") && !err.contains("note: "), "{out}{err}");
+    // It serves as well where it was imported: on the disk, of this driver.
+    let imported = tempfile::tempdir().unwrap();
+    let of_this_driver = first_format.replace("12.8 (1.2.3)", &driver);
+    Records::parse(&of_this_driver).unwrap().keep_in(&Store::open(imported.path())).unwrap();
+    let out = run(imported.path(), 1000);
+    assert!(out.starts_with("1 runs\n") && out.lines().any(|line| line.starts_with('*') && line.contains(FIRST)), "{out}");
+
     // A key that the file does not have is on the disk.
     let elsewhere = records.replacen("      1000\n", "      999\n", 1).replace("1000,", "999,");
     assert_ne!(elsewhere, records);

@@ -14,6 +14,8 @@ mod launches;
 mod orders;
 mod overhead;
 mod profiles;
+#[cfg(not(feature = "cache"))]
+use no_store as store;
 #[cfg(feature = "cache")]
 mod store;
 mod streams;
@@ -21,6 +23,7 @@ mod streams;
 mod tuned;
 mod tuning;
 
+use kernel_runtime::bench::Roof;
 use kernel_runtime::{Device, Error};
 use libtest_mimic::{Arguments, Trial};
 
@@ -30,6 +33,11 @@ type Test = (&'static str, fn(Device));
 #[cfg(not(feature = "cache"))]
 mod no_store {
     pub(crate) const TESTS: &[crate::Test] = &[];
+    pub(crate) const ASSEMBLED: &[&str] = &[];
+
+    pub(crate) fn assembler() -> Option<std::path::PathBuf> {
+        None
+    }
 }
 
 /// What stands for the tests of variants that are compiled in the process, in a build that compiles none.
@@ -49,16 +57,31 @@ const TIMED: [&str; 7] = [
     "kernels_of_a_profile_follow_each_other",
 ];
 
+/// A test that compares with what the driver tells of its clocks.
+const ROOFS: [&str; 1] = ["the_roof_is_above_what_is_reached"];
+
 /// Tests of launches that overlap.
 const OVERLAPPING: [&str; 1] = ["an_early_launch_waits_before_it_reads"];
 
+/// Tests of clusters.
+const CLUSTERS: [&str; 1] = ["clusters_are_captured"];
+
 /// Why a test says nothing on this device.
 fn reason_to_skip(name: &str, device: Device) -> Option<&'static str> {
+    let is_hopper = device.compute_capability() >= Some((9, 0));
     if kernels::is_simulated() && TIMED.contains(&name) {
-        return Some("skipped: a simulated GPU takes no time");
+        Some("skipped: a simulated GPU takes no time")
+    } else if ROOFS.contains(&name) && Roof::of(&device).is_none() {
+        Some("skipped: the driver tells no clocks")
+    } else if store::ASSEMBLED.contains(&name) && store::assembler().is_none() {
+        Some("skipped: there is no ptxas in PATH")
+    } else if !is_hopper && OVERLAPPING.contains(&name) {
+        Some("skipped: launches do not overlap on this GPU")
+    } else if !is_hopper && CLUSTERS.contains(&name) {
+        Some("skipped: this GPU has no clusters")
+    } else {
+        None
     }
-    let overlap = device.compute_capability() >= Some((9, 0));
-    (!overlap && OVERLAPPING.contains(&name)).then_some("skipped: launches do not overlap on this GPU")
 }
 
 fn main() {
@@ -82,8 +105,6 @@ fn main() {
     let device = device.ok();
     #[cfg(not(feature = "jit"))]
     use no_compiler as facts;
-    #[cfg(not(feature = "cache"))]
-    use no_store as store;
     let tests = [
         launches::TESTS,
         streams::TESTS,
@@ -97,8 +118,8 @@ fn main() {
         facts::TESTS,
     ]
     .concat();
-    let mut named = TIMED.iter().chain(&OVERLAPPING);
-    assert!(named.all(|special| tests.iter().any(|(name, _)| name == special)), "{TIMED:?} and {OVERLAPPING:?} are tests");
+    let mut named = TIMED.iter().chain(&ROOFS).chain(&OVERLAPPING).chain(&CLUSTERS).chain(store::ASSEMBLED);
+    assert!(named.all(|special| tests.iter().any(|(name, _)| name == special)), "what may be skipped is a test");
     let trials = tests.into_iter().map(|(name, test)| {
         let run = move || {
             device.into_iter().for_each(test);

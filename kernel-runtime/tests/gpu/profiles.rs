@@ -37,7 +37,7 @@ fn a_kernel_is_as_fast_as_itself(device: Device) {
 }
 
 fn the_roof_is_above_what_is_reached(device: Device) {
-    let Some(roof) = Roof::of(&device) else { return println!("the driver tells no clocks") };
+    let roof = Roof::of(&device).expect("the test is skipped where the driver tells no clocks");
     let (x, mut y) = (device.full(1 << 27, 1.0f32).unwrap(), device.empty::<f32>(1 << 27).unwrap());
     let stats = do_bench(&device, || y.view_mut().copy_from(&x.view())).unwrap();
     let reached = roof.achieved(&Work::bytes(8 << 27), &stats).unwrap();
