@@ -7,7 +7,7 @@ use crate::fact::Key;
 use crate::grid::{Grid, IntoGrid};
 use crate::module::CudaGpu;
 use crate::sim::SimGpu;
-use crate::{Result, Stream};
+use crate::{Error, Result, Stream};
 
 /// A launch that has no grid yet.
 #[derive(Clone, Copy, Debug)]
@@ -104,7 +104,7 @@ impl<const WORDS: usize, const KEY: usize> Launch<'_, WORDS, KEY, Grid> {
     /// # Errors
     /// [`Error::DeviceMismatch`], [`Error::GridTooLarge`], [`Error::ScalarTooLarge`], [`Error::Compile`] for types and constants
     /// that do not compile, or [`Error::NotBuilt`] in a program that compiles none, [`Error::Jit`], [`Error::OutOfBounds`] or [`Error::AssertionFailed`] of a `.checked()` launch,
-    /// [`Error::InCapture`] for one that no graph can repeat, or what the driver says; on a simulated GPU every mistake that it sees, as an `Error::Fault`.
+    /// [`Error::InCapture`] for one that no graph can repeat, [`Error::StreamCaptured`] where somebody else captures the stream, or what the driver says; on a simulated GPU every mistake that it sees, as an `Error::Fault`.
     ///
     /// [`Error::DeviceMismatch`]: crate::Error::DeviceMismatch
     /// [`Error::GridTooLarge`]: crate::Error::GridTooLarge
@@ -115,6 +115,7 @@ impl<const WORDS: usize, const KEY: usize> Launch<'_, WORDS, KEY, Grid> {
     /// [`Error::OutOfBounds`]: crate::Error::OutOfBounds
     /// [`Error::AssertionFailed`]: crate::Error::AssertionFailed
     /// [`Error::InCapture`]: crate::Error::InCapture
+    /// [`Error::StreamCaptured`]: crate::Error::StreamCaptured
     #[inline]
     pub fn launch(mut self) -> Result<()> {
         let place = Place::of(&mut self.args, self.stream)?;
@@ -146,14 +147,18 @@ impl<'a> Place<'a> {
     pub(crate) fn of<const WORDS: usize>(args: &mut Args<'a, WORDS>, on: Option<&'a Stream>) -> Result<Place<'a>> {
         args.check()?;
         let (device, stream) = match on {
-            Some(stream) => (stream.device(), stream.cuda_stream()),
+            Some(stream) => (stream.device(), stream.queue()),
             None => args.home()?,
         };
         args.check_device(device, on.is_some())?;
-        Ok(match (device.backend(), stream) {
-            (Backend::Cuda(cuda), Some(stream)) => Place::Cuda(CudaGpu { device, cuda, stream, overlaps: false }),
-            (Backend::Sim(sim), _) => Place::Sim(SimGpu { device, sim }),
-            (Backend::Cuda(_) | Backend::Cpu, _) => Place::Cpu,
-        })
+        match (device.backend(), stream) {
+            (Backend::Cpu, _) => Ok(Place::Cpu),
+            (Backend::Sim(sim), _) => Ok(Place::Sim(SimGpu { device, sim })),
+            (Backend::Cuda(cuda), Some(stream)) => {
+                stream.forbid_capture("launch a kernel")?;
+                Ok(Place::Cuda(CudaGpu { device, cuda, stream, overlaps: false }))
+            }
+            (Backend::Cuda(_), None) => Err(Error::NoStream { device }),
+        }
     }
 }

@@ -121,6 +121,12 @@ pub enum Error {
         /// What lives elsewhere.
         what: &'static str,
     },
+    /// A CUDA GPU was to do something, and there is no stream to queue it on.
+    #[error("there is no stream of `{device}` to queue work on\nhelp: make one with `Device::new_stream`, or use `Device::stream`")]
+    NoStream {
+        /// The device.
+        device: Device,
+    },
     /// CUDA's per-thread stream means another stream on every thread, so nothing can be ordered with it safely.
     #[error("the per-thread default stream cannot be shared\nhelp: make a stream with `CudaContext::new_stream` or `Device::new_stream`")]
     PerThreadStream,
@@ -144,6 +150,12 @@ pub enum Error {
         device: Device,
         /// Where it was used.
         expected: Device,
+    },
+    /// A stream is being captured into a CUDA graph by somebody else, which would keep the addresses of memory that is only borrowed.
+    #[error("cannot {doing} while somebody else captures its stream into a CUDA graph\nhelp: end that capture first, or use another stream; `Graph::capture` captures launches")]
+    StreamCaptured {
+        /// What was to be done.
+        doing: &'static str,
     },
     /// An event was read before it was recorded.
     #[error("this event has not been recorded\nhelp: call `.record(&stream)` before reading it")]
@@ -461,9 +473,11 @@ mod tests {
             Error::LengthMismatch { source_len: 2, len: 3 },
             Error::SliceOutOfRange { start: 2, end: 9, shape: vec![4, 3] },
             Error::NotCuda { what: "this tensor" },
+            Error::NoStream { device: device() },
             Error::PerThreadStream,
             Error::ForeignContext { what: "this slice", ordinal: 0 },
             Error::WrongDevice { what: "this event", device: device(), expected: device() },
+            Error::StreamCaptured { doing: "launch a kernel" },
             Error::EventNotRecorded,
             Error::DeviceMismatch { kernel, argument, device: device(), other: text("argument `y` lives"), expected: device() },
             Error::GridTooLarge { kernel, axis: 1, programs: 70_000, limit: 65_535 },

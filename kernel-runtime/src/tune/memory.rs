@@ -31,7 +31,7 @@ impl Memory {
         let regions: Vec<Region> = args.regions().collect();
         let mut memory = Memory { copies: Vec::new(), zeroed: Vec::new(), written: Vec::new() };
         // Work that others queued on the arguments comes first.
-        if let Some(stream) = gpu.stream().cuda_stream() {
+        if let Some(stream) = gpu.stream().queue() {
             drop(args.before(stream)?);
         }
         for (number, region) in regions.into_iter().enumerate().filter(|(_, region)| region.writes && region.bytes > 0) {

@@ -158,7 +158,10 @@ fn a_capture_disturbs_nobody(device: Device) {
 
 fn slices_are_captured(device: Device) {
     let stream = CudaContext::new(0).unwrap().new_stream().unwrap();
-    let x = stream.clone_htod(&vec![3.0f32; N]).unwrap();
+    let host = vec![3.0f32; N];
+    let x = stream.clone_htod(&host).unwrap();
+    // cudarc does not wait until the host's memory has been read.
+    stream.synchronize().unwrap();
     let mut y = stream.alloc_zeros::<f32>(N).unwrap();
     let mut graph = Graph::capture(device.stream(), || slow_copy(&x, &mut y, SLOW).grid(cdiv(N, BLOCK)).launch()).unwrap();
     assert!(matches!(graph.launch((&x, &y)), Err(Error::NotLent { only_shared: true, .. })));
