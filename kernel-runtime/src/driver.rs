@@ -149,7 +149,7 @@ pub(crate) fn launch_error(code: CUresult, kernel: &'static str, threads: u32, s
     }
 }
 
-/// Codes that a kernel leaves behind for whoever asks next, for good.
+/// Codes that come of what ran before, not of the call that returns them, and that every later call returns too: the context, or the process, is lost.
 pub(crate) fn is_asynchronous(code: CUresult) -> bool {
     matches!(
         code,
@@ -162,7 +162,13 @@ pub(crate) fn is_asynchronous(code: CUresult) -> bool {
             | CUresult::CUDA_ERROR_INVALID_ADDRESS_SPACE
             | CUresult::CUDA_ERROR_INVALID_PC
             | CUresult::CUDA_ERROR_LAUNCH_FAILED
+            | CUresult::CUDA_ERROR_TENSOR_MEMORY_LEAK
+            | CUresult::CUDA_ERROR_CONTAINED
             | CUresult::CUDA_ERROR_ECC_UNCORRECTABLE
+            | CUresult::CUDA_ERROR_NVLINK_UNCORRECTABLE
+            | CUresult::CUDA_ERROR_EXTERNAL_DEVICE
+            | CUresult::CUDA_ERROR_MPS_RPC_FAILURE
+            | CUresult::CUDA_ERROR_MPS_CLIENT_TERMINATED
     )
 }
 

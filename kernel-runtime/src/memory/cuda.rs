@@ -293,14 +293,13 @@ impl Drop for CudaBuffer {
         if self.cuda.bind().is_err() {
             return;
         }
-        // SAFETY: the memory is this buffer's own, and every use is ordered before.
-        context.record_err(unsafe {
-            if context.has_async_alloc() {
-                result::free_async(self.address, home.raw())
-            } else {
-                home.cuda().synchronize().and_then(|()| result::free_sync(self.address))
-            }
-        });
+        if context.has_async_alloc() {
+            // SAFETY: the memory is this buffer's own, and every use is ordered before.
+            context.record_err(unsafe { result::free_async(self.address, home.raw()) });
+        } else if home.synchronize().is_ok() {
+            // SAFETY: the memory is this buffer's own, and every use is over.
+            context.record_err(unsafe { result::free_sync(self.address) });
+        }
     }
 }
 

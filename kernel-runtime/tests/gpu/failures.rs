@@ -21,6 +21,8 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_buffer_that_cannot_be_ordered_is_not_freed_early", a_buffer_that_cannot_be_ordered_is_not_freed_early),
     ("a_slice_that_cannot_be_made_is_an_error", a_slice_that_cannot_be_made_is_an_error),
     ("readers_are_forgotten", readers_are_forgotten),
+    ("what_is_lost_is_told_apart", what_is_lost_is_told_apart),
+    ("a_refusal_is_told_by_its_code", a_refusal_is_told_by_its_code),
     ("a_launch_on_another_stream_allocates_nothing", a_launch_on_another_stream_allocates_nothing),
 ];
 
@@ -288,4 +290,43 @@ fn a_launch_on_another_stream_allocates_nothing(device: Device) {
     (0..100).for_each(|_| launch());
     assert_eq!(allocations() - before, 0);
     forgive();
+}
+
+/// Codes that come of earlier work, whatever call returns them.
+fn what_is_lost_is_told_apart(device: Device) {
+    let x = device.full(N, 3.0f32).unwrap();
+    for code in [
+        CUresult::CUDA_ERROR_ILLEGAL_ADDRESS,
+        CUresult::CUDA_ERROR_NVLINK_UNCORRECTABLE,
+        CUresult::CUDA_ERROR_CONTAINED,
+        CUresult::CUDA_ERROR_EXTERNAL_DEVICE,
+        CUresult::CUDA_ERROR_TENSOR_MEMORY_LEAK,
+        CUresult::CUDA_ERROR_MPS_CLIENT_TERMINATED,
+        CUresult::CUDA_ERROR_MPS_RPC_FAILURE,
+    ] {
+        fail(c"cuStreamSynchronize", 0, code);
+        let error = x.to_vec().unwrap_err();
+        assert!(matches!(error, Error::Asynchronous { .. }), "{error}");
+        fail(c"cuLaunchKernel", 0, code);
+        let mut out = device.zeros::<f32>(N).unwrap();
+        let error = slow_copy(&x, &mut out, 0).grid(cdiv(N, BLOCK)).launch().unwrap_err();
+        assert!(matches!(error, Error::Asynchronous { .. }), "{error}");
+    }
+    fail(c"cuStreamSynchronize", 0, CUresult::CUDA_ERROR_ILLEGAL_STATE);
+    assert_eq!(x.to_vec().unwrap(), [3.0; N]);
+}
+
+fn a_refusal_is_told_by_its_code(device: Device) {
+    let x = device.full(N, 3.0f32).unwrap();
+    let mut out = device.zeros::<f32>(N).unwrap();
+    let mut refused = |code| {
+        fail(c"cuLaunchKernel", 0, code);
+        slow_copy(&x, &mut out, 0).grid(cdiv(N, BLOCK)).launch().unwrap_err().to_string()
+    };
+    let error = refused(CUresult::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+    assert!(error.contains("128 threads") && error.contains("help: use fewer warps"), "{error}");
+    for code in [CUresult::CUDA_ERROR_INVALID_HANDLE, CUresult::CUDA_ERROR_INVALID_VALUE, CUresult::CUDA_ERROR_NOT_SUPPORTED] {
+        let error = refused(code);
+        assert!(error.starts_with("kernel `slow_copy` cannot start: `CUDA_ERROR_") && !error.contains("warps"), "{error}");
+    }
 }
