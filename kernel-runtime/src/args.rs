@@ -275,7 +275,8 @@ pub(crate) type Guards<'s> = Vec<SyncOnDrop<'s>>;
 mod tests {
     use super::*;
 
-    static KERNEL: Kernel = Kernel::new("k", "", kernel_lang::Schedule::DEFAULT, &[], &[]);
+    // SAFETY: nobody launches it.
+    static KERNEL: Kernel = unsafe { Kernel::new("k", "", kernel_lang::Schedule::DEFAULT, &[], &[]) };
 
     #[test]
     fn words_follow_the_parameters() {

@@ -29,9 +29,13 @@ pub struct Launch<'a, const WORDS: usize, const KEY: usize, G = NoGrid> {
 
 impl<'a, const WORDS: usize, const KEY: usize> Launch<'a, WORDS, KEY> {
     /// A call of the kernel with these arguments, for these types and constants.
+    ///
+    /// # Safety
+    /// The arguments are of the kernel's parameters, in their order and of their types for this key, which has a word for each of the kernel's generics.
+    /// A kernel that is `unchecked` may be launched with them.
     #[doc(hidden)]
     #[inline]
-    pub fn new(args: Args<'a, WORDS>, key: [u64; KEY]) -> Launch<'a, WORDS, KEY> {
+    pub unsafe fn new(args: Args<'a, WORDS>, key: [u64; KEY]) -> Launch<'a, WORDS, KEY> {
         Launch { args, key, grid: NoGrid, stream: None, mode: Mode::default(), overlaps: false }
     }
 

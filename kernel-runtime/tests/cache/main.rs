@@ -8,6 +8,8 @@ mod launches;
 mod limits;
 mod processes;
 mod random;
+#[path = "../trusted/mod.rs"]
+mod trusted;
 #[path = "../axpy/tuned.rs"]
 mod tuned;
 mod tuning;

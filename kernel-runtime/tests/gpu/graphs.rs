@@ -175,7 +175,7 @@ fn large_shared_memory_and_clusters_are_captured(device: Device) {
     graph.launch(&mut out).unwrap();
     assert_eq!(out.to_vec().unwrap(), [7.0]);
     if device.compute_capability() == Some((9, 0)) {
-        static CLUSTERS: Kernel = Kernel::new("next", NEXT, Schedule { num_ctas: 4, ..Schedule::DEFAULT }, &[], &[]);
+        static CLUSTERS: Kernel = crate::trusted::kernel("next", NEXT, Schedule { num_ctas: 4, ..Schedule::DEFAULT }, &[], &[]);
         let (x, mut y) = (full(device, 1.0), full(device, 0.0));
         let mut graph = Graph::capture(device.stream(), || next_of(&CLUSTERS, &x, &mut y, N).grid(cdiv(N, 128)).launch()).unwrap();
         graph.launch((&x, &mut y)).unwrap();
@@ -261,7 +261,7 @@ fn graphs_of_many_threads(device: Device) {
 
 /// out = x + 1, in a kernel that only says that the next may begin: the compiler lets it wait.
 fn next<'a>(x: impl PtrArg<'a, f32>, out: impl PtrMutArg<'a, f32>, n: usize) -> Launch<'a, 5, 0> {
-    static KERNEL: Kernel = Kernel::new("next", NEXT, Schedule::DEFAULT, &[], &[]);
+    static KERNEL: Kernel = crate::trusted::kernel("next", NEXT, Schedule::DEFAULT, &[], &[]);
     next_of(&KERNEL, x, out, n)
 }
 
@@ -289,7 +289,7 @@ fn next_of<'a>(kernel: &'static Kernel, x: impl PtrArg<'a, f32>, out: impl PtrMu
     args.pointer("x", x);
     args.pointer_mut("out", out);
     args.scalar(n);
-    Launch::new(args, [])
+    crate::trusted::launch(args, [])
 }
 
 fn an_early_launch_waits_before_it_reads(device: Device) {

@@ -19,6 +19,8 @@ mod profiles;
 #[cfg(feature = "cache")]
 mod store;
 mod streams;
+#[path = "../trusted/mod.rs"]
+mod trusted;
 #[path = "../axpy/tuned.rs"]
 mod tuned;
 mod tuning;
