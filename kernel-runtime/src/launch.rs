@@ -33,6 +33,14 @@ impl<'a, const WORDS: usize, const KEY: usize> Launch<'a, WORDS, KEY> {
     /// # Safety
     /// The arguments are of the kernel's parameters, in their order and of their types for this key, which has a word for each of the kernel's generics.
     /// A kernel that is `unchecked` may be launched with them.
+    ///
+    /// ```compile_fail,E0133
+    /// use kernel_runtime::Launch;
+    /// use kernel_runtime::private::{Args, Kernel, Schedule};
+    /// // SAFETY: it has no variants.
+    /// static KERNEL: Kernel = unsafe { Kernel::new("k", "", Schedule::DEFAULT, &[], &[]) };
+    /// let _ = Launch::<'_, 0, 0>::new(Args::new(&KERNEL), []);
+    /// ```
     #[doc(hidden)]
     #[inline]
     pub unsafe fn new(args: Args<'a, WORDS>, key: [u64; KEY]) -> Launch<'a, WORDS, KEY> {
@@ -164,5 +172,32 @@ impl<'a> Place<'a> {
             }
             (Backend::Cuda(_), None) => Err(Error::NoStream { device }),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::args::Args;
+    use crate::kernel::Kernel;
+    use crate::{Device, Error, Event, Graph, Launch, Result, Stream};
+
+    /// Nobody can make such a stream, and nothing counts on that.
+    #[test]
+    #[ignore = "needs a CUDA driver: `cargo xtask ci driver` has one"]
+    fn a_gpu_without_a_stream_is_an_error_and_not_the_cpu() {
+        // SAFETY: it has neither code nor parameters.
+        static KERNEL: Kernel = unsafe { Kernel::new("k", "kernel @k() {\n    return\n}\n", kernel_lang::Schedule::DEFAULT, &[], &[]) };
+        let device = Device::cuda(0).unwrap();
+        let none = Stream::new(device, None);
+        let refused = |outcome: Result<()>| match outcome {
+            Err(Error::NoStream { device: named }) => assert_eq!(named, device),
+            other => panic!("{other:?}"),
+        };
+        // SAFETY: the kernel has no parameters.
+        refused(unsafe { Launch::<0, 0>::new(Args::new(&KERNEL), []) }.on(&none).grid(1).launch());
+        refused(Event::new(device).unwrap().record(&none));
+        let mut x = device.zeros::<f32>(4).unwrap();
+        refused(Graph::capture(&none, || x.fill(1.0)).and_then(|mut graph| graph.launch(&mut x)));
+        assert_eq!(x.to_vec().unwrap(), [0.0; 4]);
     }
 }

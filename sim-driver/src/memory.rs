@@ -136,7 +136,11 @@ unsafe extern "C" fn cuMemcpyDtoH_v2(to: *mut c_void, from: CUdeviceptr, bytes: 
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemcpyDtoDAsync_v2(to: CUdeviceptr, from: CUdeviceptr, bytes: usize, stream: CUstream) -> CUresult {
-    queue(stream, Work::Copy { from, to, bytes })
+    call_in_context(|state, gpu| {
+        state.may_fail("cuMemcpyDtoDAsync_v2")?;
+        let own = state.own_stream(stream, gpu)?;
+        state.queue(own, Work::Copy { from, to, bytes }).map(drop)
+    })
 }
 
 #[unsafe(no_mangle)]

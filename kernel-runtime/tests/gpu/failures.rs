@@ -20,6 +20,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_slice_whose_use_cannot_be_recorded_is_over", a_slice_whose_use_cannot_be_recorded_is_over),
     ("a_buffer_that_cannot_be_ordered_is_not_freed_early", a_buffer_that_cannot_be_ordered_is_not_freed_early),
     ("a_slice_that_cannot_be_made_is_an_error", a_slice_that_cannot_be_made_is_an_error),
+    ("copies_of_a_tuning_that_fails_are_over", copies_of_a_tuning_that_fails_are_over),
     ("readers_are_forgotten", readers_are_forgotten),
     ("what_is_lost_is_told_apart", what_is_lost_is_told_apart),
     ("a_refusal_is_told_by_its_code", a_refusal_is_told_by_its_code),
@@ -329,4 +330,8 @@ fn a_refusal_is_told_by_its_code(device: Device) {
         let error = refused(code);
         assert!(error.starts_with("kernel `slow_copy` cannot start: `CUDA_ERROR_") && !error.contains("warps"), "{error}");
     }
+}
+
+fn copies_of_a_tuning_that_fails_are_over(device: Device) {
+    crate::tuning::copies_end_with_tuning(device, |function, skipped| fail(function, skipped, UNKNOWN), forgive);
 }
