@@ -267,7 +267,8 @@ mod raw {
             let params: Vec<String> = (0..WORDS).map(|word| format!(".param .u64 p{word}")).collect();
             let ptx = format!(".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry nop({}) {{ ret; }}\n", params.join(", "));
             let ptx = CString::new(ptx)?;
-            let stream = device.stream().cuda_stream().ok_or("the device is a CUDA device")?.cu_stream();
+            // A stream of its own, and not the device's: who has that may capture it, which launches there would ask about.
+            let stream = Box::leak(Box::new(device.new_stream()?)).cuda_stream().ok_or("the device is a CUDA device")?.cu_stream();
             let (mut module, mut function) = (std::ptr::null_mut(), std::ptr::null_mut());
             // SAFETY: the PTX ends in a zero byte, and the context of the device is current.
             unsafe {

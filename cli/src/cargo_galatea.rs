@@ -79,7 +79,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            output::tell(&format!("error: {error}"));
             // As cargo fails.
             ExitCode::from(101)
         }

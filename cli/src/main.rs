@@ -51,7 +51,7 @@ fn main() -> ExitCode {
     match result {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("error: {error}");
+            output::tell(&format!("error: {error}"));
             ExitCode::FAILURE
         }
     }

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use kernel_sim::{Argument as Memory, Gpu, Kernel, Launch, LaunchError, Machine, Options};
 
 use crate::argument::{Argument, Element};
-use crate::output::print;
+use crate::output::{print, tell};
 
 /// What to run, and how.
 #[derive(Args)]
@@ -93,9 +93,9 @@ impl Sim {
             print(&format!("\n{text}"))?;
         }
         if self.report && files.is_empty() {
-            eprintln!(
+            tell(&format!(
                 "no kernel ran on a simulated GPU\nhelp: `{program}` must use `Device::default()` and the feature `sim` of `galatea`"
-            );
+            ));
         }
         Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
     }

@@ -9,7 +9,7 @@ use clap::Args;
 use kernel_runtime::cache::{Attempt, Records, Updated};
 use kernel_runtime::tune::{Found, Origin, Shapes};
 
-use crate::output::print;
+use crate::output::{print, tell};
 use crate::records_file;
 
 /// What to tune for, and where to keep it.
@@ -51,7 +51,7 @@ impl Tune {
         }
         let status = command.status().map_err(|error| format!("cannot run `{program}`: {error}"))?;
         if !status.success() {
-            eprintln!("error: `{}` ended with {status}, so no records are written", self.program.join(" "));
+            tell(&format!("error: `{}` ended with {status}, so no records are written", self.program.join(" ")));
             return Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)));
         }
 
@@ -65,10 +65,10 @@ impl Tune {
         }
         print(&table(&found))?;
         for kernel in kernels.iter().filter(|kernel| found.iter().all(|found| found.record.of.kernel != **kernel)) {
-            eprintln!(
+            tell(&format!(
                 "warning: `{kernel}` of {} was not tuned\nhelp: `{program}` knows no kernel of that name, or does not launch it",
                 self.shapes.display()
-            );
+            ));
         }
         if let (Some(file), Some(known)) = (&self.records, known) {
             // What the program embeds is there already.

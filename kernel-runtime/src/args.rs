@@ -3,9 +3,7 @@
 //! A pointer takes two words, its address and its length in elements; a view besides one for each extent and one for each stride but the last,
 //! which is 1; a scalar takes one, its bits zero-extended.
 
-use std::sync::Arc;
-
-use cudarc::driver::{CudaStream, SyncOnDrop};
+use cudarc::driver::SyncOnDrop;
 use kernel_lang::dtype::Dtype;
 
 use crate::element::Scalar;
@@ -13,6 +11,8 @@ use crate::fact::which_hold;
 use crate::kernel::Kernel;
 use crate::pointer::{Owner, Pointer, PtrArg, PtrMutArg, ViewArg, ViewMutArg};
 use crate::shape::Shape;
+use crate::slice;
+use crate::stream::Queue;
 use crate::{Device, Element, Error, Result};
 
 /// The arguments of one launch, filled in the order of the kernel's parameters.
@@ -207,12 +207,12 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
     /// The device and the stream that a launch goes to where nobody names one: home of the first tensor that it writes,
     /// else of the first that it reads, else the default device's.
     #[inline]
-    pub(crate) fn home(&self) -> Result<(Device, Option<&'a Arc<CudaStream>>)> {
+    pub(crate) fn home(&self) -> Result<(Device, Option<Queue<'a>>)> {
         match self.slots().find(|slot| slot.writes).or_else(|| self.slots().next()) {
-            Some(slot) => Ok((slot.owner.device()?, slot.owner.stream())),
+            Some(slot) => Ok((slot.owner.device()?, slot.owner.queue())),
             None => {
                 let device = Device::default()?;
-                Ok((device, device.stream().cuda_stream()))
+                Ok((device, device.stream().queue()))
             }
         }
     }
@@ -245,12 +245,12 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
 
     /// Is `stream` behind all that the launch needs, and are all later uses behind `stream`? Then there is nothing to do before it nor after it: the usual case.
     #[inline]
-    pub(crate) fn are_in_order(&self, stream: &Arc<CudaStream>) -> bool {
+    pub(crate) fn are_in_order(&self, stream: Queue<'_>) -> bool {
         self.slots().all(|slot| slot.owner.is_in_order(slot.writes, stream))
     }
 
-    /// Makes `stream` wait for what the launch needs. The guards are to be dropped when it is enqueued.
-    pub(crate) fn before<'s>(&'s self, stream: &'s Arc<CudaStream>) -> Result<Vec<SyncOnDrop<'s>>> {
+    /// Makes `stream` wait for what the launch needs. If that fails, nothing has been queued that uses it.
+    pub(crate) fn before<'s>(&'s self, stream: Queue<'s>) -> Result<Guards<'s>> {
         let mut guards = Vec::new();
         for slot in self.slots() {
             // Nothing is pushed, and so nothing allocated, unless cudarc was asked to track its slices.
@@ -261,17 +261,22 @@ impl<'a, const WORDS: usize> Args<'a, WORDS> {
         Ok(guards)
     }
 
-    /// Makes others wait for the launch on `stream`, now enqueued.
-    pub(crate) fn after(&self, stream: &Arc<CudaStream>) -> Result<()> {
-        self.slots().try_for_each(|slot| slot.owner.after(slot.writes, stream))
+    /// Makes others wait for the launch on `stream`, now enqueued. If that cannot be done, it is over when the error is passed on.
+    pub(crate) fn after(&self, guards: Guards<'_>, stream: Queue<'_>) -> Result<()> {
+        let ordered = slice::record(guards, stream).and_then(|()| self.slots().try_for_each(|slot| slot.owner.after(slot.writes, stream)));
+        ordered.map_err(|error| stream.finish(error))
     }
 }
+
+/// What records a use in cudarc's own events, when it is enqueued.
+pub(crate) type Guards<'s> = Vec<SyncOnDrop<'s>>;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    static KERNEL: Kernel = Kernel::new("k", "", kernel_lang::Schedule::DEFAULT, &[], &[]);
+    // SAFETY: nobody launches it.
+    static KERNEL: Kernel = unsafe { Kernel::new("k", "", kernel_lang::Schedule::DEFAULT, &[], &[]) };
 
     #[test]
     fn words_follow_the_parameters() {

@@ -109,7 +109,22 @@ pub(crate) fn check(code: CUresult, doing: &'static str) -> Result<()> {
     }
 }
 
-/// The same for a result of cudarc.
+/// Makes a context the calling thread's. Cheap when it is already.
+///
+/// cudarc's own function gives back errors of others besides, which a use of memory must not stop at.
+#[inline]
+pub(crate) fn bind(context: sys::CUcontext) -> Result<()> {
+    let mut current = std::ptr::null_mut();
+    // SAFETY: `current` is a valid place for the answer.
+    check(unsafe { sys::cuCtxGetCurrent(&mut current) }, "ask for the current context")?;
+    if current != context {
+        // SAFETY: the callers hold a stream or a device of the context, which is retained meanwhile.
+        check(unsafe { sys::cuCtxSetCurrent(context) }, "make a context current")?;
+    }
+    Ok(())
+}
+
+/// [`check`] for a result of cudarc.
 #[inline]
 pub(crate) fn check_cudarc<T>(result: Result<T, DriverError>, doing: &'static str) -> Result<T> {
     result.map_err(|DriverError(code)| error(code, doing))
@@ -134,8 +149,8 @@ pub(crate) fn launch_error(code: CUresult, kernel: &'static str, threads: u32, s
     }
 }
 
-/// Codes that a kernel leaves behind for whoever asks next, for good.
-fn is_asynchronous(code: CUresult) -> bool {
+/// Codes that come of what ran before, not of the call that returns them, and that every later call returns too: the context, or the process, is lost.
+pub(crate) fn is_asynchronous(code: CUresult) -> bool {
     matches!(
         code,
         CUresult::CUDA_ERROR_ILLEGAL_ADDRESS
@@ -147,7 +162,13 @@ fn is_asynchronous(code: CUresult) -> bool {
             | CUresult::CUDA_ERROR_INVALID_ADDRESS_SPACE
             | CUresult::CUDA_ERROR_INVALID_PC
             | CUresult::CUDA_ERROR_LAUNCH_FAILED
+            | CUresult::CUDA_ERROR_TENSOR_MEMORY_LEAK
+            | CUresult::CUDA_ERROR_CONTAINED
             | CUresult::CUDA_ERROR_ECC_UNCORRECTABLE
+            | CUresult::CUDA_ERROR_NVLINK_UNCORRECTABLE
+            | CUresult::CUDA_ERROR_EXTERNAL_DEVICE
+            | CUresult::CUDA_ERROR_MPS_RPC_FAILURE
+            | CUresult::CUDA_ERROR_MPS_CLIENT_TERMINATED
     )
 }
 

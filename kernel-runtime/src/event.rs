@@ -69,19 +69,21 @@ impl Event {
     /// Moves the event to after the work queued on `stream` so far.
     ///
     /// # Errors
-    /// [`Error::WrongDevice`] for a stream of another device, [`Error::InCapture`], or what the driver says.
+    /// [`Error::WrongDevice`] for a stream of another device, [`Error::InCapture`], [`Error::StreamCaptured`], or what the driver says.
     pub fn record(&self, stream: &Stream) -> Result<()> {
         graph::forbid(Forbidden::Waiting)?;
         if stream.device() != self.device {
             return Err(Error::WrongDevice { what: "this event", device: self.device, expected: stream.device() });
         }
-        match (&self.mark, stream.cuda_stream()) {
-            (Mark::Cuda { event, recorded }, Some(stream)) => {
-                check_cudarc(event.record(stream), "record an event")?;
+        match (&self.mark, stream.queue()) {
+            (Mark::Cuda { event, recorded }, Some(queue)) => {
+                let doing = "record an event";
+                queue.forbid_capture(doing)?;
+                check_cudarc(event.record(queue.cuda()), doing)?;
                 recorded.store(true, Ordering::Release);
             }
             (Mark::Time(time), _) => *time.lock().unwrap_or_else(PoisonError::into_inner) = Some(now(self.device)),
-            (Mark::Cuda { .. }, None) => {}
+            (Mark::Cuda { .. }, None) => return Err(Error::NoStream { device: self.device }),
         }
         Ok(())
     }
@@ -133,8 +135,12 @@ impl Event {
     /// Makes work queued on `stream` from now on wait for this event.
     pub(crate) fn hold_back(&self, stream: &Stream) -> Result<()> {
         graph::forbid(Forbidden::Waiting)?;
-        match (self.cuda_event()?, stream.cuda_stream()) {
-            (Some(event), Some(stream)) => check_cudarc(stream.wait(event), "make a stream wait for an event"),
+        match (self.cuda_event()?, stream.queue()) {
+            (Some(event), Some(queue)) => {
+                let doing = "make a stream wait for an event";
+                queue.forbid_capture(doing)?;
+                check_cudarc(queue.cuda().wait(event), doing)
+            }
             // What does its work at once cannot be held back, so it waits here.
             (Some(_), None) => self.synchronize(),
             (None, _) => Ok(()),

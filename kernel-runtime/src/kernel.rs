@@ -117,7 +117,17 @@ impl<L> Table<L> {
 
 impl Kernel {
     /// The kernel of this name, with its IR text and the variants that were compiled with the program.
-    pub const fn new(
+    ///
+    /// # Safety
+    /// Each variant's PTX takes the words of `params`, and does what the IR does for its key: it reads and writes memory of the arguments only, inside their
+    /// lengths, and writes only what is taken to be written. So does the IR, unless who launches the kernel promises it. What
+    /// [`Kernel::specializing`] is told are the facts that the variants' keys speak of, and [`Kernel::printing`] is called if the kernel takes a buffer.
+    ///
+    /// ```compile_fail,E0133
+    /// use kernel_runtime::private::{Kernel, Schedule};
+    /// static KERNEL: Kernel = Kernel::new("k", "", Schedule::DEFAULT, &[], &[]);
+    /// ```
+    pub const unsafe fn new(
         name: &'static str,
         ir: &'static str,
         schedule: Schedule,

@@ -7,7 +7,7 @@ use crate::fact::Key;
 use crate::grid::{Grid, IntoGrid};
 use crate::module::CudaGpu;
 use crate::sim::SimGpu;
-use crate::{Result, Stream};
+use crate::{Error, Result, Stream};
 
 /// A launch that has no grid yet.
 #[derive(Clone, Copy, Debug)]
@@ -29,9 +29,21 @@ pub struct Launch<'a, const WORDS: usize, const KEY: usize, G = NoGrid> {
 
 impl<'a, const WORDS: usize, const KEY: usize> Launch<'a, WORDS, KEY> {
     /// A call of the kernel with these arguments, for these types and constants.
+    ///
+    /// # Safety
+    /// The arguments are of the kernel's parameters, in their order and of their types for this key, which has a word for each of the kernel's generics.
+    /// A kernel that is `unchecked` may be launched with them.
+    ///
+    /// ```compile_fail,E0133
+    /// use kernel_runtime::Launch;
+    /// use kernel_runtime::private::{Args, Kernel, Schedule};
+    /// // SAFETY: it has no variants.
+    /// static KERNEL: Kernel = unsafe { Kernel::new("k", "", Schedule::DEFAULT, &[], &[]) };
+    /// let _ = Launch::<'_, 0, 0>::new(Args::new(&KERNEL), []);
+    /// ```
     #[doc(hidden)]
     #[inline]
-    pub fn new(args: Args<'a, WORDS>, key: [u64; KEY]) -> Launch<'a, WORDS, KEY> {
+    pub unsafe fn new(args: Args<'a, WORDS>, key: [u64; KEY]) -> Launch<'a, WORDS, KEY> {
         Launch { args, key, grid: NoGrid, stream: None, mode: Mode::default(), overlaps: false }
     }
 
@@ -104,7 +116,7 @@ impl<const WORDS: usize, const KEY: usize> Launch<'_, WORDS, KEY, Grid> {
     /// # Errors
     /// [`Error::DeviceMismatch`], [`Error::GridTooLarge`], [`Error::ScalarTooLarge`], [`Error::Compile`] for types and constants
     /// that do not compile, or [`Error::NotBuilt`] in a program that compiles none, [`Error::Jit`], [`Error::OutOfBounds`] or [`Error::AssertionFailed`] of a `.checked()` launch,
-    /// [`Error::InCapture`] for one that no graph can repeat, or what the driver says; on a simulated GPU every mistake that it sees, as an `Error::Fault`.
+    /// [`Error::InCapture`] for one that no graph can repeat, [`Error::StreamCaptured`] where somebody else captures the stream, or what the driver says; on a simulated GPU every mistake that it sees, as an `Error::Fault`.
     ///
     /// [`Error::DeviceMismatch`]: crate::Error::DeviceMismatch
     /// [`Error::GridTooLarge`]: crate::Error::GridTooLarge
@@ -115,6 +127,7 @@ impl<const WORDS: usize, const KEY: usize> Launch<'_, WORDS, KEY, Grid> {
     /// [`Error::OutOfBounds`]: crate::Error::OutOfBounds
     /// [`Error::AssertionFailed`]: crate::Error::AssertionFailed
     /// [`Error::InCapture`]: crate::Error::InCapture
+    /// [`Error::StreamCaptured`]: crate::Error::StreamCaptured
     #[inline]
     pub fn launch(mut self) -> Result<()> {
         let place = Place::of(&mut self.args, self.stream)?;
@@ -146,14 +159,45 @@ impl<'a> Place<'a> {
     pub(crate) fn of<const WORDS: usize>(args: &mut Args<'a, WORDS>, on: Option<&'a Stream>) -> Result<Place<'a>> {
         args.check()?;
         let (device, stream) = match on {
-            Some(stream) => (stream.device(), stream.cuda_stream()),
+            Some(stream) => (stream.device(), stream.queue()),
             None => args.home()?,
         };
         args.check_device(device, on.is_some())?;
-        Ok(match (device.backend(), stream) {
-            (Backend::Cuda(cuda), Some(stream)) => Place::Cuda(CudaGpu { device, cuda, stream, overlaps: false }),
-            (Backend::Sim(sim), _) => Place::Sim(SimGpu { device, sim }),
-            (Backend::Cuda(_) | Backend::Cpu, _) => Place::Cpu,
-        })
+        match (device.backend(), stream) {
+            (Backend::Cpu, _) => Ok(Place::Cpu),
+            (Backend::Sim(sim), _) => Ok(Place::Sim(SimGpu { device, sim })),
+            (Backend::Cuda(cuda), Some(stream)) => {
+                stream.forbid_capture("launch a kernel")?;
+                Ok(Place::Cuda(CudaGpu { device, cuda, stream, overlaps: false }))
+            }
+            (Backend::Cuda(_), None) => Err(Error::NoStream { device }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::args::Args;
+    use crate::kernel::Kernel;
+    use crate::{Device, Error, Event, Graph, Launch, Result, Stream};
+
+    /// Nobody can make such a stream, and nothing counts on that.
+    #[test]
+    #[ignore = "needs a CUDA driver: `cargo xtask ci driver` has one"]
+    fn a_gpu_without_a_stream_is_an_error_and_not_the_cpu() {
+        // SAFETY: it has neither code nor parameters.
+        static KERNEL: Kernel = unsafe { Kernel::new("k", "kernel @k() {\n    return\n}\n", kernel_lang::Schedule::DEFAULT, &[], &[]) };
+        let device = Device::cuda(0).unwrap();
+        let none = Stream::new(device, None);
+        let refused = |outcome: Result<()>| match outcome {
+            Err(Error::NoStream { device: named }) => assert_eq!(named, device),
+            other => panic!("{other:?}"),
+        };
+        // SAFETY: the kernel has no parameters.
+        refused(unsafe { Launch::<0, 0>::new(Args::new(&KERNEL), []) }.on(&none).grid(1).launch());
+        refused(Event::new(device).unwrap().record(&none));
+        let mut x = device.zeros::<f32>(4).unwrap();
+        refused(Graph::capture(&none, || x.fill(1.0)).and_then(|mut graph| graph.launch(&mut x)));
+        assert_eq!(x.to_vec().unwrap(), [0.0; 4]);
     }
 }

@@ -2,9 +2,7 @@
 //! assembler made once is loaded again, see [`cache`].
 
 use std::ffi::{CStr, CString, c_void};
-use std::sync::Arc;
 
-use cudarc::driver::CudaStream;
 use cudarc::driver::sys::{self, CUjit_option as Option_, CUresult};
 use kernel_lang::Schedule;
 
@@ -20,6 +18,7 @@ use crate::driver::{check, code_name, launch_error};
 use crate::gpu::{Gpu, Image};
 use crate::graph::Code;
 use crate::kernel::{Kernel, Tables};
+use crate::stream::Queue;
 use crate::{Device, Error, Result, Stream, grid};
 
 /// A CUDA GPU, and the stream that a launch goes to.
@@ -27,7 +26,7 @@ use crate::{Device, Error, Result, Stream, grid};
 pub(crate) struct CudaGpu<'a> {
     pub(crate) device: Device,
     pub(crate) cuda: &'static Cuda,
-    pub(crate) stream: &'a Arc<CudaStream>,
+    pub(crate) stream: Queue<'a>,
     /// May the launch begin before the one in front of it is over?
     pub(crate) overlaps: bool,
 }
@@ -59,7 +58,7 @@ impl Gpu for CudaGpu<'_> {
     type Anywhere = CudaGpu<'static>;
 
     fn anywhere(&self) -> CudaGpu<'static> {
-        CudaGpu { stream: &self.cuda.default_stream, ..*self }
+        CudaGpu { stream: self.device.stream().queue().unwrap_or_else(|| unreachable!("a GPU has a default stream")), ..*self }
     }
 
     #[inline]
@@ -109,7 +108,7 @@ impl Gpu for CudaGpu<'_> {
         }
         self.cuda.bind()?;
         // SAFETY: as the caller promises.
-        check(unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, self.stream.cu_stream()) }, "copy memory")
+        check(unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, self.stream.raw()) }, "copy memory")
     }
 
     unsafe fn zero(&self, address: u64, bytes: usize) -> Result<()> {
@@ -118,7 +117,7 @@ impl Gpu for CudaGpu<'_> {
         }
         self.cuda.bind()?;
         // SAFETY: as the caller promises.
-        check(unsafe { sys::cuMemsetD8Async(address, 0, bytes, self.stream.cu_stream()) }, "fill memory")
+        check(unsafe { sys::cuMemsetD8Async(address, 0, bytes, self.stream.raw()) }, "fill memory")
     }
 
     fn code(loaded: &Loaded) -> Code {
@@ -140,9 +139,9 @@ impl Gpu for CudaGpu<'_> {
         self.cuda.bind()?;
         // The driver takes the address of each word, of which it reads as many low bytes as the parameter has; it writes nothing.
         let params: *mut *mut c_void = params.as_ptr().cast_mut().cast();
-        let raw = self.stream.cu_stream();
+        let raw = self.stream.raw();
         // SAFETY: the function is loaded in the current context, and takes the parameters; what the pointers in `args` point to is
-        // borrowed until the launch is ordered before every later use.
+        // borrowed until the launch is ordered before every later use, or over, which `after` sees to whatever fails; nobody else captures the stream.
         let code = unsafe {
             if self.begins_early(loaded) {
                 start_early(function, [x, y, z], threads, shared_bytes, raw, params)
@@ -150,11 +149,10 @@ impl Gpu for CudaGpu<'_> {
                 sys::cuLaunchKernel(function, x, y, z, threads, 1, 1, shared_bytes, raw, params, std::ptr::null_mut())
             }
         };
-        drop(guards);
         if code != CUresult::CUDA_SUCCESS {
             return Err(launch_error(code, args.kernel().name(), threads, shared_bytes));
         }
-        if in_order { Ok(()) } else { args.after(self.stream) }
+        if in_order { Ok(()) } else { args.after(guards, self.stream) }
     }
 }
 

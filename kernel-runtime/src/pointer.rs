@@ -1,13 +1,11 @@
 //! What launches take for pointers and views: elements in some memory, and who keeps it.
 
-use std::sync::Arc;
-
-use cudarc::driver::{CudaStream, SyncOnDrop};
+use cudarc::driver::SyncOnDrop;
 
 use crate::memory::{CudaBuffer, Memory};
 use crate::shape::Shape;
-use crate::slice::CudaMemory;
-use crate::stream;
+use crate::slice::{self, CudaMemory};
+use crate::stream::{self, Queue};
 use crate::view::{TensorView, TensorViewMut};
 use crate::{Device, Element, Result, Tensor};
 
@@ -224,7 +222,7 @@ impl<'a, T: Element> ViewMutArg<'a, T> for &'a mut TensorViewMut<'_, T> {
 impl<'a> Owner<'a> {
     /// Is a use on `stream` in order with all others by itself?
     #[inline]
-    pub(crate) fn is_in_order(&self, writes: bool, stream: &Arc<CudaStream>) -> bool {
+    pub(crate) fn is_in_order(&self, writes: bool, stream: Queue<'_>) -> bool {
         match self {
             Owner::Idle(_) => true,
             Owner::Tensor(buffer) => buffer.is_in_order(writes, stream),
@@ -243,32 +241,32 @@ impl<'a> Owner<'a> {
     }
 
     /// Makes `stream` wait for what a use there needs. The guard is to be dropped when that is enqueued.
-    pub(crate) fn before<'s>(&'s self, writes: bool, stream: &'s Arc<CudaStream>) -> Result<Option<SyncOnDrop<'s>>> {
+    pub(crate) fn before<'s>(&'s self, writes: bool, stream: Queue<'s>) -> Result<Option<SyncOnDrop<'s>>> {
         match self {
             Owner::Idle(_) => Ok(None),
             Owner::Tensor(buffer) if writes => buffer.before_write(stream).map(|()| None),
             Owner::Tensor(buffer) => buffer.before_read(stream).map(|()| None),
             Owner::Slice(slice) => {
-                stream::order(stream, slice.stream())?;
-                Ok(slice.track(stream))
+                stream::order(stream, Queue::of_others(slice.stream()))?;
+                slice.track(stream.cuda())
             }
         }
     }
 
-    /// Makes others wait for a use on `stream`, now enqueued.
-    pub(crate) fn after(&self, writes: bool, stream: &Arc<CudaStream>) -> Result<()> {
+    /// Makes others wait for a use on `stream`, now enqueued. If it fails, the use is in no order.
+    pub(crate) fn after(&self, writes: bool, stream: Queue<'_>) -> Result<()> {
         match self {
-            Owner::Idle(_) => {}
-            Owner::Tensor(buffer) if writes => buffer.after_write(stream)?,
+            Owner::Idle(_) => Ok(()),
+            Owner::Tensor(buffer) if writes => buffer.after_write(stream),
             Owner::Tensor(buffer) => buffer.after_read(stream),
             Owner::Slice(slice) => {
-                stream::order(slice.stream(), stream)?;
+                let own = Queue::of_others(slice.stream());
+                stream::order(own, stream)?;
                 // The use's stream may be one whose slices cudarc does not track: then the home stream, which now comes after the
                 // use, tells cudarc's other streams.
-                drop(slice.track(slice.stream()));
+                slice::record(slice.track(own.cuda())?.into_iter().collect(), own)
             }
         }
-        Ok(())
     }
 
     #[inline]
@@ -281,11 +279,11 @@ impl<'a> Owner<'a> {
     }
 
     #[inline]
-    pub(crate) fn stream(&self) -> Option<&'a Arc<CudaStream>> {
+    pub(crate) fn queue(&self) -> Option<Queue<'a>> {
         match self {
             Owner::Idle(_) => None,
             Owner::Tensor(buffer) => buffer.home().ok(),
-            Owner::Slice(slice) => Some(slice.stream()),
+            Owner::Slice(slice) => Some(Queue::of_others(slice.stream())),
         }
     }
 }

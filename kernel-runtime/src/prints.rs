@@ -1,6 +1,8 @@
-//! Where the lines of `device_print!` and `static_print!` go.
+//! Where the lines of `device_print!` and `static_print!` go, and what else users are told.
 
 use std::cell::RefCell;
+use std::fmt;
+use std::io::Write;
 
 use kernel_lang::backend::printed;
 use kernel_lang::ir;
@@ -43,8 +45,13 @@ pub(crate) fn show(line: String) {
         None => Some(line),
     });
     if let Some(line) = shown {
-        eprintln!("{line}");
+        tell(format_args!("{line}\n"));
     }
+}
+
+/// Writes to the standard error output. Where nobody reads it any more, nothing is said: that is no reason to end the program.
+pub(crate) fn tell(text: fmt::Arguments<'_>) {
+    let _ = std::io::stderr().lock().write_fmt(text);
 }
 
 /// Shows what a launch of that kernel left in its buffer.

@@ -1,5 +1,5 @@
-//! What the code that `#[kernel]` and `#[autotune]` generate names. Not for people: these items trust that the words, the
-//! PTX and the IR belong together, and are no part of the crate's promises.
+//! What the code that `#[kernel]` and `#[autotune]` generate names. Not for people: these items are no part of the
+//! crate's promises. That words, PTX and IR belong together is what the callers of `Kernel::new` and `Launch::new` promise, which are `unsafe` therefore.
 
 pub use kernel_lang::Schedule;
 

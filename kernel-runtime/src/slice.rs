@@ -1,12 +1,16 @@
 //! Slices of cudarc's as arguments: memory that other libraries own.
 
 use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use cudarc::driver::sys::CUdeviceptr;
 use cudarc::driver::{CudaSlice, CudaStream, CudaView, CudaViewMut, DevicePtr, DevicePtrMut, SyncOnDrop};
 
-use crate::Element;
+use crate::driver::check_cudarc;
 use crate::pointer::{Owner, Pointer, PtrArg, PtrMutArg, Sealed};
+use crate::stream::Queue;
+use crate::{Element, Error, Result};
 
 /// A borrowed slice of cudarc's, its type forgotten.
 #[derive(Clone, Copy)]
@@ -30,13 +34,57 @@ impl<'a> CudaMemory<'a> {
     }
 
     /// If cudarc tracks the uses of slices: makes `stream` wait for the earlier ones, and gives the guard that records
-    /// this one when dropped.
+    /// this one when dropped, see [`record`].
     #[inline]
-    pub(crate) fn track<'s>(&'s self, stream: &'s CudaStream) -> Option<SyncOnDrop<'s>> {
-        let tracks = self.stream.context().is_managing_stream_synchronization();
+    pub(crate) fn track<'s>(&'s self, stream: &'s CudaStream) -> Result<Option<SyncOnDrop<'s>>> {
+        if !self.stream.context().is_managing_stream_synchronization() {
+            return Ok(None);
+        }
+        // A failure that cudarc could tell nobody is left in the context, and ends the next call there, which may be a wait. What fails here is left there, too.
+        check_cudarc(stream.context().check_err(), TRACKING)?;
         // SAFETY: `slice` is borrowed for 'a, is what `acquire` was made for, and both live as long as the guard.
-        tracks.then(|| unsafe { (self.acquire)(self.slice, stream) })
+        let guard = unsafe { (self.acquire)(self.slice, stream) };
+        check_cudarc(stream.context().check_err(), TRACKING)?;
+        Ok(Some(guard))
     }
+}
+
+const TRACKING: &str = "order the uses of a slice";
+
+/// Records uses on `stream`, now enqueued. If it fails, others than the slices' own streams do not know of them.
+pub(crate) fn record(guards: Vec<SyncOnDrop<'_>>, stream: Queue<'_>) -> Result<()> {
+    if guards.is_empty() {
+        return Ok(());
+    }
+    drop(guards);
+    check_cudarc(stream.cuda().context().check_err(), TRACKING)
+}
+
+/// A slice of cudarc's, whose own events know that it may be used when all that is queued on `home` so far is done.
+///
+/// # Safety
+/// The memory holds that many elements, nobody else frees it, and all uses are ordered before what is queued on `home` from now on.
+pub(crate) unsafe fn of_address<T: Element>(address: CUdeviceptr, len: usize, home: &Arc<CudaStream>) -> Result<CudaSlice<T>> {
+    let doing = "give memory to a slice";
+    let context = home.context();
+    // cudarc panics where it cannot make the slice's events, as after an error that was left in the context.
+    check_cudarc(context.bind_to_thread(), doing)?;
+    // SAFETY: as the caller promises.
+    let made = catch_unwind(AssertUnwindSafe(|| unsafe { home.upgrade_device_ptr::<T>(address, len) }));
+    let mut slice = made.map_err(|_| Error::Driver {
+        doing,
+        code: "CUDA_ERROR_UNKNOWN".to_owned(),
+        description: "cudarc could not make the events of a slice".to_owned(),
+    })?;
+    // To be given the pointer to write is to record a write.
+    drop(slice.device_ptr_mut(home));
+    if let Err(error) = check_cudarc(context.check_err(), doing) {
+        // The slice's events do not know of the work, so it ends here; and so does the slice's claim to the memory, which stays the caller's.
+        let error = Queue::of_others(home).finish(error);
+        slice.leak();
+        return Err(error);
+    }
+    Ok(slice)
 }
 
 /// Slice and stream are valid for `'a`. (References would make `'a` invariant.)

@@ -3,15 +3,16 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::RangeBounds;
-use std::sync::Arc;
 
 use cudarc::driver::CudaSlice;
 use kernel_lang::dtype::Dtype;
 
+use crate::driver::check_cudarc;
 use crate::graph::{self, Forbidden};
 use crate::memory::{CudaBuffer, Init, Memory};
 use crate::shape::{IntoShape, Shape};
-use crate::stream::{self, Stream};
+use crate::slice;
+use crate::stream::{self, Queue, Stream};
 use crate::view::{TensorView, TensorViewMut, fitting};
 use crate::{Device, Element, Error, Result};
 
@@ -260,33 +261,44 @@ impl<T: Element> Tensor<T> {
     /// Copies nothing; the slice's stream becomes the tensor's home.
     ///
     /// # Errors
-    /// [`Error::ForeignContext`], or what the driver says.
+    /// [`Error::ForeignContext`], [`Error::StreamCaptured`], or what the driver says.
     pub fn from_cuda_slice(slice: CudaSlice<T>) -> Result<Tensor<T>> {
         let device = Device::of_context(slice.context(), "this slice")?;
         let Some(cuda) = device.cuda_info() else { return Err(Error::NotCuda { what: "this slice" }) };
         let shape = slice.len().into_shape()?;
-        let home = if stream::is_per_thread(slice.stream()) {
-            // That stream cannot be waited for later, so it is waited for now.
-            stream::synchronize(slice.stream())?;
-            device.stream().clone()
-        } else {
-            Stream::from_cuda(slice.stream().clone())?
+        let stream = slice.stream().clone();
+        let own = Queue::of_others(&stream);
+        own.forbid_capture("take over a slice")?;
+        let home = if stream::is_per_thread(&stream) { device.stream().clone() } else { Stream::from_cuda(stream.clone())? };
+        let doing = "take over a slice";
+        // cudarc leaves in the context what fails while it gives the memory up, and would not wait where something is left there already.
+        check_cudarc(stream.context().check_err(), doing)?;
+        let address = slice.leak();
+        let given_up = check_cudarc(stream.context().check_err(), doing);
+        let is_ordered = match &given_up {
+            // The per-thread stream cannot be waited for later, so it is waited for now.
+            Ok(()) if stream::is_per_thread(&stream) => own.synchronize(),
+            Ok(()) => Ok(()),
+            Err(_) => cuda.synchronize(),
         };
-        // SAFETY: `leak` orders the slice's uses before what its stream does next, and nobody else frees the memory.
-        let buffer = unsafe { CudaBuffer::from_raw(slice.leak(), cuda, home) };
-        Ok(Tensor { memory: Memory::Cuda(buffer), shape, elements: PhantomData })
+        // SAFETY: `leak` orders the slice's uses before what its stream does next, or they are over, and nobody else frees the memory.
+        let buffer = is_ordered.map(|()| unsafe { CudaBuffer::from_raw(address, cuda, home) });
+        given_up?;
+        Ok(Tensor { memory: Memory::Cuda(buffer?), shape, elements: PhantomData })
     }
 
-    /// Gives the memory to a slice of cudarc's, on the tensor's home stream. Copies nothing.
+    /// Gives the memory to a slice of cudarc's, on the tensor's home stream. Copies nothing. The slice knows of the work that writes it: cudarc
+    /// makes other streams wait for that.
     ///
     /// # Errors
-    /// [`Error::NotCuda`] for a tensor that is not on a CUDA GPU, or what the driver says.
+    /// [`Error::NotCuda`] for a tensor that is not on a CUDA GPU, [`Error::StreamCaptured`], or what the driver says; the tensor is gone then.
     pub fn into_cuda_slice(self) -> Result<CudaSlice<T>> {
         let len = self.len();
         let Memory::Cuda(buffer) = self.memory else { return Err(Error::NotCuda { what: "this tensor" }) };
-        let (address, home) = buffer.into_raw()?;
-        // SAFETY: the memory holds that many elements, is ours to give, and all uses are ordered before on `home`.
-        Ok(unsafe { Arc::clone(&home).upgrade_device_ptr(address, len) })
+        buffer.give(|address, home| {
+            // SAFETY: the memory holds that many elements, and is ours to give; `give` has ordered all uses before what is queued on `home` from now on.
+            unsafe { slice::of_address(address, len, home) }
+        })
     }
 }
 

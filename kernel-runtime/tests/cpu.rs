@@ -2,6 +2,7 @@
 
 mod allocations;
 mod axpy;
+mod trusted;
 #[path = "axpy/tuned.rs"]
 mod tuned;
 
@@ -82,8 +83,8 @@ fn constants_that_do_not_compile_are_told() {
 
 #[test]
 fn broken_ir_is_an_error() {
-    static BROKEN: Kernel = Kernel::new("broken", "kernel @broken(", Schedule::DEFAULT, &[], &[]);
-    let error = Launch::<0, 0>::new(Args::new(&BROKEN), []).on(cpu().stream()).grid(1).launch().unwrap_err();
+    static BROKEN: Kernel = crate::trusted::kernel("broken", "kernel @broken(", Schedule::DEFAULT, &[], &[]);
+    let error = crate::trusted::launch::<0, 0>(Args::new(&BROKEN), []).on(cpu().stream()).grid(1).launch().unwrap_err();
     assert!(matches!(&error, Error::Compile { diagnostics, .. } if diagnostics.contains("embedded IR")), "{error}");
 }
 
@@ -91,7 +92,7 @@ fn broken_ir_is_an_error() {
 fn a_wrong_launcher_is_an_error() {
     let mut args = Args::<1>::new(&AXPY);
     args.scalar(1);
-    let error = Launch::<1, 2>::new(args, [f32::CODE, 64]).on(cpu().stream()).grid(1).launch().unwrap_err();
+    let error = crate::trusted::launch::<1, 2>(args, [f32::CODE, 64]).on(cpu().stream()).grid(1).launch().unwrap_err();
     assert!(matches!(error, Error::ArgumentCount { expected: 6, given: 1, .. }), "{error}");
 }
 

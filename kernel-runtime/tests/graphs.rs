@@ -2,6 +2,7 @@
 
 #[allow(dead_code, reason = "of the kernels there it runs one")]
 mod axpy;
+mod trusted;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

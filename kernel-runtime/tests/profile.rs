@@ -1,6 +1,7 @@
 //! Profiles of launches on the CPU and on simulated GPUs, by many threads, with failures, and of whole processes; their JSON is read back.
 
 mod axpy;
+mod trusted;
 #[path = "axpy/tuned.rs"]
 mod tuned;
 

@@ -1,6 +1,7 @@
 //! Launches on simulated GPUs: what every device does, and what only a simulation sees.
 
 mod axpy;
+mod trusted;
 #[path = "axpy/tuned.rs"]
 mod tuned;
 
@@ -145,7 +146,7 @@ macro_rules! ptx {
 fn hand_written<T: Element>(kernel: &'static Kernel, y: &mut Tensor<T>) -> Result<()> {
     let mut args = Args::<2>::new(kernel);
     args.pointer_mut("y", y);
-    Launch::<2, 0>::new(args, []).grid(3).launch()
+    crate::trusted::launch::<2, 0>(args, []).grid(3).launch()
 }
 
 const fn variant(ptx: &'static str) -> Variant {
@@ -157,7 +158,7 @@ const PARAMS: &[Param] = &[Param { name: "y", kind: ParamKind::PointerMut }];
 #[test]
 fn a_store_outside_its_tensor_is_a_fault() {
     // Thread 5 of program 2 stores behind the end.
-    static STORE: Kernel = Kernel::new(
+    static STORE: Kernel = crate::trusted::kernel(
         "store",
         "",
         Schedule::DEFAULT,
@@ -188,7 +189,7 @@ fn a_store_outside_its_tensor_is_a_fault() {
 #[test]
 fn memory_of_a_dropped_tensor_is_a_fault() {
     // Writes its tensor's address into the tensor.
-    static ADDRESS: Kernel = Kernel::new(
+    static ADDRESS: Kernel = crate::trusted::kernel(
         "address",
         "",
         Schedule::DEFAULT,
@@ -196,7 +197,7 @@ fn memory_of_a_dropped_tensor_is_a_fault() {
         &[variant(ptx!("sm_80", "ld.param.u64 %rd0, [y];\nst.global.u64 [%rd0], %rd0;\n"))],
     );
     // Reads where the tensor's element points to.
-    static FOLLOW: Kernel = Kernel::new(
+    static FOLLOW: Kernel = crate::trusted::kernel(
         "follow",
         "",
         Schedule::DEFAULT,
@@ -220,9 +221,9 @@ fn memory_of_a_dropped_tensor_is_a_fault() {
 
 #[test]
 fn ptx_that_the_simulator_does_not_know_is_an_error_with_its_line() {
-    static UNKNOWN: Kernel = Kernel::new("unknown", "", Schedule::DEFAULT, PARAMS, &[variant(ptx!("sm_80", "frobnicate.u32 %r0, %r1;\n"))]);
+    static UNKNOWN: Kernel = crate::trusted::kernel("unknown", "", Schedule::DEFAULT, PARAMS, &[variant(ptx!("sm_80", "frobnicate.u32 %r0, %r1;\n"))]);
     static NO_ENTRY: Kernel =
-        Kernel::new("no_entry", "", Schedule::DEFAULT, PARAMS, &[Variant { entry: "good", ..variant(ptx!("sm_80", "")) }]);
+        crate::trusted::kernel("no_entry", "", Schedule::DEFAULT, PARAMS, &[Variant { entry: "good", ..variant(ptx!("sm_80", "")) }]);
     let mut y = Device::sim(Target::SM_80).unwrap().zeros::<u32>(8).unwrap();
     let text = hand_written(&UNKNOWN, &mut y).unwrap_err().to_string();
     assert!(text.starts_with("kernel `unknown`: `sim:sm_80` cannot load its PTX (`INVALID_PTX`)\n"), "{text}");
@@ -234,7 +235,7 @@ fn ptx_that_the_simulator_does_not_know_is_an_error_with_its_line() {
 #[test]
 fn more_shared_memory_than_there_is_is_refused() {
     static GREEDY: Kernel =
-        Kernel::new("greedy", "", Schedule::DEFAULT, PARAMS, &[Variant { shared_bytes: 200 << 10, ..variant(ptx!("sm_80", "")) }]);
+        crate::trusted::kernel("greedy", "", Schedule::DEFAULT, PARAMS, &[Variant { shared_bytes: 200 << 10, ..variant(ptx!("sm_80", "")) }]);
     let [a100, h200] = simulated();
     hand_written(&GREEDY, &mut h200.zeros::<u32>(8).unwrap()).unwrap();
     match hand_written(&GREEDY, &mut a100.zeros::<u32>(8).unwrap()) {

@@ -5,6 +5,7 @@ use std::ffi::c_void;
 use cudarc::driver::sys::{CUdriverProcAddressQueryResult, CUevent, CUresult, CUstream};
 
 use crate::call::{answer, call, call_in_context, handle};
+use crate::plant;
 use crate::state::State;
 use crate::work::{Ticket, Work};
 
@@ -12,6 +13,8 @@ use crate::work::{Ticket, Work};
 #[derive(Default)]
 pub(crate) struct Event {
     pub(crate) gpu: usize,
+    /// The stream whose capture it was recorded in last, if it was in one: no event then, but an edge.
+    pub(crate) captured: Option<usize>,
     /// Where it was recorded last.
     pub(crate) recorded: Option<Ticket>,
     /// How often it was recorded.
@@ -29,6 +32,7 @@ impl State {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuEventCreate(event: *mut CUevent, _flags: u32) -> CUresult {
     call_in_context(|state, gpu| {
+        state.may_fail("cuEventCreate")?;
         let new = state.handle();
         state.events.insert(new, Event { gpu, ..Event::default() });
         // SAFETY: the caller's place for the answer.
@@ -44,11 +48,17 @@ unsafe extern "C" fn cuEventDestroy_v2(event: CUevent) -> CUresult {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuEventRecord(event: CUevent, stream: CUstream) -> CUresult {
     call_in_context(|state, gpu| {
+        state.may_fail("cuEventRecord")?;
         let own = state.stream_of(stream, gpu)?;
+        let captured = state.capture_of(own);
         let of_stream = state.streams[&own].gpu;
         let known = state.event(event)?;
         if known.gpu != of_stream {
             return Err(CUresult::CUDA_ERROR_INVALID_HANDLE);
+        }
+        known.captured = captured;
+        if captured.is_some() {
+            return Ok(());
         }
         known.generation += 1;
         known.time_us = None;
@@ -62,6 +72,9 @@ unsafe extern "C" fn cuEventRecord(event: CUevent, stream: CUstream) -> CUresult
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuEventSynchronize(event: CUevent) -> CUresult {
     call(|state| {
+        if state.event(event)?.captured.is_some() {
+            return Err(CUresult::CUDA_ERROR_CAPTURED_EVENT);
+        }
         if let Some(ticket) = state.event(event)?.recorded {
             state.finish(ticket);
         }
@@ -73,6 +86,9 @@ unsafe extern "C" fn cuEventSynchronize(event: CUevent) -> CUresult {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuEventQuery(event: CUevent) -> CUresult {
     call(|state| {
+        if state.event(event)?.captured.is_some() {
+            return Err(CUresult::CUDA_ERROR_CAPTURED_EVENT);
+        }
         let recorded = state.event(event)?.recorded;
         let Some(pending) = recorded.filter(|ticket| !state.is_done(*ticket)) else { return Ok(()) };
         state.finish(pending);
@@ -100,7 +116,7 @@ unsafe extern "C" fn cuEventElapsedTime_v2(milliseconds: *mut f32, start: CUeven
     unsafe { cuEventElapsedTime(milliseconds, start, end) }
 }
 
-/// Knows the one function that is asked for by its version.
+/// Knows the one function that is asked for by its version, and those of tests.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuGetProcAddress_v2(
     symbol: *const std::ffi::c_char,
@@ -112,10 +128,9 @@ unsafe extern "C" fn cuGetProcAddress_v2(
     // SAFETY: the caller gives a terminated text.
     let symbol = unsafe { std::ffi::CStr::from_ptr(symbol) };
     call(|_| {
-        let known = symbol == c"cuEventElapsedTime";
-        let found = if known { cuEventElapsedTime as *mut c_void } else { std::ptr::null_mut() };
+        let found = if symbol == c"cuEventElapsedTime" { Some(cuEventElapsedTime as *mut c_void) } else { plant::find(symbol) };
         // SAFETY: the caller's place for the answer.
-        unsafe { answer(function, found)? };
-        if known { Ok(()) } else { Err(CUresult::CUDA_ERROR_NOT_FOUND) }
+        unsafe { answer(function, found.unwrap_or(std::ptr::null_mut()))? };
+        found.map(drop).ok_or(CUresult::CUDA_ERROR_NOT_FOUND)
     })
 }

@@ -151,6 +151,7 @@ unsafe extern "C" fn cuLaunchKernel(
     _extra: *mut *mut c_void,
 ) -> CUresult {
     call_in_context(|state, gpu| {
+        state.may_fail("cuLaunchKernel")?;
         let own = state.own_stream(stream, gpu)?;
         let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
         // SAFETY: as the caller promises.

@@ -17,6 +17,7 @@ mod event;
 mod function;
 mod graph;
 mod memory;
+mod plant;
 mod state;
 mod stream;
 mod work;

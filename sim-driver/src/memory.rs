@@ -53,7 +53,11 @@ unsafe extern "C" fn cuMemAlloc_v2(address: *mut CUdeviceptr, bytes: usize) -> C
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemFreeAsync(address: CUdeviceptr, stream: CUstream) -> CUresult {
-    queue(stream, Work::Free(address))
+    call_in_context(|state, gpu| {
+        state.may_fail("cuMemFreeAsync")?;
+        let own = state.own_stream(stream, gpu)?;
+        state.queue(own, Work::Free(address)).map(drop)
+    })
 }
 
 /// Waits for everything first.
@@ -84,18 +88,26 @@ unsafe extern "C" fn cuPointerGetAttribute(_data: *mut c_void, _attribute: i32, 
     call(|_| Err(CUresult::CUDA_ERROR_INVALID_VALUE))
 }
 
-/// Of pageable memory: the bytes are taken before the call returns.
+/// The bytes are read when the copy is done, also from pageable memory: the interface does not promise that they have been when the call returns.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemcpyHtoDAsync_v2(to: CUdeviceptr, from: *const c_void, bytes: usize, stream: CUstream) -> CUresult {
-    // SAFETY: the caller has that many bytes there.
-    let bytes = if bytes == 0 { Vec::new() } else { unsafe { std::slice::from_raw_parts(from.cast::<u8>(), bytes) }.to_vec() };
-    queue(stream, Work::Write { to, bytes })
+    if bytes == 0 {
+        return CUresult::CUDA_SUCCESS;
+    }
+    queue(stream, Work::Write { to, from: from.expose_provenance(), bytes })
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemcpyHtoD_v2(to: CUdeviceptr, from: *const c_void, bytes: usize) -> CUresult {
     // SAFETY: as the caller promises.
-    unsafe { cuMemcpyHtoDAsync_v2(to, from, bytes, std::ptr::null_mut()) }
+    match unsafe { cuMemcpyHtoDAsync_v2(to, from, bytes, std::ptr::null_mut()) } {
+        CUresult::CUDA_SUCCESS => call_in_context(|state, gpu| {
+            let own = state.stream_of::<c_void>(std::ptr::null_mut(), gpu)?;
+            state.finish(state.end_of(own));
+            Ok(())
+        }),
+        code => code,
+    }
 }
 
 /// Into pageable memory: the bytes are there when the call returns.
@@ -103,6 +115,9 @@ unsafe extern "C" fn cuMemcpyHtoD_v2(to: CUdeviceptr, from: *const c_void, bytes
 unsafe extern "C" fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: CUdeviceptr, bytes: usize, stream: CUstream) -> CUresult {
     call_in_context(|state, gpu| {
         let own = state.own_stream(stream, gpu)?;
+        if state.capture_of(own).is_some() {
+            return Err(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+        }
         state.finish(state.end_of(own));
         if bytes == 0 || state.lost.is_some() {
             return Ok(());
@@ -121,7 +136,11 @@ unsafe extern "C" fn cuMemcpyDtoH_v2(to: *mut c_void, from: CUdeviceptr, bytes: 
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemcpyDtoDAsync_v2(to: CUdeviceptr, from: CUdeviceptr, bytes: usize, stream: CUstream) -> CUresult {
-    queue(stream, Work::Copy { from, to, bytes })
+    call_in_context(|state, gpu| {
+        state.may_fail("cuMemcpyDtoDAsync_v2")?;
+        let own = state.own_stream(stream, gpu)?;
+        state.queue(own, Work::Copy { from, to, bytes }).map(drop)
+    })
 }
 
 #[unsafe(no_mangle)]

@@ -9,6 +9,7 @@ use kernel_sim::{Gpu, Machine, Module};
 use crate::event::Event;
 use crate::function::Function;
 use crate::graph::{Executable, Graph};
+use crate::plant::Planted;
 use crate::stream::Stream;
 
 /// Everything, behind one lock: a call has it from its beginning to its end.
@@ -20,6 +21,8 @@ pub(crate) struct State {
     pub(crate) functions: HashMap<usize, Function>,
     pub(crate) graphs: HashMap<usize, Graph>,
     pub(crate) executables: HashMap<usize, Executable>,
+    /// Calls that are to fail, because a test wants to see what then.
+    pub(crate) planted: Vec<Planted>,
     /// The fault that ended everything: each later call returns it.
     pub(crate) lost: Option<CUresult>,
     /// Of the GPUs, in microseconds: it moves when work is done.
@@ -46,6 +49,7 @@ impl State {
             functions: HashMap::new(),
             graphs: HashMap::new(),
             executables: HashMap::new(),
+            planted: Vec::new(),
             lost: None,
             clock_us: 0.0,
             handles: HANDLES,

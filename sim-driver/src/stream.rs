@@ -18,6 +18,8 @@ pub(crate) struct Stream {
     pub(crate) done: u64,
     /// What is written down instead of queued.
     pub(crate) capture: Option<Graph>,
+    /// The stream whose capture this one has joined, by waiting for an event of it.
+    joined: Option<usize>,
 }
 
 /// More work than that is not queued at once.
@@ -25,7 +27,7 @@ const LENGTH: usize = 1024;
 
 impl Stream {
     pub(crate) fn new(gpu: usize) -> Stream {
-        Stream { gpu, queue: VecDeque::new(), queued: 0, done: 0, capture: None }
+        Stream { gpu, queue: VecDeque::new(), queued: 0, done: 0, capture: None, joined: None }
     }
 
     pub(crate) fn push(&mut self, work: Work, own: usize) -> Ticket {
@@ -48,6 +50,12 @@ impl State {
     /// After everything that is queued there now.
     pub(crate) fn end_of(&self, stream: usize) -> Ticket {
         self.streams[&stream].end(stream)
+    }
+
+    /// The stream whose capture takes what is queued here, if one does.
+    pub(crate) fn capture_of(&self, stream: usize) -> Option<usize> {
+        let own = self.streams.get(&stream)?;
+        if own.capture.is_some() { Some(stream) } else { own.joined }
     }
 }
 
@@ -81,19 +89,43 @@ unsafe extern "C" fn cuStreamDestroy_v2(stream: CUstream) -> CUresult {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuStreamSynchronize(stream: CUstream) -> CUresult {
     call_in_context(|state, gpu| {
+        state.may_fail("cuStreamSynchronize")?;
         let own = state.stream_of(stream, gpu)?;
+        if state.capture_of(own).is_some() {
+            return Err(CUresult::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+        }
         state.finish(state.end_of(own));
         Ok(())
     })
 }
 
+/// Nothing is forbidden to other threads while a stream is captured.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuThreadExchangeStreamCaptureMode(_mode: *mut i32) -> CUresult {
+    CUresult::CUDA_SUCCESS
+}
+
+/// To wait for an event of a capture is to join it.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuStreamWaitEvent(stream: CUstream, event: CUevent, _flags: u32) -> CUresult {
     call_in_context(|state, gpu| {
+        state.may_fail("cuStreamWaitEvent")?;
         let own = state.stream_of(stream, gpu)?;
         let event = state.events.get(&event.addr()).ok_or(CUresult::CUDA_ERROR_INVALID_HANDLE)?;
+        if let Some(origin) = event.captured {
+            if state.capture_of(own).is_none_or(|known| known == origin) {
+                if own != origin && let Some(stream) = state.streams.get_mut(&own) {
+                    stream.joined = Some(origin);
+                }
+                return Ok(());
+            }
+            return Err(CUresult::CUDA_ERROR_STREAM_CAPTURE_MERGE);
+        }
         // One that was never recorded has happened.
         if let Some(ticket) = event.recorded {
+            if state.capture_of(own).is_some() {
+                return Err(CUresult::CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+            }
             state.queue(own, Work::Wait(ticket))?;
         }
         Ok(())
@@ -103,7 +135,7 @@ unsafe extern "C" fn cuStreamWaitEvent(stream: CUstream, event: CUevent, _flags:
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuStreamIsCapturing(stream: CUstream, status: *mut Status) -> CUresult {
     call_in_context(|state, gpu| {
-        let captures = state.streams[&state.stream_of(stream, gpu)?].capture.is_some();
+        let captures = state.capture_of(state.stream_of(stream, gpu)?).is_some();
         let found = if captures { Status::CU_STREAM_CAPTURE_STATUS_ACTIVE } else { Status::CU_STREAM_CAPTURE_STATUS_NONE };
         // SAFETY: the caller's place for the answer.
         unsafe { answer(status, found) }
@@ -127,6 +159,8 @@ unsafe extern "C" fn cuStreamEndCapture(stream: CUstream, graph: *mut CUgraph) -
     call_in_context(|state, gpu| {
         let own = state.own_stream(stream, gpu)?;
         let captured = state.streams.get_mut(&own).and_then(|stream| stream.capture.take()).ok_or(CUresult::CUDA_ERROR_ILLEGAL_STATE)?;
+        state.streams.values_mut().filter(|stream| stream.joined == Some(own)).for_each(|stream| stream.joined = None);
+        state.events.values_mut().filter(|event| event.captured == Some(own)).for_each(|event| event.captured = None);
         let new = state.handle();
         state.graphs.insert(new, captured);
         // SAFETY: the caller's place for the answer.

@@ -22,10 +22,11 @@ pub(crate) enum Work {
         to: u64,
         bytes: usize,
     },
-    /// Bytes that were the host's when the copy was queued.
+    /// From the host's memory, which is read when the copy is done and not before.
     Write {
         to: u64,
-        bytes: Vec<u8>,
+        from: usize,
+        bytes: usize,
     },
     /// `rows` rows of `count` elements, which begin `pitch` bytes apart.
     Fill {
@@ -70,11 +71,14 @@ impl State {
     /// Queues work, and says when it will be done.
     pub(crate) fn queue(&mut self, stream: usize, work: Work) -> Result<Ticket, CUresult> {
         let node = self.handle();
-        let queue = self.streams.get_mut(&stream).ok_or(CUresult::CUDA_ERROR_INVALID_HANDLE)?;
-        if let Some(capture) = &mut queue.capture {
-            capture.append(node, queue.gpu, work);
-            return Ok(queue.end(stream));
+        let end = self.streams.get(&stream).ok_or(CUresult::CUDA_ERROR_INVALID_HANDLE)?.end(stream);
+        if let Some(origin) = self.capture_of(stream) {
+            let origin = self.streams.get_mut(&origin).ok_or(CUresult::CUDA_ERROR_INVALID_HANDLE)?;
+            let gpu = origin.gpu;
+            origin.capture.get_or_insert_default().append(node, gpu, work);
+            return Ok(end);
         }
+        let queue = self.streams.get_mut(&stream).ok_or(CUresult::CUDA_ERROR_INVALID_HANDLE)?;
         let ticket = queue.push(work, stream);
         // A queue has an end also on a GPU: who is too far ahead waits.
         if self.streams[&stream].is_full() {
@@ -118,7 +122,11 @@ impl State {
                 self.gpus[other].read(from, &mut copied).map_err(fault)?;
                 machine.write(to, &copied).map_err(fault)?;
             }
-            Work::Write { to, bytes } => machine.write(to, &bytes).map_err(fault)?,
+            Work::Write { to, from, bytes } => {
+                // SAFETY: who queued the copy keeps that many bytes there until it is done.
+                let bytes = unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance::<u8>(from), bytes) };
+                machine.write(to, bytes).map_err(fault)?;
+            }
             Work::Fill { to, element, count, rows, pitch } => {
                 (0..rows as u64).try_for_each(|row| machine.fill(to + row * pitch as u64, &element, count)).map_err(fault)?;
             }

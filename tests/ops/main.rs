@@ -225,7 +225,8 @@ fn launch<T: private::Element, U: private::Element>(
     ];
     // A kernel is a static of the program; these live as long as the test.
     let text: &'static str = Box::leak(text.to_string().into_boxed_str());
-    let kernel: &'static Kernel = Box::leak(Box::new(Kernel::new("op", text, Schedule::DEFAULT, PARAMS, &[])));
+    // SAFETY: the text is of a safe kernel with these parameters.
+    let kernel: &'static Kernel = Box::leak(Box::new(unsafe { Kernel::new("op", text, Schedule::DEFAULT, PARAMS, &[]) }));
     let len = out.len();
     let [a, b, c] = operands.each_ref().map(|operand| device.tensor(operand));
     let (a, b, c) = (a?, b?, c?);
@@ -235,5 +236,6 @@ fn launch<T: private::Element, U: private::Element>(
     args.pointer("c_in", &c);
     args.pointer_mut("out", out);
     args.scalar(len);
-    Launch::<'_, 9, 0>::new(args, []).grid(cdiv(len, 1024)).launch()
+    // SAFETY: these are arguments of the parameters, of the types that the text has.
+    unsafe { Launch::<'_, 9, 0>::new(args, []) }.grid(cdiv(len, 1024)).launch()
 }

@@ -122,6 +122,12 @@ fn driver(tests: &mut Tests) -> Result<()> {
         println!("{line}");
         tests.take(line);
     })?;
+    // Tests of the library that are ignored where there is no driver.
+    let mut command = process::command("cargo test --package kernel-runtime --features sim --lib -- --ignored");
+    process::each_line(command.env("LD_LIBRARY_PATH", &folder), |line| {
+        println!("{line}");
+        tests.take(line);
+    })?;
     ensure!(tests.failed == 0, "{} tests failed", tests.failed);
     Ok(())
 }

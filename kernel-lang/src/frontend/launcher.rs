@@ -94,7 +94,8 @@ impl Launcher<'_> {
         });
         let facts = self.facts();
         let (printing, notes) = (self.prints.then(|| quote!(.printing())), self.notes());
-        let kernel = quote!(#private::Kernel::new(#name, #ir, #schedule, &[#(#params),*], &[#(#variants),*]) #facts #printing);
+        // Nothing of the user's own stands in the block. Its promise holds: variants, parameters and facts are those of this compilation of this IR.
+        let kernel = quote!(unsafe { #private::Kernel::new(#name, #ir, #schedule, &[#(#params),*], &[#(#variants),*]) #facts #printing });
         if self.notes.is_empty() { kernel } else { quote!({ #notes #kernel }) }
     }
 
@@ -161,15 +162,23 @@ impl Launcher<'_> {
                 _ => quote!(#args.scalar(#ident);),
             }
         });
-        let key = self.key_words(&private);
+        let words = self.key_words(&private);
+        let [key, chosen] = ["key", "rules"].map(|name| syn::Ident::new(name, Span::mixed_site()));
+        // Of the user's own only rules and type parameters could do anything, and they stand in front of the blocks. Their promise holds: the arguments are pushed
+        // in the order and with the types of the signature that the kernel was compiled from, and the key has a word for each of its generics; a configuration
+        // writes those of constants.
         let launch = match self.autotune {
-            None => quote!(#private::Launch::new(#args, #key)),
+            None => quote! {
+                let #key = #words;
+                unsafe { #private::Launch::new(#args, #key) }
+            },
             Some(autotune) => {
                 let tuned = Tuned { launcher: self, autotune };
                 let (module, tuner, rules) = (&self.item.sig.ident, tuned.tuner(), tuned.rules());
                 quote! {
                     static GALATEA_TUNER: #private::Tuner<#module::Config> = #tuner;
-                    #private::AutotunedLaunch::new(#args, #key, &GALATEA_TUNER, #rules)
+                    let (#key, #chosen) = (#words, #rules);
+                    unsafe { #private::AutotunedLaunch::new(#args, #key, &GALATEA_TUNER, #chosen) }
                 }
             }
         };

@@ -5,12 +5,16 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
 use cudarc::driver::{CudaContext, CudaStream, DriverError, result};
 
+use super::events::Events;
 use super::{Backend, Device};
 use crate::driver::{self, check, check_cudarc};
+use crate::memory::Left;
 use crate::{Error, Result};
 
 /// What is known of an opened GPU.
 pub(crate) struct Cuda {
+    /// The library's one context, which is handed out: cudarc tracks the uses of its slices, as safe code that has it counts on. Tensors order their
+    /// streams themselves (see `memory`), and pay nothing for that.
     pub(crate) context: Arc<CudaContext>,
     pub(crate) ordinal: usize,
     pub(super) name: String,
@@ -21,7 +25,10 @@ pub(crate) struct Cuda {
     pub(crate) shared_bytes: u32,
     /// Of the L2 cache.
     pub(crate) cache_bytes: u32,
-    pub(crate) default_stream: Arc<CudaStream>,
+    pub(super) default_stream: Arc<CudaStream>,
+    pub(super) events: Events,
+    /// Memory that could not be freed yet.
+    pub(crate) left: Left,
 }
 
 /// The device with this number, opened at the first call.
@@ -51,7 +58,7 @@ impl Cuda {
     }
 
     /// Waits for all work on all streams.
-    pub(super) fn synchronize(&self) -> Result<()> {
+    pub(crate) fn synchronize(&self) -> Result<()> {
         self.bind()?;
         // SAFETY: the context is current.
         check(unsafe { sys::cuCtxSynchronize() }, "wait for the device")
@@ -71,22 +78,13 @@ impl Cuda {
     /// Makes the device's context the calling thread's. Cheap when it is already.
     #[inline]
     pub(crate) fn bind(&self) -> Result<()> {
-        let mut current = std::ptr::null_mut();
-        // SAFETY: `current` is a valid place for the answer.
-        check(unsafe { sys::cuCtxGetCurrent(&mut current) }, "ask for the current context")?;
-        if current != self.context.cu_ctx() {
-            // SAFETY: the context is retained as long as the process lives.
-            check(unsafe { sys::cuCtxSetCurrent(self.context.cu_ctx()) }, "make a context current")?;
-        }
-        Ok(())
+        driver::bind(self.context.cu_ctx())
     }
 }
 
 fn open(ordinal: usize) -> Result<Cuda> {
     let doing = "open the device";
     let context = check_cudarc(CudaContext::new(ordinal), doing)?;
-    // SAFETY: nothing is allocated yet, and tensors order their streams themselves (see `memory`).
-    unsafe { context.disable_event_tracking() };
     keep_freed_memory(&context, doing)?;
     let read = |attribute| {
         let value = check_cudarc(context.attribute(attribute), "read an attribute of the device")?;
@@ -102,6 +100,8 @@ fn open(ordinal: usize) -> Result<Cuda> {
         // A stream of our own rather than the null stream: it can be captured, and it waits for nobody unasked.
         default_stream: check_cudarc(context.new_stream(), "make the default stream")?,
         context,
+        events: Events::default(),
+        left: Left::default(),
     })
 }
 

@@ -1,6 +1,7 @@
 //! Where tensors live and kernels run: one CUDA GPU, the CPU, or a simulated GPU.
 
 mod cuda;
+mod events;
 mod name;
 
 use std::fmt;
@@ -9,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use cudarc::driver::CudaContext;
 
 pub(crate) use cuda::Cuda;
+pub(crate) use events::PooledEvent;
 
 use crate::driver::{self, check_cudarc};
 use crate::graph::{self, Forbidden};

@@ -5,14 +5,15 @@ use std::sync::OnceLock;
 
 use kernel_lang::target::Target;
 
-use crate::{Device, Error, Result, sim};
+use crate::{Device, Error, Result, prints, sim};
 
 /// The environment variable that names the default device.
 const VARIABLE: &str = "GALATEA_DEVICE";
 
 impl Device {
     /// The device that the environment variable `GALATEA_DEVICE` names, as [`Device::parse`] reads it; without it the first CUDA GPU, or
-    /// the CPU where there is no driver or no GPU. The variable is read once in a process.
+    /// the CPU where there is no driver or no GPU, which one line on the standard error output says then. `GALATEA_DEVICE=cpu` asks for the CPU, and nothing is
+    /// said. The variable is read once in a process.
     ///
     /// # Errors
     /// Those of [`Device::parse`]. A GPU that is there and cannot be opened is an error, not a reason to go slowly in silence.
@@ -25,7 +26,7 @@ impl Device {
         let device = match std::env::var_os(VARIABLE) {
             Some(name) if !name.is_empty() => named(&name.to_string_lossy(), Some(VARIABLE))?,
             _ => match Device::cuda(0) {
-                Err(Error::NoDriver | Error::NoDevice { .. }) => Device::cpu(),
+                Err(error @ (Error::NoDriver | Error::NoDevice { .. })) => return Ok(*CHOSEN.get_or_init(|| instead_of_a_gpu(&error))),
                 device => device?,
             },
         };
@@ -49,6 +50,16 @@ impl Device {
     pub fn parse(name: &str) -> Result<Device> {
         named(name, None)
     }
+}
+
+/// The CPU, and why.
+fn instead_of_a_gpu(error: &Error) -> Device {
+    let reason = match error {
+        Error::NoDriver => "no CUDA driver is installed",
+        _ => "the CUDA driver sees no GPU",
+    };
+    prints::tell(format_args!("galatea: {reason}, so kernels run on the CPU; {VARIABLE}=cpu asks for that without this line\n"));
+    Device::cpu()
 }
 
 impl FromStr for Device {

@@ -5,7 +5,8 @@ mod phrases;
 #[cfg(feature = "sim")]
 use phrases::fault_text;
 use phrases::{
-    asked_by, count, extents, found, grid_help, kept, lend, listed, log_or_hint, shared, tensor, without_compiler, work_argument,
+    asked_by, count, extents, found, grid_help, kept, lend, listed, log_or_hint, lost, refused, shared, tensor, with_resources,
+    without_compiler, work_argument,
 };
 
 use crate::Device;
@@ -61,7 +62,7 @@ pub enum Error {
     /// process can use this device no more.
     #[error(
         "work started earlier on the GPU has failed: `{code}` ({description}), noticed while trying to {doing}\n\
-         help: the device is lost to this process; run the same launches on `Device::cpu()` with `.checked()` to find the one at fault"
+         help: the device is lost to this process; {}", lost(code)
     )]
     Asynchronous {
         /// What was being done when the failure came to light.
@@ -121,6 +122,12 @@ pub enum Error {
         /// What lives elsewhere.
         what: &'static str,
     },
+    /// A CUDA GPU was to do something, and there is no stream to queue it on.
+    #[error("there is no stream of `{device}` to queue work on\nhelp: make one with `Device::new_stream`, or use `Device::stream`")]
+    NoStream {
+        /// The device.
+        device: Device,
+    },
     /// CUDA's per-thread stream means another stream on every thread, so nothing can be ordered with it safely.
     #[error("the per-thread default stream cannot be shared\nhelp: make a stream with `CudaContext::new_stream` or `Device::new_stream`")]
     PerThreadStream,
@@ -144,6 +151,12 @@ pub enum Error {
         device: Device,
         /// Where it was used.
         expected: Device,
+    },
+    /// A stream is being captured into a CUDA graph by somebody else, which would keep the addresses of memory that is only borrowed.
+    #[error("cannot {doing} while somebody else captures its stream into a CUDA graph\nhelp: end that capture first, or use another stream; `Graph::capture` captures launches")]
+    StreamCaptured {
+        /// What was to be done.
+        doing: &'static str,
     },
     /// An event was read before it was recorded.
     #[error("this event has not been recorded\nhelp: call `.record(&stream)` before reading it")]
@@ -278,10 +291,7 @@ pub enum Error {
         limit: u32,
     },
     /// The driver refused to start a kernel.
-    #[error(
-        "kernel `{kernel}` cannot start with {threads} threads and {shared_bytes} bytes of shared memory a program: \
-             `{code}` ({description})\nhelp: use fewer warps, smaller blocks or fewer stages"
-    )]
+    #[error("kernel `{kernel}` cannot start{}: `{code}` ({description}){}", with_resources(code, *.threads, *.shared_bytes), refused(code, *.threads))]
     LaunchRefused {
         /// The kernel.
         kernel: &'static str,
@@ -461,9 +471,11 @@ mod tests {
             Error::LengthMismatch { source_len: 2, len: 3 },
             Error::SliceOutOfRange { start: 2, end: 9, shape: vec![4, 3] },
             Error::NotCuda { what: "this tensor" },
+            Error::NoStream { device: device() },
             Error::PerThreadStream,
             Error::ForeignContext { what: "this slice", ordinal: 0 },
             Error::WrongDevice { what: "this event", device: device(), expected: device() },
+            Error::StreamCaptured { doing: "launch a kernel" },
             Error::EventNotRecorded,
             Error::DeviceMismatch { kernel, argument, device: device(), other: text("argument `y` lives"), expected: device() },
             Error::GridTooLarge { kernel, axis: 1, programs: 70_000, limit: 65_535 },
@@ -516,8 +528,35 @@ mod tests {
     }
 
     #[test]
+    fn a_refused_launch_speaks_of_resources_where_they_are_the_cause() {
+        let text = |code: &str, threads| {
+            let (code, description) = (code.to_owned(), "why".to_owned());
+            Error::LaunchRefused { kernel: "k", threads, shared_bytes: 64, code, description }.to_string()
+        };
+        let too_much = "kernel `k` cannot start with 512 threads and 64 bytes of shared memory a program: `CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES` (why)\n\
+                        help: use fewer warps, smaller blocks or fewer stages";
+        assert_eq!(text("CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", 512), too_much);
+        let too_wide = "kernel `k` cannot start with 2048 threads and 64 bytes of shared memory a program: `CUDA_ERROR_INVALID_VALUE` (why)\n\
+                        help: use fewer warps: a program has at most 1024 threads";
+        assert_eq!(text("CUDA_ERROR_INVALID_VALUE", 2048), too_wide);
+        let clusters = "kernel `k` cannot start: `CUDA_ERROR_INVALID_CLUSTER_SIZE` (why)\nhelp: use fewer CTAs a program";
+        assert_eq!(text("CUDA_ERROR_INVALID_CLUSTER_SIZE", 512), clusters);
+        for other in ["CUDA_ERROR_INVALID_VALUE", "CUDA_ERROR_INVALID_HANDLE", "CUDA_ERROR_NOT_SUPPORTED", "CUDA_ERROR_SYSTEM_NOT_READY"] {
+            assert_eq!(text(other, 128), format!("kernel `k` cannot start: `{other}` (why)"));
+        }
+    }
+
+    #[test]
     fn helps_are_of_the_case_at_hand() {
         let help = |error: Error| error.to_string().split_once("help: ").map(|(_, help)| help.to_owned()).unwrap_or_default();
+        let lost = |code: &str| help(Error::Asynchronous { doing: "wait for a stream", code: code.to_owned(), description: String::new() });
+        let of_a_kernel = "the device is lost to this process; run the same launches on `Device::cpu()` with `.checked()` to find the one at fault";
+        assert_eq!(lost("CUDA_ERROR_ILLEGAL_ADDRESS"), of_a_kernel);
+        let of_the_machine = "the device is lost to this process; no launch is at fault: `nvidia-smi -q` and the system's log say more";
+        assert_eq!(lost("CUDA_ERROR_NVLINK_UNCORRECTABLE"), of_the_machine);
+        let of_others = "the device is lost to this process; start it again: another client of the MPS server may be at fault";
+        assert_eq!(lost("CUDA_ERROR_MPS_CLIENT_TERMINATED"), of_others);
+
         let grid = |programs| help(Error::GridTooLarge { kernel: "k", axis: 1, programs, limit: 65_535 });
         assert_eq!(grid(65_536), "give each program more work, or use another axis");
         assert_eq!(grid(-1), "a grid counts programs: look at how this one is computed");

@@ -105,3 +105,55 @@ pub(super) fn log_or_hint(log: &str) -> String {
         log => log.lines().map(|line| format!("  | {line}")).collect::<Vec<_>>().join("\n"),
     }
 }
+
+/// Who is at fault when a device is lost.
+pub(super) fn lost(code: &str) -> &'static str {
+    match code {
+        "CUDA_ERROR_ECC_UNCORRECTABLE" | "CUDA_ERROR_NVLINK_UNCORRECTABLE" | "CUDA_ERROR_EXTERNAL_DEVICE" => {
+            "no launch is at fault: `nvidia-smi -q` and the system's log say more"
+        }
+        "CUDA_ERROR_MPS_RPC_FAILURE" | "CUDA_ERROR_MPS_CLIENT_TERMINATED" => {
+            "start it again: another client of the MPS server may be at fault"
+        }
+        _ => "run the same launches on `Device::cpu()` with `.checked()` to find the one at fault",
+    }
+}
+
+/// Threads that a program can have on any GPU.
+const MOST_THREADS: u32 = 1024;
+
+/// Why a launch was refused, as far as its code says. A driver calls too many threads an invalid value, as it does much else.
+enum Refusal {
+    Resources,
+    TooManyThreads,
+    Cluster,
+    /// A simulated GPU's own words say it.
+    Other,
+}
+
+fn refusal(code: &str, threads: u32) -> Refusal {
+    match code {
+        "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES" => Refusal::Resources,
+        "CUDA_ERROR_INVALID_VALUE" | "INVALID_LAUNCH" if threads > MOST_THREADS => Refusal::TooManyThreads,
+        "CUDA_ERROR_INVALID_CLUSTER_SIZE" => Refusal::Cluster,
+        _ => Refusal::Other,
+    }
+}
+
+/// What a refused launch asked for, where that is why.
+pub(super) fn with_resources(code: &str, threads: u32, shared_bytes: u32) -> String {
+    match refusal(code, threads) {
+        Refusal::Resources | Refusal::TooManyThreads => format!(" with {threads} threads and {shared_bytes} bytes of shared memory a program"),
+        Refusal::Cluster | Refusal::Other => String::new(),
+    }
+}
+
+/// What to do about a refused launch.
+pub(super) fn refused(code: &str, threads: u32) -> String {
+    match refusal(code, threads) {
+        Refusal::Resources => "\nhelp: use fewer warps, smaller blocks or fewer stages".to_owned(),
+        Refusal::TooManyThreads => format!("\nhelp: use fewer warps: a program has at most {MOST_THREADS} threads"),
+        Refusal::Cluster => "\nhelp: use fewer CTAs a program".to_owned(),
+        Refusal::Other => String::new(),
+    }
+}

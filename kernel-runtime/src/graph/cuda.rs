@@ -4,16 +4,16 @@
 //! global mode, is made invalid by any call that it forbids, and drags along whatever a stream waits for. Here the nodes are known, so they are added one by one.
 
 use std::ffi::c_void;
-use std::sync::Arc;
 
 use cudarc::driver::sys::{self, CUresult};
-use cudarc::driver::{CudaStream, SyncOnDrop};
 
 use super::lent::{Item, Known};
 use super::node::{Code, Fill, KernelNode, Node};
+use crate::args::Guards;
 use crate::device::Cuda;
 use crate::driver::{self, check, launch_error};
-use crate::{Error, Result, grid};
+use crate::stream::Queue;
+use crate::{Error, Result, grid, slice};
 
 /// An executable graph, and what it was made of.
 pub(super) struct Executable {
@@ -155,20 +155,22 @@ impl Executable {
     }
 
     /// Queues a launch behind all that its memory is used for.
-    pub(super) fn launch(&self, cuda: &Cuda, stream: &Arc<CudaStream>, items: &[Item<'_>], known: &[Known]) -> Result<()> {
+    pub(super) fn launch(&self, cuda: &Cuda, stream: Queue<'_>, items: &[Item<'_>], known: &[Known]) -> Result<()> {
+        let doing = "launch a graph";
+        stream.forbid_capture(doing)?;
         let used = || items.iter().zip(known).filter_map(|(item, known)| Some((&item.pointer.owner, known.written?)));
-        let mut guards: Vec<SyncOnDrop<'_>> = Vec::new();
+        let mut guards = Guards::new();
         for (owner, writes) in used() {
             if let Some(guard) = owner.before(writes, stream)? {
                 guards.push(guard);
             }
         }
         cuda.bind()?;
-        // SAFETY: graph and stream are alive; what the nodes use is among the items, which are borrowed until the launch is ordered before every later use.
-        let code = unsafe { sys::cuGraphLaunch(self.executable, stream.cu_stream()) };
-        drop(guards);
-        check(code, "launch a graph")?;
-        used().try_for_each(|(owner, writes)| owner.after(writes, stream))
+        // SAFETY: graph and stream are alive; what the nodes use is among the items, which are borrowed until the launch is ordered before every later use,
+        // or over.
+        check(unsafe { sys::cuGraphLaunch(self.executable, stream.raw()) }, doing)?;
+        let ordered = slice::record(guards, stream).and_then(|()| used().try_for_each(|(owner, writes)| owner.after(writes, stream)));
+        ordered.map_err(|error| stream.finish(error))
     }
 }
 

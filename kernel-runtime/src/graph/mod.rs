@@ -18,7 +18,7 @@ pub(crate) use node::Code;
 
 use crate::device::Backend;
 use crate::sim::SimGpu;
-use crate::{Device, Result, Stream, profile};
+use crate::{Device, Error, Result, Stream, profile};
 use capture::{Capture, Use};
 use cuda::Executable;
 use lent::{Item, Known};
@@ -173,7 +173,7 @@ impl Graph {
             _ => lent::cover(&self.uses, items, device)?,
         };
         let known = &*self.known.insert(known);
-        match (device.backend(), stream.cuda_stream()) {
+        match (device.backend(), stream.queue()) {
             (Backend::Cuda(cuda), Some(stream)) => {
                 let executable = match &mut self.executable {
                     Some(executable) => executable,
@@ -186,7 +186,8 @@ impl Graph {
                 self.nodes.iter().try_for_each(|node| node.simulate(gpu))
             }
             // SAFETY: `cover` has seen that all memory that the nodes use is among the items, which are borrowed until this returns, mutably where it is written.
-            (Backend::Cpu | Backend::Cuda(_), _) => self.nodes.iter().try_for_each(|node| unsafe { node.run_on_cpu() }),
+            (Backend::Cpu, _) => self.nodes.iter().try_for_each(|node| unsafe { node.run_on_cpu() }),
+            (Backend::Cuda(_), None) => Err(Error::NoStream { device }),
         }
     }
 }

@@ -5,24 +5,27 @@
 //!
 //! | use on another stream | before it                                | after it                                      |
 //! |-----------------------|------------------------------------------|-----------------------------------------------|
-//! | read                  | that stream waits for home               | the stream is remembered as a reader          |
+//! | read                  | that stream waits for home               | an event is recorded there, and remembered    |
 //! | write                 | that stream waits for home and readers   | home waits for that stream                    |
 //!
 //! So home is always behind every write, readers run beside each other, and work on the home stream alone, the usual
 //! case, costs nothing. Freeing is a write on the home stream.
 //!
+//! What comes after a use can fail, when the use is queued already. Then it is waited for on the host before the error is passed on: no
+//! memory is given back while something in no order uses it.
+//!
 //! Ordering two streams may leave the context of either as the thread's own, so a use binds its own context after it has been ordered.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use cudarc::driver::{CudaStream, result, sys};
 
 use super::Init;
-use crate::device::Cuda;
+use crate::device::{Cuda, PooledEvent};
 use crate::driver::{check, check_cudarc};
 use crate::error::FreeBytes;
-use crate::stream::{self, Stream};
+use crate::stream::{self, Queue, Stream};
 use crate::{Device, Error, Result};
 
 /// Memory of a GPU.
@@ -34,19 +37,40 @@ pub(crate) struct CudaBuffer {
     readers: Readers,
 }
 
-/// Streams other than home that have read since the last write.
+/// Reads on other streams than home since the last write.
 #[derive(Default)]
 struct Readers {
     any: AtomicBool,
-    streams: Mutex<Vec<Arc<CudaStream>>>,
+    list: Mutex<Vec<Reader>>,
+}
+
+/// The last read on a stream.
+struct Reader {
+    /// It may be gone, and another may have its handle, but never its place in memory while this is here.
+    stream: Weak<CudaStream>,
+    /// It happens when that read is over.
+    event: PooledEvent,
+}
+
+/// Of so many readers, home waits for all and forgets them: who reads on ever new streams must not have ever longer lists.
+const MOST_READERS: usize = 32;
+
+/// Memory that was dropped while somebody captured its home into a graph, which would have taken the free.
+#[derive(Default)]
+pub(crate) struct Left {
+    any: AtomicBool,
+    buffers: Mutex<Vec<CudaBuffer>>,
 }
 
 impl CudaBuffer {
     pub(super) fn new(cuda: &'static Cuda, stream: Stream, bytes: usize, init: Init) -> Result<CudaBuffer> {
+        cuda.left.free();
+        let queue = stream.queue().ok_or(Error::NoStream { device: stream.device() })?;
+        queue.forbid_capture("allocate memory")?;
         cuda.bind()?;
         // The driver refuses to allocate nothing, and an empty tensor has an address too.
         let room = bytes.max(1);
-        let buffer = match allocate(cuda, &stream, room) {
+        let buffer = match allocate(cuda, queue, room) {
             Ok(address) => CudaBuffer { address, cuda, stream, readers: Readers::default() },
             Err(result::DriverError(sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => {
                 let free = FreeBytes(result::mem_get_info().ok().map(|(free, _)| free));
@@ -56,7 +80,7 @@ impl CudaBuffer {
         };
         if init == Init::Zeros {
             // SAFETY: the buffer holds that many bytes.
-            check(unsafe { sys::cuMemsetD8Async(buffer.address, 0, room, buffer.raw()) }, "fill memory")?;
+            check(unsafe { sys::cuMemsetD8Async(buffer.address, 0, room, buffer.home()?.raw()) }, "fill memory")?;
         }
         Ok(buffer)
     }
@@ -70,23 +94,30 @@ impl CudaBuffer {
         CudaBuffer { address, cuda, stream, readers: Readers::default() }
     }
 
-    /// Gives the memory away, all uses ordered before what is queued on its home from now on.
-    pub(crate) fn into_raw(self) -> Result<(sys::CUdeviceptr, Arc<CudaStream>)> {
-        let home = self.home()?.clone();
-        self.before_write(&home)?;
+    /// Gives the memory to what `make` makes of its address and its home, behind which all uses have been ordered.
+    ///
+    /// # Errors
+    /// If they cannot be ordered, or `make` fails; the memory is freed then.
+    pub(crate) fn give<S>(self, make: impl FnOnce(sys::CUdeviceptr, &Arc<CudaStream>) -> Result<S>) -> Result<S> {
+        let home = self.home()?;
+        home.forbid_capture("give memory away")?;
+        self.before_write(home)?;
+        let made = make(self.address, home.cuda())?;
         let mut this = std::mem::ManuallyDrop::new(self);
         // SAFETY: `this` is never dropped, so each of these is dropped once, here.
         unsafe {
             std::ptr::drop_in_place(&mut this.stream);
             std::ptr::drop_in_place(&mut this.readers);
         }
-        Ok((this.address, home))
+        Ok(made)
     }
 
     /// Makes `stream` the home, behind all that was done so far.
     pub(crate) fn set_home(&mut self, stream: &Stream) -> Result<()> {
-        if let Some(raw) = stream.cuda_stream() {
-            self.before_write(raw)?;
+        if let Some(queue) = stream.queue() {
+            queue.forbid_capture("make a stream a tensor's home")?;
+            self.before_write(queue)?;
+            self.readers.forget();
             self.stream = stream.clone();
         }
         Ok(())
@@ -107,57 +138,58 @@ impl CudaBuffer {
     }
 
     #[inline]
-    pub(crate) fn home(&self) -> Result<&Arc<CudaStream>> {
-        self.stream.cuda_stream().ok_or(Error::NotCuda { what: "this stream" })
+    pub(crate) fn home(&self) -> Result<Queue<'_>> {
+        self.stream.queue().ok_or(Error::NoStream { device: self.device() })
     }
 
-    fn raw(&self) -> sys::CUstream {
-        self.stream.cuda_stream().map_or(std::ptr::null_mut(), |stream| stream.cu_stream())
+    /// Home, where a use is queued at once.
+    fn home_for(&self, doing: &'static str) -> Result<Queue<'_>> {
+        let home = self.home()?;
+        home.forbid_capture(doing)?;
+        Ok(home)
     }
 
     /// Is a use on `stream` in order with all others by itself? The only question that the usual launch asks.
     #[inline]
-    pub(crate) fn is_in_order(&self, writes: bool, stream: &Arc<CudaStream>) -> bool {
-        self.stream.cuda_stream().is_some_and(|home| Arc::ptr_eq(home, stream)) && !(writes && self.readers.any.load(Ordering::Acquire))
+    pub(crate) fn is_in_order(&self, writes: bool, stream: Queue<'_>) -> bool {
+        self.stream.queue().is_some_and(|home| Arc::ptr_eq(home.cuda(), stream.cuda())) && !(writes && self.readers.any.load(Ordering::Acquire))
     }
 
     /// Is `stream` the home?
     #[inline]
-    fn is_home(&self, stream: &CudaStream) -> bool {
-        self.stream.cuda_stream().is_some_and(|home| **home == *stream)
+    fn is_home(&self, stream: Queue<'_>) -> bool {
+        self.stream.queue().is_some_and(|home| home.cuda() == stream.cuda())
     }
 
     /// To be called before reading on `stream`.
     #[inline]
-    pub(crate) fn before_read(&self, stream: &CudaStream) -> Result<()> {
+    pub(crate) fn before_read(&self, stream: Queue<'_>) -> Result<()> {
         if self.is_home(stream) { Ok(()) } else { stream::order(stream, self.home()?) }
     }
 
-    /// To be called after reading on `stream`.
+    /// To be called after reading on `stream`. If it fails, the read is in no order.
     #[inline]
-    pub(crate) fn after_read(&self, stream: &Arc<CudaStream>) {
-        if !self.is_home(stream) {
-            self.readers.add(stream);
-        }
+    pub(crate) fn after_read(&self, stream: Queue<'_>) -> Result<()> {
+        if self.is_home(stream) { Ok(()) } else { self.readers.add(stream, self.home()?) }
     }
 
     /// To be called before writing on `stream`.
     #[inline]
-    pub(crate) fn before_write(&self, stream: &CudaStream) -> Result<()> {
+    pub(crate) fn before_write(&self, stream: Queue<'_>) -> Result<()> {
         self.before_read(stream)?;
         if self.readers.any.load(Ordering::Acquire) { self.readers.hold_back(stream, self.is_home(stream)) } else { Ok(()) }
     }
 
-    /// To be called after writing on `stream`.
+    /// To be called after writing on `stream`. If it fails, the write is in no order.
     #[inline]
-    pub(crate) fn after_write(&self, stream: &CudaStream) -> Result<()> {
+    pub(crate) fn after_write(&self, stream: Queue<'_>) -> Result<()> {
         if self.is_home(stream) {
             return Ok(());
         }
-        let home = self.home()?;
-        stream::order(home, stream)?;
+        stream::order(self.home()?, stream)?;
         // The write came after the readers, so home is behind them now.
-        if self.readers.any.load(Ordering::Acquire) { self.readers.hold_back(home, true) } else { Ok(()) }
+        self.readers.forget();
+        Ok(())
     }
 
     /// # Safety
@@ -166,14 +198,15 @@ impl CudaBuffer {
         if source.is_empty() {
             return Ok(());
         }
-        self.before_write(self.home()?)?;
-        self.cuda.bind()?;
         let doing = "copy to the GPU";
+        let home = self.home_for(doing)?;
+        self.before_write(home)?;
+        self.cuda.bind()?;
         let (target, start) = (self.address + offset as u64, source.as_ptr().cast());
-        // SAFETY: both sides hold that many bytes. The driver has read pageable memory when the call returns, and
-        // page-locked memory is waited for below.
-        check(unsafe { sys::cuMemcpyHtoDAsync_v2(target, start, source.len(), self.raw()) }, doing)?;
-        if is_page_locked(source) { self.stream.synchronize() } else { Ok(()) }
+        // SAFETY: both sides hold that many bytes, and the source is borrowed until the copy is done, for which this waits: the driver promises
+        // of no memory of the host that it has been read when the call returns.
+        let queued = check(unsafe { sys::cuMemcpyHtoDAsync_v2(target, start, source.len(), home.raw()) }, doing);
+        queued.map_err(|error| home.finish(error)).and_then(|()| home.synchronize())
     }
 
     /// # Safety
@@ -182,12 +215,13 @@ impl CudaBuffer {
         if target.is_empty() {
             return Ok(());
         }
+        let doing = "copy from the GPU";
+        let home = self.home_for(doing)?;
         self.cuda.bind()?;
         let source = self.address + offset as u64;
-        // SAFETY: both sides hold that many bytes, and the target is borrowed until the copy is done.
-        let code = unsafe { sys::cuMemcpyDtoHAsync_v2(target.as_mut_ptr().cast(), source, target.len(), self.raw()) };
-        check(code, "copy from the GPU")?;
-        self.stream.synchronize()
+        // SAFETY: both sides hold that many bytes, and the target is borrowed until the copy is done, for which this waits.
+        let code = unsafe { sys::cuMemcpyDtoHAsync_v2(target.as_mut_ptr().cast(), source, target.len(), home.raw()) };
+        check(code, doing).map_err(|error| home.finish(error)).and_then(|()| home.synchronize())
     }
 
     /// # Safety
@@ -196,17 +230,17 @@ impl CudaBuffer {
         if bytes == 0 {
             return Ok(());
         }
-        let stream = target.home()?;
+        let doing = "copy between GPUs";
+        let stream = target.home_for(doing)?;
         self.before_read(stream)?;
         target.before_write(stream)?;
         target.cuda.bind()?;
         let (from, to) = (self.cuda.context.cu_ctx(), target.cuda.context.cu_ctx());
         let (source, start) = (self.address + offset as u64, target.address + target_offset as u64);
         // SAFETY: both sides hold that many bytes, and each address belongs to the context named with it.
-        let code = unsafe { sys::cuMemcpyPeerAsync(start, to, source, from, bytes, stream.cu_stream()) };
-        check(code, "copy between GPUs")?;
-        self.after_read(stream);
-        Ok(())
+        let code = unsafe { sys::cuMemcpyPeerAsync(start, to, source, from, bytes, stream.raw()) };
+        check(code, doing)?;
+        self.after_read(stream).map_err(|error| stream.finish(error))
     }
 
     /// Fills `count` elements of `width` bytes at `offset` with the low bytes of `bits`.
@@ -217,9 +251,11 @@ impl CudaBuffer {
         if count == 0 {
             return Ok(());
         }
-        self.before_write(self.home()?)?;
+        let doing = "fill memory";
+        let home = self.home_for(doing)?;
+        self.before_write(home)?;
         self.cuda.bind()?;
-        let (start, stream) = (self.address + offset as u64, self.raw());
+        let (start, stream) = (self.address + offset as u64, home.raw());
         let (low, high) = (bits as u32, (bits >> 32) as u32);
         // SAFETY: as the caller promises.
         let code = unsafe {
@@ -235,66 +271,110 @@ impl CudaBuffer {
                 },
             }
         };
-        check(code, "fill memory")
+        check(code, doing)
     }
 }
 
 impl Drop for CudaBuffer {
-    /// Frees on the home stream, behind every use. A failure is kept for the next caller of the context.
+    /// Frees on the home stream, behind every use. A failure is kept for the next that waits for a stream.
     fn drop(&mut self) {
         let Ok(home) = self.home() else { return };
         let context = &self.cuda.context;
-        if self.before_write(home).is_err() || self.cuda.bind().is_err() {
-            // The device is lost, and its memory with it.
+        match home.forbid_capture("free memory").and_then(|()| self.before_write(home)) {
+            Ok(()) => {}
+            Err(Error::StreamCaptured { .. }) => {
+                let readers = std::mem::take(&mut self.readers);
+                return self.cuda.left.keep(CudaBuffer { address: self.address, cuda: self.cuda, stream: self.stream.clone(), readers });
+            }
+            // What cannot be ordered is waited for. If nothing can be, the device is lost, and its memory with it.
+            Err(_) if self.cuda.synchronize().is_err() => return,
+            Err(_) => {}
+        }
+        if self.cuda.bind().is_err() {
             return;
         }
-        // SAFETY: the memory is this buffer's own, and every use is ordered before.
-        context.record_err(unsafe {
-            if context.has_async_alloc() {
-                result::free_async(self.address, home.cu_stream())
-            } else {
-                home.synchronize().and_then(|()| result::free_sync(self.address))
-            }
-        });
+        if context.has_async_alloc() {
+            // SAFETY: the memory is this buffer's own, and every use is ordered before.
+            context.record_err(unsafe { result::free_async(self.address, home.raw()) });
+        } else if home.synchronize().is_ok() {
+            // SAFETY: the memory is this buffer's own, and every use is over.
+            context.record_err(unsafe { result::free_sync(self.address) });
+        }
+    }
+}
+
+impl Left {
+    #[cold]
+    fn keep(&self, buffer: CudaBuffer) {
+        self.buffers.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
+        self.any.store(true, Ordering::Release);
+    }
+
+    /// Frees what can be freed now; the rest comes back.
+    #[inline]
+    fn free(&self) {
+        if self.any.swap(false, Ordering::AcqRel) {
+            let buffers = std::mem::take(&mut *self.buffers.lock().unwrap_or_else(PoisonError::into_inner));
+            drop(buffers);
+        }
+    }
+}
+
+impl Reader {
+    /// Was it on this stream? The per-thread default stream is another on every thread, and so never known again.
+    fn is_on(&self, stream: Queue<'_>) -> bool {
+        std::ptr::eq(self.stream.as_ptr(), Arc::as_ptr(stream.cuda())) && !stream::is_per_thread(stream.cuda())
     }
 }
 
 impl Readers {
+    /// The read that was queued last on `stream` is one to wait for.
     #[cold]
-    fn add(&self, stream: &Arc<CudaStream>) {
-        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
-        if !streams.contains(stream) {
-            streams.push(stream.clone());
+    fn add(&self, stream: Queue<'_>, home: Queue<'_>) -> Result<()> {
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        match list.iter().find(|reader| reader.is_on(stream)) {
+            Some(known) => known.event.record(stream.cuda())?,
+            None => {
+                let event = PooledEvent::after(stream.cuda())?;
+                // If home cannot wait now the list is longer, and nothing else.
+                if list.len() >= MOST_READERS && home.forbid_capture("order two streams").and_then(|()| wait_for_all(home, &list)).is_ok() {
+                    list.clear();
+                }
+                list.push(Reader { stream: Arc::downgrade(stream.cuda()), event });
+            }
         }
         self.any.store(true, Ordering::Release);
+        Ok(())
     }
 
     /// Makes `stream` wait for all readers, and forgets them if it is the home.
     #[cold]
-    fn hold_back(&self, stream: &CudaStream, is_home: bool) -> Result<()> {
-        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
-        for reader in streams.iter() {
-            stream::order(stream, reader)?;
-        }
+    fn hold_back(&self, stream: Queue<'_>, is_home: bool) -> Result<()> {
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        wait_for_all(stream, &list)?;
         if is_home {
-            streams.clear();
+            list.clear();
             self.any.store(false, Ordering::Release);
         }
         Ok(())
     }
+
+    /// Home is behind all of them.
+    #[inline]
+    fn forget(&self) {
+        if self.any.load(Ordering::Acquire) {
+            self.list.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            self.any.store(false, Ordering::Release);
+        }
+    }
 }
 
-fn allocate(cuda: &Cuda, stream: &Stream, bytes: usize) -> Result<sys::CUdeviceptr, result::DriverError> {
-    let raw = stream.cuda_stream().map_or(std::ptr::null_mut(), |stream| stream.cu_stream());
+/// Makes `stream` wait for these reads. Those on itself it is behind.
+fn wait_for_all(stream: Queue<'_>, readers: &[Reader]) -> Result<()> {
+    readers.iter().filter(|reader| !reader.is_on(stream)).try_for_each(|reader| reader.event.hold_back(stream.cuda()))
+}
+
+fn allocate(cuda: &Cuda, queue: Queue<'_>, bytes: usize) -> Result<sys::CUdeviceptr, result::DriverError> {
     // SAFETY: the context is current, and the stream alive.
-    unsafe { if cuda.context.has_async_alloc() { result::malloc_async(raw, bytes) } else { result::malloc_sync(bytes) } }
-}
-
-/// A copy out of page-locked memory is still running when the driver's call returns.
-fn is_page_locked(bytes: &[u8]) -> bool {
-    let mut kind: u32 = 0;
-    let attribute = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
-    // SAFETY: the answer is a u32; any address may be asked about, and one unknown to the driver is an error code.
-    let code = unsafe { sys::cuPointerGetAttribute((&raw mut kind).cast(), attribute, bytes.as_ptr() as u64) };
-    code == sys::CUresult::CUDA_SUCCESS && kind != 0
+    unsafe { if cuda.context.has_async_alloc() { result::malloc_async(queue.raw(), bytes) } else { result::malloc_sync(bytes) } }
 }

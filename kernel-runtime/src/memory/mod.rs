@@ -3,7 +3,7 @@
 mod cuda;
 mod host;
 
-pub(crate) use cuda::CudaBuffer;
+pub(crate) use cuda::{CudaBuffer, Left};
 use host::HostBuffer;
 
 use crate::device::Backend;

@@ -9,8 +9,6 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use cudarc::driver::{CudaStream, sys};
-
 use super::sink::{self, Ran, Record};
 use crate::{Device, Event, Result, Stream};
 
@@ -57,14 +55,6 @@ const MOST_PENDING: usize = 512;
 const FAR: Duration = Duration::from_secs(1);
 /// Shorter distances between comparisons say nothing of how the clocks' speeds differ.
 const TELLING_US: f64 = 1e5;
-
-/// Is the work that is queued here captured into a graph?
-pub(super) fn is_capturing(stream: &CudaStream) -> bool {
-    let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
-    // SAFETY: the stream is alive, and `status` a valid place for the answer.
-    let code = unsafe { sys::cuStreamIsCapturing(stream.cu_stream(), &mut status) };
-    code == sys::CUresult::CUDA_SUCCESS && status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE
-}
 
 /// Launches between two events; none if events cannot be had, which is no failure of the launch. Launches take turns here, so that nobody else's comes
 /// between the events.

@@ -124,7 +124,7 @@ fn track_name(launch: &LaunchRecord) -> String {
     if launch.stream.is_none() {
         return format!("launched by {}", launch.thread);
     }
-    let default = launch.device.stream().cuda_stream().map(|stream| stream.cu_stream() as usize);
+    let default = launch.device.stream().queue().map(|queue| queue.raw() as usize);
     if launch.stream == default { "default stream".to_owned() } else { format!("stream {}", launch.track) }
 }
 

@@ -80,19 +80,15 @@ impl Observation {
             return launch();
         }
         let stream = gpu.stream();
-        let Some(raw) = stream.cuda_stream() else {
+        let Some(queue) = stream.queue() else {
             let start = sim::now();
             launch()?;
             self.ran = Some(Ran::Simulated(start, sim::now()));
             return Ok(());
         };
-        self.stream = Some(raw.cu_stream() as usize);
-        // What is captured into a graph does not run now.
-        if clock::is_capturing(raw) {
-            return launch();
-        }
+        self.stream = Some(queue.raw() as usize);
         // What the launch waits for on other streams is no part of its time, so the stream waits before the first event; that it does so twice costs nothing.
-        self.marks = clock::timed(&stream, || args.before(raw).map(drop), launch)?;
+        self.marks = clock::timed(&stream, || args.before(queue).map(drop), launch)?;
         Ok(())
     }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, Once, PoisonError};
 
 use super::{LIMIT, Profile, sink};
+use crate::prints;
 
 /// The environment variable that names the file of the trace.
 const VARIABLE: &str = "GALATEA_PROFILE";
@@ -19,7 +20,7 @@ pub(super) fn ask() {
             *WHOLE.lock().unwrap_or_else(PoisonError::into_inner) = Some((path.into(), Profile { sink: sink::add(LIMIT) }));
             // SAFETY: `write` unwinds into nobody: it catches what panics.
             if unsafe { atexit(write) } != 0 {
-                eprintln!("warning: {VARIABLE}: this process cannot write a trace when it ends");
+                prints::tell(format_args!("warning: {VARIABLE}: this process cannot write a trace when it ends\n"));
             }
         }
         None => sink::set_asked(),
@@ -36,7 +37,7 @@ extern "C" fn write() {
     let written = std::panic::catch_unwind(|| {
         let Some((path, profile)) = WHOLE.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
         if let Err(error) = profile.finish().write(&path) {
-            eprintln!("warning: {VARIABLE}: cannot write `{}`: {error}", path.display());
+            prints::tell(format_args!("warning: {VARIABLE}: cannot write `{}`: {error}\n", path.display()));
         }
     });
     // A second panic while the process ends would abort it.

@@ -16,7 +16,7 @@ use crate::call::Mode;
 use crate::gpu::Gpu;
 use crate::graph::{self, Forbidden};
 use crate::grid::IntoGrid;
-use crate::{Error, Result, cpu, profile};
+use crate::{Error, Result, cpu, prints, profile};
 
 impl<'a, const WORDS: usize, const KEY: usize, C, F, G> AutotunedLaunch<'a, WORDS, KEY, C, F>
 where
@@ -84,7 +84,7 @@ where
         let took = start.elapsed();
         let report = Report { kernel, device, trials, origin: Origin::Timed, took };
         if is_printed() {
-            eprint!("tuned in {took:.0?}: {report}");
+            prints::tell(format_args!("tuned in {took:.0?}: {report}"));
         }
         match chosen {
             Some(chosen) => {

@@ -37,9 +37,13 @@ pub struct AutotunedLaunch<'a, const WORDS: usize, const KEY: usize, C: TuneConf
 
 impl<'a, const WORDS: usize, const KEY: usize, C: TuneConfig> AutotunedLaunch<'a, WORDS, KEY, C> {
     /// A call of the kernel with these arguments; the words of `key` that configurations write may be anything, always the same.
+    ///
+    /// # Safety
+    /// As [`Launch::new`](crate::Launch::new), whatever configuration of the tuner is written into the key; and the pointers that the tuner sets to zero or restores are
+    /// taken to be written.
     #[doc(hidden)]
     #[inline]
-    pub fn new(args: Args<'a, WORDS>, key: [u64; KEY], tuner: &'static Tuner<C>, rules: &'static Rules<C, WORDS>) -> Self {
+    pub unsafe fn new(args: Args<'a, WORDS>, key: [u64; KEY], tuner: &'static Tuner<C>, rules: &'static Rules<C, WORDS>) -> Self {
         AutotunedLaunch { args, key, tuner, rules, grid: NoGrid, stream: None, mode: Mode::default(), overlaps: false }
     }
 

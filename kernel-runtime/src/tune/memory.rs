@@ -6,7 +6,7 @@
 
 use crate::args::{Args, Region};
 use crate::gpu::Gpu;
-use crate::{Error, Result, Tensor};
+use crate::{Error, Result, Stream, Tensor};
 
 /// The tensors that runs would change, and how to undo it.
 pub(super) struct Memory {
@@ -14,6 +14,8 @@ pub(super) struct Memory {
     zeroed: Vec<Region>,
     /// What is put back only where results are compared.
     written: Vec<(Region, Tensor<u8>)>,
+    /// Of the launch, on which all of this is done. A tensor's home knows nothing of it.
+    stream: Stream,
 }
 
 /// What is to be undone: numbers of pointers.
@@ -29,9 +31,9 @@ impl Memory {
     pub(super) fn save<G: Gpu, const WORDS: usize>(args: &Args<'_, WORDS>, gpu: &G, undo: &Undo) -> Result<Option<Memory>> {
         let updated = args.kernel().updates();
         let regions: Vec<Region> = args.regions().collect();
-        let mut memory = Memory { copies: Vec::new(), zeroed: Vec::new(), written: Vec::new() };
+        let mut memory = Memory { copies: Vec::new(), zeroed: Vec::new(), written: Vec::new(), stream: gpu.stream() };
         // Work that others queued on the arguments comes first.
-        if let Some(stream) = gpu.stream().cuda_stream() {
+        if let Some(stream) = gpu.stream().queue() {
             drop(args.before(stream)?);
         }
         for (number, region) in regions.into_iter().enumerate().filter(|(_, region)| region.writes && region.bytes > 0) {
@@ -66,6 +68,15 @@ impl Memory {
     pub(super) fn restore_all(&self, gpu: &impl Gpu) -> Result<()> {
         put_back(gpu, &self.written)?;
         self.restore(gpu)
+    }
+}
+
+impl Drop for Memory {
+    /// The copies are in no order with other uses of the tensors, so they are over when tuning ends, however it does.
+    fn drop(&mut self) {
+        if let Some(queue) = self.stream.queue() {
+            let _ = queue.synchronize();
+        }
     }
 }
 

@@ -171,6 +171,13 @@ mod tests {
 
     use super::*;
 
+    /// A kernel that nobody launches.
+    #[cfg(all(feature = "cache", feature = "sim"))]
+    const fn kernel(name: &'static str, ir: &'static str, variants: &'static [crate::kernel::Variant]) -> Kernel {
+        // SAFETY: see above.
+        unsafe { Kernel::new(name, ir, Schedule::DEFAULT, &[], variants) }
+    }
+
     #[derive(Clone, Copy, Debug, PartialEq)]
     struct Config(u64);
 
@@ -239,12 +246,12 @@ mod tests {
             [variant(".file 1 \"a.rs\"\n\t.loc 1 3 9\n\tsub.f32 %f0, %f1, %f2;\n")],
         ];
         static KERNELS: [Kernel; 6] = [
-            Kernel::new("k", "ir", Schedule::DEFAULT, &[], &VARIANTS[0]),
-            Kernel::new("k", "other ir", Schedule::DEFAULT, &[], &VARIANTS[1]),
-            Kernel::new("k", "ir", Schedule::DEFAULT, &[], &VARIANTS[2]),
-            Kernel::new("k", "ir", Schedule::DEFAULT, &[], &[]),
-            Kernel::new("k", "other ir", Schedule::DEFAULT, &[], &[]),
-            Kernel::new("k", "ir @3:9", Schedule::DEFAULT, &[], &[]),
+            kernel("k", "ir", &VARIANTS[0]),
+            kernel("k", "other ir", &VARIANTS[1]),
+            kernel("k", "ir", &VARIANTS[2]),
+            kernel("k", "ir", &[]),
+            kernel("k", "other ir", &[]),
+            kernel("k", "ir @3:9", &[]),
         ];
         let device = Device::sim(Target::SM_80).unwrap();
         let Backend::Sim(sim) = device.backend() else { panic!("{device} is simulated") };
@@ -284,8 +291,8 @@ mod tests {
         assert!(contents.windows(2).all(|two| two[0] != two[1]));
         static FACTS: [[Fact; 1]; 2] = [[Fact::is("n", 1, 1)], [Fact::multiple_of("n", 1, 16)]];
         static SPECIALIZED: [Kernel; 2] = [
-            Kernel::new("k", "ir", Schedule::DEFAULT, &[], &VARIANTS[0]).specializing(&FACTS[0]),
-            Kernel::new("k", "ir", Schedule::DEFAULT, &[], &VARIANTS[0]).specializing(&FACTS[1]),
+            kernel("k", "ir", &VARIANTS[0]).specializing(&FACTS[0]),
+            kernel("k", "ir", &VARIANTS[0]).specializing(&FACTS[1]),
         ];
         let [is_one, is_multiple] = SPECIALIZED.each_ref().map(|kernel| of(kernel, &[Config(1)]).content);
         assert!(is_one != is_multiple && is_one != first.content);
@@ -305,7 +312,7 @@ mod tests {
             Variant { key, schedule: Schedule::DEFAULT, target: "sm_80", entry: "k", shared_bytes: 0, ptx }
         }
         static VARIANTS: [Variant; 2] = [variant(&[1], PTX), variant(&[2], "no PTX")];
-        static KERNEL: Kernel = Kernel::new("k", "", Schedule::DEFAULT, &[], &VARIANTS);
+        static KERNEL: Kernel = kernel("k", "", &VARIANTS);
         let device = Device::sim(Target::SM_80).unwrap();
         let Backend::Sim(sim) = device.backend() else { panic!("{device} is simulated") };
         const CONFIGS: [Config; 2] = [Config(1), Config(2)];

@@ -14,7 +14,7 @@ pub(crate) fn axpy<'a, T: Float, const BLOCK_SIZE: usize>(
     args.pointer("x", x);
     args.pointer_mut("y", y);
     args.scalar(n);
-    Launch::new(args, [<T as Element>::CODE, BLOCK_SIZE as u64])
+    crate::trusted::launch(args, [<T as Element>::CODE, BLOCK_SIZE as u64])
 }
 
 const AXPY_IR: &str = r#"
@@ -44,4 +44,4 @@ const PARAMS: &[Param] = &[
     Param { name: "n", kind: ParamKind::Scalar },
 ];
 
-pub(crate) static AXPY: Kernel = Kernel::new("axpy", AXPY_IR, Schedule::DEFAULT, PARAMS, &[]);
+pub(crate) static AXPY: Kernel = crate::trusted::kernel("axpy", AXPY_IR, Schedule::DEFAULT, PARAMS, &[]);

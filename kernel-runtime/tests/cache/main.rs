@@ -9,6 +9,8 @@ mod limits;
 mod processes;
 mod random;
 mod trust;
+#[path = "../trusted/mod.rs"]
+mod trusted;
 #[path = "../axpy/tuned.rs"]
 mod tuned;
 mod tuning;

@@ -44,7 +44,7 @@ fn kernel() -> Kernel {
         ptx: compiled.ptx.leak(),
     };
     const FACTS: &[Fact] = &[Fact::is("step", 4, 1)];
-    Kernel::new("pick", IR, Schedule::DEFAULT, &[], vec![variant].leak()).specializing(FACTS)
+    crate::trusted::kernel("pick", IR, Schedule::DEFAULT, &[], vec![variant].leak()).specializing(FACTS)
 }
 
 fn pick<'a>(kernel: &'static Kernel, x: impl PtrArg<'a, f32>, y: impl PtrMutArg<'a, f32>, step: usize) -> Launch<'a, 5, 1> {
@@ -52,7 +52,7 @@ fn pick<'a>(kernel: &'static Kernel, x: impl PtrArg<'a, f32>, y: impl PtrMutArg<
     args.pointer("x", x);
     args.pointer_mut("y", y);
     args.scalar(step);
-    Launch::new(args, [N as u64])
+    crate::trusted::launch(args, [N as u64])
 }
 
 fn picked(x: &[f32], step: usize) -> Vec<f32> {

@@ -159,7 +159,10 @@ fn a_capture_disturbs_nobody(device: Device) {
 
 fn slices_are_captured(device: Device) {
     let stream = CudaContext::new(0).unwrap().new_stream().unwrap();
-    let x = stream.clone_htod(&vec![3.0f32; N]).unwrap();
+    let host = vec![3.0f32; N];
+    let x = stream.clone_htod(&host).unwrap();
+    // cudarc does not wait until the host's memory has been read.
+    stream.synchronize().unwrap();
     let mut y = stream.alloc_zeros::<f32>(N).unwrap();
     let mut graph = Graph::capture(device.stream(), || slow_copy(&x, &mut y, SLOW).grid(cdiv(N, BLOCK)).launch()).unwrap();
     assert!(matches!(graph.launch((&x, &y)), Err(Error::NotLent { only_shared: true, .. })));
@@ -176,7 +179,7 @@ fn large_shared_memory_is_captured(device: Device) {
 
 fn clusters_are_captured(device: Device) {
     let mut out = device.zeros::<f32>(1).unwrap();
-    static CLUSTERS: Kernel = Kernel::new("next", NEXT, Schedule { num_ctas: 4, ..Schedule::DEFAULT }, &[], &[]);
+    static CLUSTERS: Kernel = crate::trusted::kernel("next", NEXT, Schedule { num_ctas: 4, ..Schedule::DEFAULT }, &[], &[]);
     let (x, mut y) = (full(device, 1.0), full(device, 0.0));
     let mut graph = Graph::capture(device.stream(), || next_of(&CLUSTERS, &x, &mut y, N).grid(cdiv(N, 128)).launch()).unwrap();
     graph.launch((&x, &mut y)).unwrap();
@@ -261,7 +264,7 @@ fn graphs_of_many_threads(device: Device) {
 
 /// out = x + 1, in a kernel that only says that the next may begin: the compiler lets it wait.
 fn next<'a>(x: impl PtrArg<'a, f32>, out: impl PtrMutArg<'a, f32>, n: usize) -> Launch<'a, 5, 0> {
-    static KERNEL: Kernel = Kernel::new("next", NEXT, Schedule::DEFAULT, &[], &[]);
+    static KERNEL: Kernel = crate::trusted::kernel("next", NEXT, Schedule::DEFAULT, &[], &[]);
     next_of(&KERNEL, x, out, n)
 }
 
@@ -289,7 +292,7 @@ fn next_of<'a>(kernel: &'static Kernel, x: impl PtrArg<'a, f32>, out: impl PtrMu
     args.pointer("x", x);
     args.pointer_mut("out", out);
     args.scalar(n);
-    Launch::new(args, [])
+    crate::trusted::launch(args, [])
 }
 
 fn an_early_launch_waits_before_it_reads(device: Device) {

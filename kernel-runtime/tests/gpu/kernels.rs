@@ -12,25 +12,25 @@ const fn variant(entry: &'static str, ptx: &'static str) -> Variant {
 
 /// out = x + y
 pub(crate) fn add<'a>(x: impl PtrArg<'a, f32>, y: impl PtrArg<'a, f32>, out: impl PtrMutArg<'a, f32>, n: usize) -> Launch<'a, 7, 0> {
-    static KERNEL: Kernel = Kernel::new("add", "", Schedule::DEFAULT, &[], &[variant("add", ADD)]);
+    static KERNEL: Kernel = crate::trusted::kernel("add", "", Schedule::DEFAULT, &[], &[variant("add", ADD)]);
     let mut args = Args::new(&KERNEL);
     args.pointer("x", x);
     args.pointer("y", y);
     args.pointer_mut("out", out);
     args.scalar(n);
-    Launch::new(args, [])
+    crate::trusted::launch(args, [])
 }
 
 /// out = x, each element after some GPU clock cycles.
 pub(crate) fn slow_copy<'a>(x: impl PtrArg<'a, f32>, out: impl PtrMutArg<'a, f32>, cycles: i64) -> Launch<'a, 5, 0> {
-    static KERNEL: Kernel = Kernel::new("slow_copy", "", Schedule::DEFAULT, &[], &[variant("slow_copy", SLOW_COPY)]);
+    static KERNEL: Kernel = crate::trusted::kernel("slow_copy", "", Schedule::DEFAULT, &[], &[variant("slow_copy", SLOW_COPY)]);
     slow_copy_of(&KERNEL, x, out, cycles)
 }
 
 /// The same, but it lets the launch behind it begin at once.
 pub(crate) fn early_and_slow<'a>(x: impl PtrArg<'a, f32>, out: impl PtrMutArg<'a, f32>, cycles: i64) -> Launch<'a, 5, 0> {
     const VARIANT: Variant = Variant { target: "sm_90a", ..variant("early_and_slow", EARLY_AND_SLOW) };
-    static KERNEL: Kernel = Kernel::new("early_and_slow", "", Schedule::DEFAULT, &[], &[VARIANT]);
+    static KERNEL: Kernel = crate::trusted::kernel("early_and_slow", "", Schedule::DEFAULT, &[], &[VARIANT]);
     slow_copy_of(&KERNEL, x, out, cycles)
 }
 
@@ -40,7 +40,7 @@ fn slow_copy_of<'a>(kernel: &'static Kernel, x: impl PtrArg<'a, f32>, out: impl 
     args.pointer_mut("out", out);
     // The simulated driver is late by itself.
     args.scalar(if is_simulated() { 0 } else { cycles });
-    Launch::new(args, [])
+    crate::trusted::launch(args, [])
 }
 
 /// Is the driver the one of simulated GPUs?
@@ -59,7 +59,7 @@ pub(crate) fn scalars<'a>(
     single: f32,
     double: f64,
 ) -> Launch<'a, 8, 0> {
-    static KERNEL: Kernel = Kernel::new("scalars", "", Schedule::DEFAULT, &[], &[variant("scalars", SCALARS)]);
+    static KERNEL: Kernel = crate::trusted::kernel("scalars", "", Schedule::DEFAULT, &[], &[variant("scalars", SCALARS)]);
     let mut args = Args::new(&KERNEL);
     args.pointer_mut("out", out);
     args.scalar(flag);
@@ -68,34 +68,34 @@ pub(crate) fn scalars<'a>(
     args.scalar(int);
     args.scalar(single);
     args.scalar(double);
-    Launch::new(args, [])
+    crate::trusted::launch(args, [])
 }
 
 /// A wild store.
 pub(crate) fn wild<'a>(out: impl PtrMutArg<'a, f32>) -> Launch<'a, 2, 0> {
-    static KERNEL: Kernel = Kernel::new("wild", "", Schedule::DEFAULT, &[], &[variant("wild", WILD)]);
+    static KERNEL: Kernel = crate::trusted::kernel("wild", "", Schedule::DEFAULT, &[], &[variant("wild", WILD)]);
     let mut args = Args::new(&KERNEL);
     args.pointer_mut("out", out);
-    Launch::new(args, [])
+    crate::trusted::launch(args, [])
 }
 
 /// Does nothing, with four arguments.
 pub(crate) fn nothing<'a>(x: impl PtrArg<'a, f32>, y: impl PtrArg<'a, f32>, out: impl PtrMutArg<'a, f32>, n: usize) -> Launch<'a, 7, 0> {
-    static KERNEL: Kernel = Kernel::new("nothing", "", Schedule::DEFAULT, &[], &[variant("nothing", NOTHING)]);
+    static KERNEL: Kernel = crate::trusted::kernel("nothing", "", Schedule::DEFAULT, &[], &[variant("nothing", NOTHING)]);
     let mut args = Args::new(&KERNEL);
     args.pointer("x", x);
     args.pointer("y", y);
     args.pointer_mut("out", out);
     args.scalar(n);
-    Launch::new(args, [])
+    crate::trusted::launch(args, [])
 }
 
 /// Has more threads than any GPU lets a program have.
 pub(crate) fn crowded() -> Launch<'static, 0, 0> {
     const SCHEDULE: Schedule = Schedule { num_warps: 64, ..Schedule::DEFAULT };
     const VARIANT: Variant = Variant { schedule: SCHEDULE, ..variant("crowded", CROWDED) };
-    static KERNEL: Kernel = Kernel::new("crowded", "", SCHEDULE, &[], &[VARIANT]);
-    Launch::new(Args::new(&KERNEL), [])
+    static KERNEL: Kernel = crate::trusted::kernel("crowded", "", SCHEDULE, &[], &[VARIANT]);
+    crate::trusted::launch(Args::new(&KERNEL), [])
 }
 
 const CROWDED: &str = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry crowded() {\n    ret;\n}\n";
@@ -103,10 +103,10 @@ const CROWDED: &str = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .
 /// Writes to dynamic shared memory beyond what a kernel has without asking, and stores what is there.
 pub(crate) fn shared<'a>(out: impl PtrMutArg<'a, f32>) -> Launch<'a, 2, 0> {
     const VARIANT: Variant = Variant { shared_bytes: 100 << 10, ..variant("shared", SHARED) };
-    static KERNEL: Kernel = Kernel::new("shared", "", Schedule::DEFAULT, &[], &[VARIANT]);
+    static KERNEL: Kernel = crate::trusted::kernel("shared", "", Schedule::DEFAULT, &[], &[VARIANT]);
     let mut args = Args::new(&KERNEL);
     args.pointer_mut("out", out);
-    Launch::new(args, [])
+    crate::trusted::launch(args, [])
 }
 
 pub(crate) const ADD: &str = r"

@@ -103,9 +103,9 @@ const BROKEN: Variant = Variant {
 };
 
 fn the_drivers_log_is_in_the_error(device: Device) {
-    static KERNEL: Kernel = Kernel::new("broken", "", Schedule::DEFAULT, &[], &[BROKEN]);
+    static KERNEL: Kernel = crate::trusted::kernel("broken", "", Schedule::DEFAULT, &[], &[BROKEN]);
     for _ in 0..2 {
-        let launch = Launch::<0, 0>::new(Args::new(&KERNEL), []);
+        let launch = crate::trusted::launch::<0, 0>(Args::new(&KERNEL), []);
         let error = launch.on(device.stream()).grid(1).launch().unwrap_err();
         println!("{error}");
         let Error::Jit { kernel: "broken", log, .. } = &error else { panic!("{error}") };
@@ -114,15 +114,15 @@ fn the_drivers_log_is_in_the_error(device: Device) {
 }
 
 fn a_missing_entry_is_named(device: Device) {
-    static KERNEL: Kernel = Kernel::new("lost", "", Schedule::DEFAULT, &[], &[Variant { entry: "lost", ptx: kernels::NOTHING, ..BROKEN }]);
-    let error = Launch::<0, 0>::new(Args::new(&KERNEL), []).on(device.stream()).grid(1).launch().unwrap_err();
+    static KERNEL: Kernel = crate::trusted::kernel("lost", "", Schedule::DEFAULT, &[], &[Variant { entry: "lost", ptx: kernels::NOTHING, ..BROKEN }]);
+    let error = crate::trusted::launch::<0, 0>(Args::new(&KERNEL), []).on(device.stream()).grid(1).launch().unwrap_err();
     assert!(error.to_string().contains("no entry `lost`"), "{error}");
 }
 
 fn code_without_its_entry_leaves_no_memory_taken(device: Device) {
-    static KERNEL: Kernel = Kernel::new("lost", "", Schedule::DEFAULT, &[], &[Variant { entry: "lost", ptx: kernels::NOTHING, ..BROKEN }]);
+    static KERNEL: Kernel = crate::trusted::kernel("lost", "", Schedule::DEFAULT, &[], &[Variant { entry: "lost", ptx: kernels::NOTHING, ..BROKEN }]);
     let free = || {
-        let refused = Launch::<0, 0>::new(Args::new(&KERNEL), []).on(device.stream()).grid(1).launch();
+        let refused = crate::trusted::launch::<0, 0>(Args::new(&KERNEL), []).on(device.stream()).grid(1).launch();
         assert!(matches!(refused, Err(Error::Jit { .. })));
         device.memory().unwrap().unwrap().0
     };
@@ -136,8 +136,8 @@ fn code_without_its_entry_leaves_no_memory_taken(device: Device) {
 
 fn too_much_shared_memory_is_refused(device: Device) {
     static KERNEL: Kernel =
-        Kernel::new("greedy", "", Schedule::DEFAULT, &[], &[Variant { shared_bytes: 1 << 20, ptx: kernels::NOTHING, ..BROKEN }]);
-    let error = Launch::<0, 0>::new(Args::new(&KERNEL), []).on(device.stream()).grid(1).launch().unwrap_err();
+        crate::trusted::kernel("greedy", "", Schedule::DEFAULT, &[], &[Variant { shared_bytes: 1 << 20, ptx: kernels::NOTHING, ..BROKEN }]);
+    let error = crate::trusted::launch::<0, 0>(Args::new(&KERNEL), []).on(device.stream()).grid(1).launch().unwrap_err();
     assert!(matches!(error, Error::SharedMemory { requested: 0x10_0000, .. }), "{error}");
 }
 

@@ -44,7 +44,8 @@ fn a_launch_costs_little_more_than_the_drivers(device: Device) {
 
 /// The same launch with nothing around the driver's call.
 fn raw_launch(device: Device, out: &Tensor<f32>) -> impl FnMut() + use<> {
-    let stream = device.stream().cuda_stream().unwrap().cu_stream();
+    // A stream of its own, and not the device's: who has that may capture it, which launches there would ask about.
+    let stream = Box::leak(Box::new(device.new_stream().unwrap())).cuda_stream().unwrap().cu_stream();
     let text = std::ffi::CString::new(NOTHING).unwrap();
     let (mut module, mut function) = (std::ptr::null_mut(), std::ptr::null_mut());
     // SAFETY: the device is open and its context current; the text and the name are terminated.

@@ -43,14 +43,14 @@ const VARIANTS: &[Variant] = &[variant(&[1], ADD), variant(&[8], ADD), variant(&
 type Add<'a, F = kernel_runtime::NoGrid> = AutotunedLaunch<'a, 7, 1, Repeat, F>;
 
 fn add<'a>(x: &'a Tensor<f32>, out: &'a mut Tensor<f32>, tuner: &'static Tuner<Repeat>) -> Add<'a> {
-    static KERNEL: Kernel = Kernel::new("add", "", Schedule::DEFAULT, &[], VARIANTS);
+    static KERNEL: Kernel = crate::trusted::kernel("add", "", Schedule::DEFAULT, &[], VARIANTS);
     let n = x.len();
     let mut args = Args::new(&KERNEL);
     args.pointer("x", x);
     args.pointer("y", x);
     args.pointer_mut("out", out);
     args.scalar(n);
-    AutotunedLaunch::new(args, [0], tuner, &Rules::NONE)
+    crate::trusted::autotuned(args, [0], tuner, &Rules::NONE)
 }
 
 fn grid(n: usize) -> impl Fn(Repeat) -> usize {
@@ -161,4 +161,25 @@ fn if_nothing_runs_every_reason_is_told(device: Device) {
     static ALONE: Tuner<Repeat> = Tuner::new(&[Repeat(3)], &[]);
     assert!(matches!(add(&x, &mut out, &ALONE).grid(grid(10)).launch(), Err(Error::Jit { .. })));
     assert_eq!(add(&x, &mut out, &ALONE).grid(grid(10)).report().unwrap().trials[0].outcome, Outcome::Untimed);
+}
+
+/// Copies that tuning makes, to undo what its runs do, end with it.
+pub(crate) fn copies_end_with_tuning(device: Device, fail: impl Fn(&std::ffi::CStr, u32), forgive: impl Fn()) {
+    static TUNER: Tuner<Repeat> = Tuner::new(&[Repeat(1), Repeat(8)], &[KeyPart::exact(6)]);
+    let other = device.new_stream().unwrap();
+    let mut failed = 0;
+    for skipped in 0..8 {
+        // Each is another key.
+        let n = 500 + skipped as usize;
+        let x = device.full(n, 2.0f32).unwrap();
+        let mut out = device.full(n, 1.0f32).unwrap();
+        device.synchronize().unwrap();
+        fail(c"cuMemcpyDtoDAsync_v2", skipped);
+        failed += usize::from(add(&x, &mut out, &TUNER).grid(grid(n)).on(&other).launch().is_err());
+        forgive();
+        out.fill(9.0).unwrap();
+        let _ = (device.stream().synchronize(), other.synchronize());
+        assert_eq!(out.to_vec().unwrap(), vec![9.0; n], "copy {skipped}");
+    }
+    assert!(failed > 1, "{failed}");
 }

@@ -1,4 +1,4 @@
-//! The generated code is safe, documented and silent under strict lints.
+//! The generated code is documented and silent under strict lints, and compiles where unsafe code is forbidden.
 
 #![forbid(unsafe_code)]
 #![deny(warnings, missing_docs, unreachable_pub, trivial_numeric_casts, unused, nonstandard_style)]
