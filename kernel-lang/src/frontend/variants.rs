@@ -195,8 +195,8 @@ pub(crate) fn compile(
     store: &dyn Store,
     errors: &mut Errors,
 ) -> Outcomes {
-    let kept = Kept::of(func, has_choice, store);
-    let results = in_parallel(instances, |instance| kept.or_made(instance, || one(func, instance, has_choice)));
+    let kept = Kept::of(func, store);
+    let results = in_parallel(instances, |instance| kept.or_made(instance, || one(func, instance)));
     let prunes = has_choice && results.iter().any(|result| result.as_ref().is_ok_and(|outcomes| !outcomes.variants.is_empty()));
     let mut outcomes = Outcomes::default();
     let mut mistakes: Vec<(Diagnostic, Vec<usize>)> = Vec::new();
@@ -256,10 +256,10 @@ pub(crate) fn notes(func: &Function, instances: &[Instance], places: &Places, fa
     shown.collect()
 }
 
-fn one(func: &Function, instance: &Instance, has_choice: bool) -> Outcome {
+fn one(func: &Function, instance: &Instance) -> Outcome {
     let bindings = instance.bindings();
     let (mut variants, mut pruned): (Vec<Variant>, Vec<Pruned>) = (Vec::new(), Vec::new());
-    let (schedule, mut served) = (instance.schedule, Vec::new());
+    let (schedule, mut served, mut beyond) = (instance.schedule, Vec::new(), None);
     for target in Target::ALL {
         if schedule.num_ctas > target.max_cluster() {
             pruned.push(instance.pruned(Some(target.to_string()), format!("{target} has no clusters of {} CTAs", schedule.num_ctas)));
@@ -270,14 +270,19 @@ fn one(func: &Function, instance: &Instance, has_choice: bool) -> Outcome {
             continue;
         }
         let (options, start) = (Options { schedule, ..Options::new(bindings.clone(), target) }, Instant::now());
-        let (compiled, alike) = crate::compile_alike(func, &options).map_err(|diagnostics| diagnostics.into_vec())?;
+        let (compiled, alike) = match crate::compile_alike(func, &options).map_err(|diagnostics| diagnostics.into_vec()) {
+            Ok(compiled) => compiled,
+            // What one target has no room for, another may have.
+            Err(diagnostics) if diagnostics.iter().all(|diagnostic| diagnostic.beyond_gpu) => {
+                let note = diagnostics.first().map_or_else(String::new, |diagnostic| diagnostic.message.clone());
+                pruned.push(instance.pruned(Some(target.to_string()), note));
+                beyond = Some(diagnostics);
+                continue;
+            }
+            Err(diagnostics) => return Err(diagnostics),
+        };
         let Compiled { ptx, entry, shared_bytes, .. } = compiled;
         let took = start.elapsed();
-        if has_choice && shared_bytes > target.shared_bytes() {
-            let note = format!("it takes {shared_bytes} bytes of shared memory, and {target} has {}", target.shared_bytes());
-            pruned.push(instance.pruned(Some(target.to_string()), note));
-            continue;
-        }
         if variants.iter().any(|earlier| body(&earlier.ptx) == body(&ptx)) {
             continue;
         }
@@ -285,7 +290,10 @@ fn one(func: &Function, instance: &Instance, has_choice: bool) -> Outcome {
         let (target, values) = (target.to_string(), instance.values());
         variants.push(Variant { key: instance.key(), schedule, target, entry, shared_bytes, ptx, values, took });
     }
-    Ok(Outcomes { variants, pruned })
+    match beyond {
+        Some(diagnostics) if variants.is_empty() => Err(diagnostics),
+        _ => Ok(Outcomes { variants, pruned }),
+    }
 }
 
 /// The PTX without what names its target.

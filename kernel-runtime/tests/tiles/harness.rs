@@ -83,7 +83,7 @@ pub(crate) fn compiled(text: &str, num_warps: u32) -> Module {
     let func = parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let options = Options { schedule: Schedule { num_warps, ..Schedule::DEFAULT }, ..Options::new(Bindings::new(), Target::SM_80) };
     let compiled = compile(&func, &options).unwrap_or_else(|diagnostics| panic!("{}", diagnostics.render(&[])));
-    Module { text: compiled.ptx, sites: compiled.sites, shared_bytes: compiled.shared_bytes }
+    Module { text: compiled.ptx, sites: compiled.sites, shared_bytes: compiled.shared_bytes, shared_uses: Vec::new() }
 }
 
 /// An argument: a tensor's bytes and the size of an element, or a scalar's.

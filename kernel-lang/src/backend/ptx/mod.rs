@@ -12,6 +12,7 @@
 //! addresses memory never becomes registers.
 
 mod atomic;
+mod budget;
 mod compare;
 mod control;
 mod convert;
@@ -24,6 +25,7 @@ mod lookup;
 mod math;
 mod memory;
 mod order;
+mod parts;
 mod quotient;
 mod reduce;
 mod registers;
@@ -46,6 +48,8 @@ use crate::location::Loc;
 use crate::schedule::Schedule;
 use crate::target::{Asked, Target};
 
+pub(crate) use budget::check as check_shared;
+pub use budget::SharedUse;
 pub use report::{REPORT_BYTES, Site};
 
 use compare::{PositionTest, Tests};
@@ -128,8 +132,10 @@ pub struct Module {
     pub text: String,
     /// The accesses that report, if the kernel is checked.
     pub sites: Vec<Site>,
-    /// Bytes of dynamic shared memory that a launch must give.
+    /// Bytes of dynamic shared memory that a launch must give: it may be more than the target has.
     pub shared_bytes: u32,
+    /// The ops that hold them.
+    pub shared_uses: Vec<SharedUse>,
 }
 
 /// The PTX module of a kernel.
@@ -200,7 +206,8 @@ pub fn emit(func: Verified<'_>, target: &Asked, schedule: Schedule) -> Module {
     for (index, file) in func.files.iter().enumerate() {
         text.push_str(&format!("\n.file {} {file:?}\n", index + 1));
     }
-    Module { text, sites: emitter.sites, shared_bytes: emitter.shared.bytes }
+    let shared_uses = budget::uses(func, &emitter.shared.peak);
+    Module { text, sites: emitter.sites, shared_bytes: emitter.shared.bytes, shared_uses }
 }
 
 fn param_declarations(func: &Function, index: usize, value: Value) -> Vec<String> {
@@ -424,6 +431,7 @@ impl Emitter<'_> {
             let is_used = data.results.iter().any(|result| self.needed[result.index()]);
             if is_used || data.op.has_effects() {
                 self.place(data.loc);
+                self.shared.op = Some(*inst);
                 self.keep_order(&data.op);
                 self.inst(*inst);
                 self.release_rings(*inst);
