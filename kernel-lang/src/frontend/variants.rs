@@ -358,3 +358,59 @@ fn values(func: &Function, instances: &[Instance], by: &[usize]) -> Option<Strin
         more => Some(format!("{}, or {} others", found[..2].join(", or "), more - 2)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What an instance gives of a kernel in which two loops, one in the other, both load ahead.
+    fn nested(stages: u32) -> Outcome {
+        let text = format!(
+            "kernel @nested(%x: ptr<f32>, %y: ptr_mut<f32>, %n: i64) {{
+                %zero = const {{value = 0}} : i64
+                %step = const {{value = 4096}} : i64
+                %i = arange {{start = 0, end = 4096}} : tile<i64, [4096]>
+                %none = const {{value = 0.0}} : tile<f32, [4096]>
+                %all = for %zero, %n, %step, %none {{num_stages = {stages}}} (%k: i64, %acc: tile<f32, [4096]>) {{
+                    %ks = broadcast %k : tile<i64, [4096]>
+                    %at = add %ks, %i : tile<i64, [4096]>
+                    %v = load %x, %at {{in_bounds = true, align = 16}} : tile<f32, [4096]>
+                    %first = add %acc, %v : tile<f32, [4096]>
+                    %more = for %zero, %k, %step, %first {{num_stages = {stages}}} (%l: i64, %sum: tile<f32, [4096]>) {{
+                        %ls = broadcast %l : tile<i64, [4096]>
+                        %there = add %ls, %i : tile<i64, [4096]>
+                        %w = load %x, %there {{in_bounds = true, align = 16}} : tile<f32, [4096]>
+                        %next = add %sum, %w : tile<f32, [4096]>
+                        yield %next
+                    }} : tile<f32, [4096]> @17:5
+                    yield %more
+                }} : tile<f32, [4096]> @12:1
+                store %y, %i, %all
+                return
+            }}"
+        );
+        let func = crate::ir::parse(&text).unwrap_or_else(|error| panic!("{error}"));
+        one(&func, &Instance::general(Vec::new(), Schedule::DEFAULT))
+    }
+
+    #[test]
+    fn a_target_without_room_is_left_out_with_the_reason() {
+        let outcomes = nested(6).expect("one target has room");
+        let targets: Vec<&str> = outcomes.variants.iter().map(|variant| variant.target.as_str()).collect();
+        assert_eq!(targets, ["sm_90a"]);
+        let pruned: Vec<(Option<&str>, &str)> =
+            outcomes.pruned.iter().map(|pruned| (pruned.target.as_deref(), pruned.note.as_str())).collect();
+        let note = "this kernel takes 196608 bytes of shared memory, and sm_80 has 166912: \
+                    6 stages of a loop's loads (line 12): 98304 bytes; 6 stages of a loop's loads (line 17): 98304 bytes";
+        assert_eq!(pruned, [(Some("sm_80"), note)]);
+    }
+
+    #[test]
+    fn what_fits_no_target_is_a_mistake_and_what_fits_all_is_built_once() {
+        let mistakes = nested(8).expect_err("no target has room");
+        assert!(mistakes[0].message.starts_with("this kernel takes 262144 bytes of shared memory, and sm_90a has 232448: 8 stages"));
+        assert!(mistakes[0].beyond_gpu && mistakes[0].loc.line == 12);
+        let outcomes = nested(3).expect("both targets have room");
+        assert_eq!((outcomes.variants.len(), outcomes.pruned.len()), (1, 0));
+    }
+}

@@ -46,7 +46,7 @@ pub(crate) fn check(bytes: u32, uses: &[SharedUse], target: &Asked) -> Result<()
     let (name, most) = (target.name(), target.name().shared_bytes());
     let list: Vec<String> = uses.iter().map(SharedUse::to_string).collect();
     let message = format!("this kernel takes {bytes} bytes of shared memory, and {name} has {most}: {}", list.join("; "));
-    let loc = uses.iter().max_by_key(|own| own.bytes).map_or(Loc::NONE, |own| own.loc);
+    let loc = uses.iter().rev().max_by_key(|own| own.bytes).map_or(Loc::NONE, |own| own.loc);
     let help = if uses.iter().any(|own| own.what.contains("stages")) {
         "say a smaller `num_stages`, or make the tiles smaller"
     } else {
