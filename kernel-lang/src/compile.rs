@@ -104,8 +104,8 @@ fn compile_asking(
     after("prefetch_loads", &func, changed);
     assign_layouts::run(&mut func, target, options.schedule)?;
     after("assign_layouts", &func, true);
-    let verified = verify(&func, Stage::Gpu).map_err(|violations| defect(&violations))?;
-    let module = backend::ptx::emit(verified, target, options.schedule);
+    let verified = verify(&func, Stage::Gpu(options.schedule)).map_err(|violations| defect(&violations))?;
+    let module = backend::ptx::emit(verified, target);
     if let Err(over) = backend::ptx::check_shared(module.shared_bytes, &module.shared_uses, target) {
         return with_fewer_stages(over, kernel, options, target, after);
     }

@@ -74,8 +74,9 @@ impl Random {
 /// The PTX of a kernel that has layouts already.
 pub(crate) fn emitted(text: &str, num_warps: u32) -> Module {
     let func = parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let verified = verify(&func, Stage::Gpu).unwrap_or_else(|violations| panic!("{violations:?}\n{text}"));
-    emit(verified, &Asked::new(Target::SM_80), Schedule { num_warps, ..Schedule::DEFAULT })
+    let schedule = Schedule { num_warps, ..Schedule::DEFAULT };
+    let verified = verify(&func, Stage::Gpu(schedule)).unwrap_or_else(|violations| panic!("{violations:?}\n{text}"));
+    emit(verified, &Asked::new(Target::SM_80))
 }
 
 /// A kernel with layouts in which only `room` bytes of shared memory are left: a ring of elements of `base`'s tensor holds the others from the

@@ -42,7 +42,7 @@ use std::collections::HashMap;
 use crate::analysis::affine::AffineFacts;
 use crate::analysis::one_reader;
 use crate::dtype::Dtype;
-use crate::ir::{BinaryOp, Evict, Function, Handle, Inst, InstData, Op, Region, SideTable, Type, UNKNOWN_LENGTH, Value, Verified};
+use crate::ir::{BinaryOp, Evict, Function, Handle, Inst, InstData, Op, Region, SideTable, Stage, Type, UNKNOWN_LENGTH, Value, Verified};
 use crate::layout::Layout;
 use crate::location::Loc;
 use crate::schedule::Schedule;
@@ -140,8 +140,10 @@ pub struct Module {
 
 /// The PTX module of a kernel.
 ///
-/// `func` is verified at the Gpu stage: every tile has a layout.
-pub fn emit(func: Verified<'_>, target: &Asked, schedule: Schedule) -> Module {
+/// # Panics
+/// If `func` is verified at another stage than [`Stage::Gpu`].
+pub fn emit(func: Verified<'_>, target: &Asked) -> Module {
+    let Stage::Gpu(schedule) = func.stage() else { panic!("only a kernel that is verified with its layouts is emitted") };
     let func = func.func();
     let mut emitter = Emitter {
         func,
