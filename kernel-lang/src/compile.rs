@@ -64,8 +64,8 @@ pub struct Compiled {
 /// ```
 ///
 /// # Errors
-/// What is wrong with these values, in the kernel language's words: see [`passes::specialize`]. A kernel that needs more than the target has, in
-/// shared memory, registers or bytes of parameters: then the mistake is [`beyond_gpu`](Diagnostic::beyond_gpu).
+/// What is wrong with these values, in the kernel language's words: see [`passes::specialize`]. A kernel that needs more shared memory or
+/// registers than the target has: then the mistake is [`beyond_gpu`](Diagnostic::beyond_gpu). More parameters than a GPU takes.
 pub fn compile(func: &Function, options: &Options) -> Result<Compiled, Diagnostics> {
     compile_with(func, options, &mut |_, _, _| {})
 }
@@ -105,6 +105,7 @@ fn compile_asking(
     assign_layouts::run(&mut func, target, options.schedule)?;
     after("assign_layouts", &func, true);
     let verified = verify(&func, Stage::Gpu(options.schedule)).map_err(|violations| defect(&violations))?;
+    backend::ptx::check_params(&func)?;
     let module = backend::ptx::emit(verified, target);
     if let Err(over) = backend::ptx::check_shared(module.shared_bytes, &module.shared_uses, target) {
         return with_fewer_stages(over, kernel, options, target, after);

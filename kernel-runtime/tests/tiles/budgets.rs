@@ -357,3 +357,31 @@ fn ctas_exchange_sums_in_parts() {
     let columns: Vec<f64> = (0..COLUMNS).map(|column| (0..ROWS).map(|row| x[row * COLUMNS + column]).sum()).collect();
     assert!(found(&args[1]) == rows && found(&args[2]) == columns);
 }
+
+/// A kernel that adds up the first elements of so many tensors.
+fn of_tensors(count: usize) -> String {
+    let params: String = (0..count).map(|k| format!("%x{k}: ptr<i32>, ")).collect();
+    let terms: String = (0..count)
+        .map(|k| format!("%v{k} = load %x{k}, %zero : i32\n%s{} = add %s{k}, %v{k} : i32\n", k + 1))
+        .collect();
+    format!(
+        "kernel @total({params}%y: ptr_mut<i32>) {{\n%zero = const {{value = 0}} : i64\n%s0 = const {{value = 0}} : i32\n{terms}\
+         store %y, %zero, %s{count}\nreturn\n}}"
+    )
+}
+
+/// Up to 4352 bytes of parameters any driver takes, more those that know PTX ISA 8.1.
+#[test]
+fn parameters_of_many_tensors() {
+    for (count, version) in [(271, "7.0"), (272, "8.1")] {
+        let module = compiled(&of_tensors(count), 4);
+        assert!(module.text.contains(&format!("\n.version {version}\n")), "{count} tensors");
+        let mut args: Vec<Arg> = (0..count as i32).map(|k| Arg::tensor([k.to_le_bytes()])).collect();
+        args.push(Arg::tensor([[0xee; 4]]));
+        run(&module, 4, [1; 3], &mut args, 1);
+        let total: i32 = (0..count as i32).sum();
+        assert_eq!(args[count].elements(), [total.to_le_bytes()]);
+    }
+    let (message, ..) = error(Target::SM_90A, &of_tensors(2047), schedule(4));
+    assert_eq!(message, "this kernel takes 32768 bytes of parameters, 16 for each tensor, and a GPU takes at most 32764");
+}

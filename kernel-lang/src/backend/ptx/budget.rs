@@ -1,11 +1,47 @@
-//! Shared memory that a kernel takes and that its target has: what is said where it does not fit.
+//! What a kernel takes of what its target has, shared memory and bytes of parameters: what is said where it does not fit.
 
 use crate::diagnostic::Diagnostic;
-use crate::ir::{Function, Op};
+use crate::ir::{Function, Op, Type};
 use crate::location::{Loc, Name};
 use crate::target::Asked;
 
 use super::shared::Allocation;
+
+/// The most bytes of parameters of a kernel (PTX ISA, "Kernel Function Parameters").
+const PARAM_BYTES: usize = 32764;
+/// As many before PTX ISA 8.1.
+const OLD_PARAM_BYTES: usize = 4352;
+
+/// The lowest PTX ISA version that takes the parameters of a kernel.
+pub(super) fn version_for_params(func: &Function) -> (u32, u32) {
+    if param_bytes(func) > OLD_PARAM_BYTES { (8, 1) } else { (1, 5) }
+}
+
+/// Checks that the parameters of a kernel fit.
+///
+/// # Errors
+/// They do not.
+pub(crate) fn check_params(func: &Function) -> Result<(), Diagnostic> {
+    let bytes = param_bytes(func);
+    if bytes <= PARAM_BYTES {
+        return Ok(());
+    }
+    let message = format!("this kernel takes {bytes} bytes of parameters, 16 for each tensor, and a GPU takes at most {PARAM_BYTES}");
+    Err(Diagnostic::new(Loc::NONE, message).help("take fewer tensors, or one tensor of addresses: `Ptr<u64>`"))
+}
+
+/// The bytes of a kernel's parameters, each at a multiple of its own size.
+fn param_bytes(func: &Function) -> usize {
+    let mut end: usize = 0;
+    for param in &func.params {
+        let (size, align) = match func.ty(param.value) {
+            Type::Pointer { .. } => (16, 8),
+            ty => (ty.dtype().bytes(), ty.dtype().bytes()),
+        };
+        end = end.next_multiple_of(align) + size;
+    }
+    if func.reports { end.next_multiple_of(8) + 8 } else { end }
+}
 
 /// An op that holds shared memory where a kernel takes the most.
 #[derive(Clone, PartialEq, Eq, Debug)]

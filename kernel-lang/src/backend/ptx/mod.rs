@@ -48,8 +48,8 @@ use crate::location::Loc;
 use crate::schedule::Schedule;
 use crate::target::{Asked, Target};
 
-pub(crate) use budget::check as check_shared;
 pub use budget::SharedUse;
+pub(crate) use budget::{check as check_shared, check_params};
 pub use report::{REPORT_BYTES, Site};
 
 use compare::{PositionTest, Tests};
@@ -161,7 +161,7 @@ pub fn emit(func: Verified<'_>, target: &Asked) -> Module {
         told: one_reader::compute(func),
         policies: Vec::new(),
         sites: Vec::new(),
-        ptx_version: target.name().ptx_version(),
+        ptx_version: target.name().ptx_version().max(budget::version_for_params(func)),
         uses_two_over_pi: false,
         begins_early: func.overlaps() && target.ask(Target::has_dependent_launches),
         shared: shared::Shared::default(),
