@@ -64,7 +64,8 @@ pub struct Compiled {
 /// ```
 ///
 /// # Errors
-/// What is wrong with these values, in the kernel language's words: see [`passes::specialize`].
+/// What is wrong with these values, in the kernel language's words: see [`passes::specialize`]. A kernel that needs more shared memory or
+/// registers than the target has: then the mistake is [`beyond_gpu`](Diagnostic::beyond_gpu). More parameters than a GPU takes.
 pub fn compile(func: &Function, options: &Options) -> Result<Compiled, Diagnostics> {
     compile_with(func, options, &mut |_, _, _| {})
 }
@@ -88,13 +89,13 @@ pub fn compile_alike(func: &Function, options: &Options) -> Result<(Compiled, Ve
 }
 
 fn compile_asking(
-    func: &Function,
+    kernel: &Function,
     options: &Options,
     target: &Asked,
     after: &mut dyn FnMut(&str, &Function, bool),
 ) -> Result<Compiled, Diagnostics> {
     check_schedule(options, target)?;
-    let mut func = simplified(func, &options.bindings, Some(target), options.checked, after)?;
+    let mut func = simplified(kernel, &options.bindings, Some(target), options.checked, after)?;
     // A launch that looks for violations survives them, also in a kernel that is trusted otherwise.
     func.reports = options.checked;
     func.unchecked &= !options.checked;
@@ -103,9 +104,26 @@ fn compile_asking(
     after("prefetch_loads", &func, changed);
     assign_layouts::run(&mut func, target, options.schedule)?;
     after("assign_layouts", &func, true);
-    let verified = verify(&func, Stage::Gpu).map_err(|violations| defect(&violations))?;
-    let backend::ptx::Module { text, entry, sites, shared_bytes } = backend::ptx::emit(verified, target, options.schedule);
-    Ok(Compiled { ptx: text, sites, entry, shared_bytes })
+    let verified = verify(&func, Stage::Gpu(options.schedule)).map_err(|violations| defect(&violations))?;
+    backend::ptx::check_params(&func)?;
+    let module = backend::ptx::emit(verified, target);
+    if let Err(over) = backend::ptx::check_shared(module.shared_bytes, &module.shared_uses, target) {
+        return with_fewer_stages(over, kernel, options, target, after);
+    }
+    Ok(Compiled { ptx: module.text, sites: module.sites, entry: module.entry, shared_bytes: module.shared_bytes })
+}
+
+/// Compiles a kernel again that takes too much shared memory: loops that do not say how many stages they have need not have as many.
+fn with_fewer_stages(
+    over: Diagnostic,
+    func: &Function,
+    options: &Options,
+    target: &Asked,
+    after: &mut dyn FnMut(&str, &Function, bool),
+) -> Result<Compiled, Diagnostics> {
+    let Some(num_stages) = options.schedule.num_stages.checked_sub(1).filter(|stages| *stages > 0) else { return Err(over.into()) };
+    let schedule = Schedule { num_stages, ..options.schedule };
+    compile_asking(func, &Options { schedule, ..options.clone() }, target, after)
 }
 
 /// Compiles a kernel for the CPU.

@@ -19,7 +19,7 @@ mod passes;
 #[path = "filetests/support.rs"]
 mod support;
 
-use kernel_lang::frontend;
+use kernel_lang::{Schedule, frontend};
 use kernel_lang::ir::{self, Stage};
 use support::{each, expect_file};
 
@@ -66,7 +66,7 @@ fn verifier() {
             .enumerate()
             .filter_map(|(index, line)| Some((index + 1, line.split_once("; error: ")?.1.trim().to_string())))
             .collect();
-        let stage = if text.contains("; stage tile") { Stage::Tile } else { Stage::Generic };
+        let stage = stage(text);
         let func = match ir::parse(text) {
             Ok(func) => func,
             Err(error) => {
@@ -74,16 +74,36 @@ fn verifier() {
                 return if found == wanted { Ok(()) } else { Err(format!("expected {wanted:?}, found {found:?}")) };
             }
         };
-        // A place `@line:column` in such a file is the line of the file itself.
+        // A place `@line:column` in such a file is the line of the file itself; what is said of the kernel has no place.
+        let kernel = text.lines().position(|line| line.starts_with("kernel @")).map_or(0, |index| index + 1);
         let found: Vec<(usize, String)> = match ir::verify(&func, stage) {
             Ok(_) => Vec::new(),
             Err(violations) => violations
                 .into_iter()
-                .map(|violation| (violation.loc.line as usize, format!("`{}` {}", violation.op, violation.message)))
+                .map(|violation| (if violation.loc.is_some() { violation.loc.line as usize } else { kernel }, format!("`{}` {}", violation.op, violation.message)))
                 .collect(),
         };
         if found == wanted { Ok(()) } else { Err(format!("expected {wanted:#?}\nfound {found:#?}")) }
     });
+}
+
+/// The stage that a file names in its first lines: `; stage gpu`, with `; num_warps 4` and `; num_ctas 2`.
+fn stage(text: &str) -> Stage {
+    let number = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix("; ")?.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|number| number.parse().ok())
+    };
+    let Schedule { num_warps, num_ctas, .. } = Schedule::DEFAULT;
+    let schedule = Schedule {
+        num_warps: number("num_warps").unwrap_or(num_warps),
+        num_ctas: number("num_ctas").unwrap_or(num_ctas),
+        ..Schedule::DEFAULT
+    };
+    match text.lines().find_map(|line| line.strip_prefix("; stage ")) {
+        Some("tile") => Stage::Tile,
+        Some("gpu") => Stage::Gpu(schedule),
+        _ => Stage::Generic,
+    }
 }
 
 #[test]

@@ -34,15 +34,13 @@ pub(crate) struct Kept<'a> {
     store: &'a dyn Store,
     /// The generic kernel, with lines that count from its first one.
     ir: String,
-    /// Is what no GPU of a target can run left out?
-    has_choice: bool,
     /// The line in front of that one.
     above: u32,
 }
 
 impl Kept<'_> {
     /// Those of `func`.
-    pub(crate) fn of<'a>(func: &Function, has_choice: bool, store: &'a dyn Store) -> Kept<'a> {
+    pub(crate) fn of<'a>(func: &Function, store: &'a dyn Store) -> Kept<'a> {
         let mut func = func.clone();
         let insts = func.all_insts();
         let own = |func: &Function, inst| Some(func.inst(inst).loc).filter(|loc| loc.is_some() && loc.file == 0);
@@ -52,25 +50,25 @@ impl Kept<'_> {
                 func.inst_mut(inst).loc.line -= above;
             }
         }
-        Kept { store, ir: func.to_string(), has_choice, above }
+        Kept { store, ir: func.to_string(), above }
     }
 
     /// What an instance gives: from the store, or made.
     pub(crate) fn or_made<E>(&self, instance: &Instance, make: impl FnOnce() -> Result<Outcomes, E>) -> Result<Outcomes, E> {
         let key = self.key(instance);
-        let down = |ptx: &str| moved(ptx, |line| line.checked_add(self.above));
+        let down = |line: u32| line.checked_add(self.above);
         if let Some(outcomes) = self.store.find(&key).and_then(|value| read(&value, instance, down)) {
             return Ok(outcomes);
         }
         let outcomes = make()?;
-        if let Some(value) = write(&outcomes, |ptx| moved(ptx, |line| line.checked_sub(self.above))) {
+        if let Some(value) = write(&outcomes, |line| line.checked_sub(self.above)) {
             self.store.keep(&key, &value);
         }
         Ok(outcomes)
     }
 
     fn key(&self, Instance { generics, schedule, known, facts }: &Instance) -> String {
-        format!("{COMPILER}\n{generics:?}\n{known:?} {facts}\n{schedule:?} {}\n{}", self.has_choice, self.ir)
+        format!("{COMPILER}\n{generics:?}\n{known:?} {facts}\n{schedule:?}\n{}", self.ir)
     }
 }
 
@@ -89,27 +87,39 @@ fn moved(ptx: &str, to: impl Fn(u32) -> Option<u32>) -> Option<String> {
     Some(out)
 }
 
+/// A note whose lines in the kernel's own file, `(line 12)`, are others; none if one cannot be.
+fn moved_note(note: &str, to: impl Fn(u32) -> Option<u32>) -> Option<String> {
+    const OWN: &str = "(line ";
+    let mut pieces = note.split(OWN);
+    let mut out = pieces.next()?.to_owned();
+    for piece in pieces {
+        let end = piece.find(|c: char| !c.is_ascii_digit()).unwrap_or(piece.len());
+        write!(out, "{OWN}{}{}", to(piece[..end].parse().ok()?)?, &piece[end..]).ok()?;
+    }
+    Some(out)
+}
+
 /// For each variant a line, `sm_80 silu 0 2900 1234`, and so many bytes of PTX; for what was left out `- sm_80` and why.
-fn write(outcomes: &Outcomes, up: impl Fn(&str) -> Option<String>) -> Option<Vec<u8>> {
+fn write(outcomes: &Outcomes, up: impl Fn(u32) -> Option<u32>) -> Option<Vec<u8>> {
     let mut text = String::new();
     for Variant { target, entry, shared_bytes, ptx, took, .. } in &outcomes.variants {
-        let ptx = up(ptx)?;
+        let ptx = moved(ptx, &up)?;
         writeln!(text, "{target} {entry} {shared_bytes} {} {}", took.as_micros(), ptx.len()).ok()?;
         text += &ptx;
     }
     for pruned in &outcomes.pruned {
-        writeln!(text, "- {} {}", pruned.target.as_deref()?, pruned.note).ok()?;
+        writeln!(text, "- {} {}", pruned.target.as_deref()?, moved_note(&pruned.note, &up)?).ok()?;
     }
     Some(text.into_bytes())
 }
 
-fn read(value: &[u8], instance: &Instance, down: impl Fn(&str) -> Option<String>) -> Option<Outcomes> {
+fn read(value: &[u8], instance: &Instance, down: impl Fn(u32) -> Option<u32>) -> Option<Outcomes> {
     let mut rest = std::str::from_utf8(value).ok()?;
     let mut outcomes = Outcomes::default();
     while !rest.is_empty() {
         let (line, behind) = rest.split_once('\n')?;
         if let Some((target, note)) = line.strip_prefix("- ").and_then(|line| line.split_once(' ')) {
-            outcomes.pruned.push(instance.pruned(Some(target.to_owned()), note.to_owned()));
+            outcomes.pruned.push(instance.pruned(Some(target.to_owned()), moved_note(note, &down)?));
             rest = behind;
             continue;
         }
@@ -118,7 +128,7 @@ fn read(value: &[u8], instance: &Instance, down: impl Fn(&str) -> Option<String>
         let (target, entry, shared_bytes) = (word()?.to_owned(), word()?.to_owned(), word()?.parse().ok()?);
         let took = Duration::from_micros(word()?.parse().ok()?);
         let (ptx, behind) = behind.split_at_checked(word()?.parse().ok()?)?;
-        let (key, schedule, values, ptx) = (instance.key(), instance.schedule, instance.values(), down(ptx)?);
+        let (key, schedule, values, ptx) = (instance.key(), instance.schedule, instance.values(), moved(ptx, &down)?);
         outcomes.variants.push(Variant { key, schedule, target, entry, shared_bytes, ptx, values, took });
         rest = behind;
     }
@@ -201,10 +211,12 @@ mod tests {
                 let crate::Compiled { ptx, entry, shared_bytes, .. } = compiled;
                 let (key, schedule, target, values) = (instance.key(), instance.schedule, "sm_80".to_owned(), instance.values());
                 let variant = Variant { key, schedule, target, entry, shared_bytes, ptx, values, took: Duration::from_micros(7) };
-                let pruned = vec![instance.pruned(Some("sm_90a".to_owned()), "it is too large".to_owned())];
+                let line = func.all_insts().into_iter().map(|inst| func.inst(inst).loc.line).max().unwrap_or_default();
+                let note = format!("it is too large: a scan (line {line}): 7 bytes; `sort` (`other.rs`, line 3): 9 bytes");
+                let pruned = vec![instance.pruned(Some("sm_90a".to_owned()), note)];
                 Ok::<_, crate::diagnostic::Diagnostics>(Outcomes { variants: vec![variant], pruned })
             };
-            let outcomes = Kept::of(&func, true, store).or_made(&instance, make).expect("it compiles");
+            let outcomes = Kept::of(&func, store).or_made(&instance, make).expect("it compiles");
             (outcomes.variants, outcomes.pruned)
         };
         let store = Memory::default();

@@ -195,8 +195,8 @@ pub(crate) fn compile(
     store: &dyn Store,
     errors: &mut Errors,
 ) -> Outcomes {
-    let kept = Kept::of(func, has_choice, store);
-    let results = in_parallel(instances, |instance| kept.or_made(instance, || one(func, instance, has_choice)));
+    let kept = Kept::of(func, store);
+    let results = in_parallel(instances, |instance| kept.or_made(instance, || one(func, instance)));
     let prunes = has_choice && results.iter().any(|result| result.as_ref().is_ok_and(|outcomes| !outcomes.variants.is_empty()));
     let mut outcomes = Outcomes::default();
     let mut mistakes: Vec<(Diagnostic, Vec<usize>)> = Vec::new();
@@ -256,10 +256,10 @@ pub(crate) fn notes(func: &Function, instances: &[Instance], places: &Places, fa
     shown.collect()
 }
 
-fn one(func: &Function, instance: &Instance, has_choice: bool) -> Outcome {
+fn one(func: &Function, instance: &Instance) -> Outcome {
     let bindings = instance.bindings();
     let (mut variants, mut pruned): (Vec<Variant>, Vec<Pruned>) = (Vec::new(), Vec::new());
-    let (schedule, mut served) = (instance.schedule, Vec::new());
+    let (schedule, mut served, mut beyond) = (instance.schedule, Vec::new(), None);
     for target in Target::ALL {
         if schedule.num_ctas > target.max_cluster() {
             pruned.push(instance.pruned(Some(target.to_string()), format!("{target} has no clusters of {} CTAs", schedule.num_ctas)));
@@ -270,14 +270,19 @@ fn one(func: &Function, instance: &Instance, has_choice: bool) -> Outcome {
             continue;
         }
         let (options, start) = (Options { schedule, ..Options::new(bindings.clone(), target) }, Instant::now());
-        let (compiled, alike) = crate::compile_alike(func, &options).map_err(|diagnostics| diagnostics.into_vec())?;
+        let (compiled, alike) = match crate::compile_alike(func, &options).map_err(|diagnostics| diagnostics.into_vec()) {
+            Ok(compiled) => compiled,
+            // What one target has no room for, another may have.
+            Err(diagnostics) if diagnostics.iter().all(|diagnostic| diagnostic.beyond_gpu) => {
+                let note = diagnostics.first().map_or_else(String::new, |diagnostic| diagnostic.message.clone());
+                pruned.push(instance.pruned(Some(target.to_string()), note));
+                beyond = Some(diagnostics);
+                continue;
+            }
+            Err(diagnostics) => return Err(diagnostics),
+        };
         let Compiled { ptx, entry, shared_bytes, .. } = compiled;
         let took = start.elapsed();
-        if has_choice && shared_bytes > target.shared_bytes() {
-            let note = format!("it takes {shared_bytes} bytes of shared memory, and {target} has {}", target.shared_bytes());
-            pruned.push(instance.pruned(Some(target.to_string()), note));
-            continue;
-        }
         if variants.iter().any(|earlier| body(&earlier.ptx) == body(&ptx)) {
             continue;
         }
@@ -285,7 +290,10 @@ fn one(func: &Function, instance: &Instance, has_choice: bool) -> Outcome {
         let (target, values) = (target.to_string(), instance.values());
         variants.push(Variant { key: instance.key(), schedule, target, entry, shared_bytes, ptx, values, took });
     }
-    Ok(Outcomes { variants, pruned })
+    match beyond {
+        Some(diagnostics) if variants.is_empty() => Err(diagnostics),
+        _ => Ok(Outcomes { variants, pruned }),
+    }
 }
 
 /// The PTX without what names its target.
@@ -348,5 +356,61 @@ fn values(func: &Function, instances: &[Instance], by: &[usize]) -> Option<Strin
         0 => None,
         1..=3 => Some(found.join(", or ")),
         more => Some(format!("{}, or {} others", found[..2].join(", or "), more - 2)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What an instance gives of a kernel in which two loops, one in the other, both load ahead.
+    fn nested(stages: u32) -> Outcome {
+        let text = format!(
+            "kernel @nested(%x: ptr<f32>, %y: ptr_mut<f32>, %n: i64) {{
+                %zero = const {{value = 0}} : i64
+                %step = const {{value = 4096}} : i64
+                %i = arange {{start = 0, end = 4096}} : tile<i64, [4096]>
+                %none = const {{value = 0.0}} : tile<f32, [4096]>
+                %all = for %zero, %n, %step, %none {{num_stages = {stages}}} (%k: i64, %acc: tile<f32, [4096]>) {{
+                    %ks = broadcast %k : tile<i64, [4096]>
+                    %at = add %ks, %i : tile<i64, [4096]>
+                    %v = load %x, %at {{in_bounds = true, align = 16}} : tile<f32, [4096]>
+                    %first = add %acc, %v : tile<f32, [4096]>
+                    %more = for %zero, %k, %step, %first {{num_stages = {stages}}} (%l: i64, %sum: tile<f32, [4096]>) {{
+                        %ls = broadcast %l : tile<i64, [4096]>
+                        %there = add %ls, %i : tile<i64, [4096]>
+                        %w = load %x, %there {{in_bounds = true, align = 16}} : tile<f32, [4096]>
+                        %next = add %sum, %w : tile<f32, [4096]>
+                        yield %next
+                    }} : tile<f32, [4096]> @17:5
+                    yield %more
+                }} : tile<f32, [4096]> @12:1
+                store %y, %i, %all
+                return
+            }}"
+        );
+        let func = crate::ir::parse(&text).unwrap_or_else(|error| panic!("{error}"));
+        one(&func, &Instance::general(Vec::new(), Schedule::DEFAULT))
+    }
+
+    #[test]
+    fn a_target_without_room_is_left_out_with_the_reason() {
+        let outcomes = nested(6).expect("one target has room");
+        let targets: Vec<&str> = outcomes.variants.iter().map(|variant| variant.target.as_str()).collect();
+        assert_eq!(targets, ["sm_90a"]);
+        let pruned: Vec<(Option<&str>, &str)> =
+            outcomes.pruned.iter().map(|pruned| (pruned.target.as_deref(), pruned.note.as_str())).collect();
+        let note = "this kernel takes 196608 bytes of shared memory, and sm_80 has 166912: \
+                    6 stages of a loop's loads (line 12): 98304 bytes; 6 stages of a loop's loads (line 17): 98304 bytes";
+        assert_eq!(pruned, [(Some("sm_80"), note)]);
+    }
+
+    #[test]
+    fn what_fits_no_target_is_a_mistake_and_what_fits_all_is_built_once() {
+        let mistakes = nested(8).expect_err("no target has room");
+        assert!(mistakes[0].message.starts_with("this kernel takes 262144 bytes of shared memory, and sm_90a has 232448: 8 stages"));
+        assert!(mistakes[0].beyond_gpu && mistakes[0].loc.line == 12);
+        let outcomes = nested(3).expect("both targets have room");
+        assert_eq!((outcomes.variants.len(), outcomes.pruned.len()), (1, 0));
     }
 }

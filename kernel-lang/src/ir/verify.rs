@@ -12,32 +12,50 @@
 //! Stages
 //! 6. [`Stage::Generic`] may name type and constant parameters and may hold `static_if` and `static_assert`; the later stages do neither, and
 //!    the extents of their tiles are powers of two.
-//! 7. At [`Stage::Gpu`] every tile has a layout of its own extents, values of one elementwise op have the same one, and every access is
-//!    `in_bounds`: proved, or guarded by its mask. Only a `convert` moves elements between threads: ops that change the shape find theirs where
-//!    they are, see [`super::renaming`]. What is reduced or scanned has a [bitwise](crate::layout::Layout::is_bitwise) layout.
+//! 7. At [`Stage::Gpu`] every tile has a layout of its own extents, of the lanes, warps and CTAs of the schedule, that holds every element;
+//!    nothing else has one, and no parameter of the kernel is a tile. Values of one elementwise op have the same layout, and so has what a
+//!    branch gives or a loop carries, all the way. Every access is `in_bounds`: proved, or guarded by its mask. Only a `convert` moves elements
+//!    between threads: ops that change the shape find theirs where they are, see [`super::renaming`].
+//! 8. There, what is found by its index has a [bitwise](crate::layout::Layout::is_bitwise) layout: tiles that are computed from an `arange`,
+//!    the offsets of accesses, what is reduced, scanned, gathered or counted.
+//! 9. There, no op but a `reduce` takes anything from one CTA to another.
+//! 10. There, an elementwise op is one that there are instructions for.
+//!
+//! Memory
+//! 11. An access moves 2, 4, 8 or 16 bytes at once, or single elements, and has a cache operator that its instruction has. A load does not
+//!     release.
+//! 12. A ring is the result of a `ring`, and only `fetch` and `fetched` name it. In its region a `fetch` is followed by a `fetch_group`, and a
+//!     `fetched` stands behind a `fetch_wait` that leaves fewer groups on their way than the ring has slots.
+
+mod gpu;
 
 use std::borrow::Cow;
 use std::fmt;
 
 use crate::ir::arena::{Inst, Region, SideTable, Value};
 use crate::ir::constexpr::ConstExpr;
+use crate::ir::atomic::AtomicOp;
 use crate::ir::function::Function;
-use crate::ir::ops::Op;
-use crate::ir::renaming::register_sources;
+use crate::ir::ops::{Cache, Op};
 use crate::ir::rules;
 use crate::ir::types::Type;
-use crate::layout::conversion;
 use crate::location::Loc;
+use crate::schedule::Schedule;
+
+use gpu::Gpu;
+
+/// The most bytes that one instruction of a thread moves.
+const WIDEST: u32 = 16;
 
 /// Which law a kernel obeys.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stage {
     /// As the frontend makes it: generic.
     Generic,
     /// Specialised: concrete types and shapes, no layouts.
     Tile,
-    /// Ready for a GPU: every tile has a layout.
-    Gpu,
+    /// Ready for a GPU: every tile has a layout, for programs of that many CTAs and warps.
+    Gpu(Schedule),
 }
 
 /// A law that a kernel breaks: always a defect of the compiler, or of hand-written text.
@@ -61,12 +79,18 @@ impl fmt::Display for Violation {
 #[derive(Clone, Copy, Debug)]
 pub struct Verified<'a> {
     func: &'a Function,
+    stage: Stage,
 }
 
 impl<'a> Verified<'a> {
     /// The kernel.
     pub fn func(self) -> &'a Function {
         self.func
+    }
+
+    /// The stage whose law it obeys.
+    pub fn stage(self) -> Stage {
+        self.stage
     }
 }
 
@@ -75,15 +99,19 @@ impl<'a> Verified<'a> {
 /// # Errors
 /// Everything that is broken, in the order of the text.
 pub fn verify(func: &Function, stage: Stage) -> Result<Verified<'_>, Vec<Violation>> {
-    let mut cx = Verifier { func, stage, defined: SideTable::new(), violations: Vec::new() };
+    let gpu = if let Stage::Gpu(schedule) = stage { Some(Gpu::of(func, schedule)) } else { None };
+    let mut cx = Verifier { func, stage, gpu, defined: SideTable::new(), violations: Vec::new() };
     if stage != Stage::Generic && !(func.types.is_empty() && func.consts.is_empty()) {
         cx.violations.push(Violation { loc: Loc::NONE, op: "kernel", message: "has generics after specialisation".to_string() });
     }
     for param in &func.params {
         cx.check_ty(func.ty(param.value), Loc::NONE, "kernel");
     }
+    if cx.gpu.is_some() {
+        cx.gpu_params();
+    }
     cx.region(func.body, Terminator::Return);
-    if cx.violations.is_empty() { Ok(Verified { func }) } else { Err(cx.violations) }
+    if cx.violations.is_empty() { Ok(Verified { func, stage }) } else { Err(cx.violations) }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -96,6 +124,8 @@ enum Terminator {
 struct Verifier<'a> {
     func: &'a Function,
     stage: Stage,
+    /// What the laws for a GPU ask, at that stage.
+    gpu: Option<Gpu>,
     defined: SideTable<Value, bool>,
     violations: Vec<Violation>,
 }
@@ -132,6 +162,7 @@ impl Verifier<'_> {
         if data.insts.is_empty() {
             self.violations.push(Violation { loc: Loc::NONE, op: "region", message: "is empty".to_string() });
         }
+        self.copies(region);
         scope.into_iter().for_each(|value| self.defined[value] = false);
     }
 
@@ -148,6 +179,7 @@ impl Verifier<'_> {
             self.broken(inst, format!("uses {value} where it is not defined"));
         }
         let given: Vec<&Type> = data.results.iter().map(|value| func.ty(*value)).collect();
+        let before = self.violations.len();
         match rules::result_types(func, &data.op, &given) {
             Err(message) => self.broken(inst, message),
             Ok(types) => {
@@ -161,93 +193,119 @@ impl Verifier<'_> {
             self.broken(inst, "gives a pointer");
         }
         given.iter().for_each(|ty| self.check_ty(ty, data.loc, data.op.name()));
+        let is_typed = self.violations.len() == before;
         if self.stage != Stage::Generic && data.op.is_static() {
             self.broken(inst, "stands only in generic kernels");
         }
-        if self.stage == Stage::Gpu {
-            self.layouts(inst);
+        if self.stage != Stage::Generic {
+            self.constants(inst);
+        }
+        self.modifiers(inst);
+        self.rings(inst);
+        if let Some(gpu) = self.gpu.take() {
+            // Layouts of tiles of no shape say nothing.
+            if is_typed {
+                self.gpu_laws(inst, &gpu);
+            }
+            self.gpu = Some(gpu);
         } else if matches!(data.op, Op::Convert { .. }) {
             self.broken(inst, "stands only in kernels with layouts");
         }
         self.regions(inst, &given);
     }
 
-    /// Law 7.
-    fn layouts(&mut self, inst: Inst) {
-        let func = self.func;
-        let data = func.inst(inst);
-        if data.op.access().is_some_and(|access| !access.in_bounds) {
-            self.broken(inst, "is not guarded");
-        }
-        for value in data.results.iter().filter(|value| func.ty(**value).is_tile()) {
-            let extents: Vec<u32> = func.ty(*value).extents().iter().map(|extent| *extent as u32).collect();
-            if func.layouts[*value].as_ref().is_none_or(|layout| layout.shape() != extents) {
-                self.broken(inst, format!("{value} has no layout of its extents"));
+    /// Law 6: an expression over parameters is a number once they are bound.
+    fn constants(&mut self, inst: Inst) {
+        let is_known = |expr: &ConstExpr| matches!(expr, ConstExpr::Int(_) | ConstExpr::Float(_) | ConstExpr::Bool(_));
+        let fits = |expr: &ConstExpr| expr.as_int().is_some_and(|int| i64::try_from(int).is_ok());
+        match &self.func.inst(inst).op {
+            Op::Const { value } if !is_known(value) => self.broken(inst, format!("is no number: `{value}`")),
+            Op::Arange { start, end } if !(fits(start) && fits(end)) => self.broken(inst, format!("counts from `{start}` to `{end}`, which no `i64` does")),
+            Op::Histogram { bins, .. } if !is_known(bins) => self.broken(inst, format!("has `{bins}` bins")),
+            Op::For { num_stages, unroll, .. } => {
+                if let Some(option) = [num_stages, unroll].into_iter().flatten().find(|option| !is_known(option)) {
+                    self.broken(inst, format!("is told `{option}`, which is no number"));
+                }
             }
+            _ => {}
         }
-        let changes_shape = matches!(
-            data.op,
-            Op::Broadcast { .. }
-                | Op::ExpandDims { .. }
-                | Op::Reshape { .. }
-                | Op::Permute { .. }
-                | Op::Reduce { .. }
-                | Op::Gather { .. }
-                | Op::Histogram { .. }
-                | Op::Convert { .. }
-                | Op::For { .. }
-                | Op::While { .. }
-        );
-        let mut first = data.results.iter().copied().find(|value| func.ty(*value).is_tile());
-        let mut differ = false;
-        data.op.for_each_operand(&mut |value| {
-            if func.ty(value).is_tile() {
-                differ |= func.layouts[*first.get_or_insert(value)] != func.layouts[value];
-            }
-        });
-        if differ && !changes_shape && !data.op.is_terminator() {
-            self.broken(inst, "has operands of different layouts");
-        }
-        self.moves_nothing(inst);
     }
 
-    /// The end of law 7.
-    fn moves_nothing(&mut self, inst: Inst) {
-        let func = self.func;
-        let data = func.inst(inst);
-        let x = match &data.op {
-            Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } if func.ty(*x).numel() > 1 => *x,
-            Op::Convert { x } => {
-                let layouts = func.layouts[*x].as_ref().zip(func.layouts[data.results[0]].as_ref());
-                if layouts.is_none_or(|(from, to)| conversion(from, to, 32).is_err()) {
-                    self.broken(inst, "converts to a layout that needs what no thread of the program holds");
-                }
-                return;
+    /// Law 11: accesses say what instructions can say.
+    fn modifiers(&mut self, inst: Inst) {
+        let (cache, align) = match &self.func.inst(inst).op {
+            Op::Load { cache, align, .. } | Op::Fetch { cache, align, .. } => {
+                (matches!(cache, Cache::WriteBack | Cache::WriteThrough).then_some(*cache), *align)
             }
-            Op::Sort { .. } => return self.broken(inst, "stands only in kernels without layouts"),
-            Op::Gather { index, .. } if func.layouts[*index] != func.layouts[data.results[0]] => {
-                return self.broken(inst, "has an index in another layout than its result");
-            }
-            Op::Histogram { x, mask: Some(mask), .. } if func.layouts[*x] != func.layouts[*mask] => {
-                return self.broken(inst, "has a mask in another layout than what it counts");
-            }
-            Op::Butterfly { x, .. } if func.layouts[*x].as_ref().is_none_or(|layout| !layout.is_bitwise()) => {
-                return self.broken(inst, "turns over a bit of an index in a layout that is not bitwise");
-            }
-            Op::Reduce { inputs, .. } | Op::Scan { inputs, .. } => {
-                let layouts = inputs.iter().map(|input| func.layouts[*input].as_ref()).collect::<Vec<_>>();
-                if layouts.iter().any(|layout| layout.is_none_or(|layout| !layout.is_bitwise()) || *layout != layouts[0]) {
-                    return self.broken(inst, "combines tiles whose layouts are not bitwise and the same");
-                }
-                inputs[0]
+            Op::Store { cache, align, .. } => (matches!(cache, Cache::All | Cache::Volatile).then_some(*cache), *align),
+            Op::Atomic { op: AtomicOp::Load, sem, .. } if sem.releases() => {
+                return self.broken(inst, format!("only loads, and cannot be `{}`", sem.text()));
             }
             _ => return,
         };
-        let is_scan = matches!(data.op, Op::Scan { .. });
-        for result in data.results.iter().filter(|result| !is_scan && func.ty(**result).is_tile()) {
-            if register_sources(func, &data.op, x, *result).is_none() {
-                self.broken(inst, format!("{result} has a layout that needs elements of other threads"));
+        if let Some(cache) = cache {
+            self.broken(inst, format!("cannot have the cache operator `{}`", cache.text()));
+        }
+        if align != 0 && !(align.is_power_of_two() && align <= WIDEST) {
+            self.broken(inst, format!("moves {align} bytes at once: it is a power of two up to {WIDEST}"));
+        }
+    }
+
+    /// Law 12, of what stands in a region: copies belong to groups, and a slot is read behind a wait that leaves it alone.
+    fn copies(&mut self, region: Region) {
+        let func = self.func;
+        let (mut ungrouped, mut waited): (Vec<Inst>, Option<u32>) = (Vec::new(), None);
+        for inst in &func.region(region).insts {
+            match func.inst(*inst).op {
+                Op::Fetch { .. } => ungrouped.push(*inst),
+                Op::FetchGroup {} => ungrouped.clear(),
+                Op::FetchWait { pending } => waited = Some(pending),
+                Op::Fetched { ring, .. } => {
+                    let slots = match func.def_op(ring) {
+                        Some(Op::Ring { slots }) => *slots,
+                        _ => continue,
+                    };
+                    match waited {
+                        None => self.broken(*inst, "reads a slot that nobody waited for"),
+                        Some(pending) if pending >= slots => {
+                            self.broken(*inst, format!("reads one of {slots} slots, and {pending} groups may still be on their way"));
+                        }
+                        Some(_) => {}
+                    }
+                }
+                _ => {}
             }
+        }
+        for inst in ungrouped {
+            self.broken(inst, "is in no group that anybody could wait for");
+        }
+    }
+
+    /// Law 12, of one op: a ring is what a `ring` gives, and nothing else names it.
+    fn rings(&mut self, inst: Inst) {
+        let func = self.func;
+        let own = match func.inst(inst).op {
+            Op::Fetch { ring, .. } | Op::Fetched { ring, .. } => {
+                if !matches!(func.def_op(ring), Some(Op::Ring { .. })) {
+                    self.broken(inst, format!("names {ring}, which is no ring"));
+                }
+                Some(ring)
+            }
+            _ => None,
+        };
+        let mut others = Vec::new();
+        func.inst(inst).op.for_each_operand(&mut |value| {
+            if matches!(func.def_op(value), Some(Op::Ring { .. })) {
+                others.push(value);
+            }
+        });
+        // An op names its own ring once.
+        if let Some(place) = others.iter().position(|other| Some(*other) == own) {
+            others.remove(place);
+        }
+        others.dedup();
+        for ring in others {
+            self.broken(inst, format!("takes the ring {ring} for a tile"));
         }
     }
 

@@ -93,7 +93,7 @@ fn apply(name: &str, func: &Function, header: &Header) -> Result<String, String>
         "specialize" => {}
         "assign_layouts" => {
             assign_layouts::run(&mut func, &Asked::new(options.target), options.schedule).map_err(|errors| errors.render(&[]))?;
-            stage = Stage::Gpu;
+            stage = Stage::Gpu(options.schedule);
         }
         "prefetch_loads" => match prefetch_loads::run(&mut func, &Asked::new(options.target), options.schedule) {
             Ok(_) => {}
@@ -236,7 +236,7 @@ fn compilation_is_deterministic() {
 fn every_pass_leaves_verified_ir() {
     for (func, options) in specialised() {
         let mut verified = |name: &str, func: &Function, _: bool| {
-            let stage = if name == "assign_layouts" { Stage::Gpu } else { Stage::Tile };
+            let stage = if name == "assign_layouts" { Stage::Gpu(options.schedule) } else { Stage::Tile };
             // Extents are not yet padded.
             if name != "specialize" {
                 ir::verify(func, stage).unwrap_or_else(|violations| panic!("`{name}`: {violations:?}\n{func}"));
@@ -277,6 +277,6 @@ fn layouts_round_trip() {
         let printed = last.map(|func| func.to_string()).unwrap_or_default();
         let again = ir::parse(&printed).unwrap_or_else(|error| panic!("{error}\n{printed}"));
         assert_eq!(again.to_string(), printed);
-        ir::verify(&again, Stage::Gpu).unwrap_or_else(|violations| panic!("{violations:?}\n{printed}"));
+        ir::verify(&again, Stage::Gpu(options.schedule)).unwrap_or_else(|violations| panic!("{violations:?}\n{printed}"));
     }
 }

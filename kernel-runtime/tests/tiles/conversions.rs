@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use kernel_lang::layout::Layout;
 
-use crate::harness::{Arg, Random, emitted, run};
+use crate::harness::{Arg, Random, emitted, run, with_room};
 
 const TYPES: [(&str, usize); 9] =
     [("bool", 1), ("i8", 1), ("u8", 1), ("i16", 2), ("bf16", 2), ("u32", 4), ("f32", 4), ("i64", 8), ("f64", 8)];
@@ -32,7 +32,8 @@ fn kernel(elem: &str, shape: &[u32], layouts: &[Layout]) -> String {
     text
 }
 
-fn check(seed: u64) -> (usize, usize) {
+/// Counts shuffles, loads from shared memory and branches. With `is_tight` little shared memory is left.
+fn check(seed: u64, is_tight: bool) -> [usize; 3] {
     let mut random = Random::new(seed);
     let (elem, bytes) = TYPES[random.below(TYPES.len())];
     let num_warps = [1, 2, 4][random.below(3)];
@@ -44,7 +45,11 @@ fn check(seed: u64) -> (usize, usize) {
         layouts.push(random.layout(&shape, num_warps, mixing));
     }
     layouts.push(random.layout(&shape, num_warps, 0));
-    let text = kernel(elem, &shape, &layouts);
+    let mut text = kernel(elem, &shape, &layouts);
+    if is_tight {
+        let room = (32 * num_warps as usize * bytes) << random.below(2);
+        text = with_room(&text, num_warps, ("%x", elem, bytes), room as u32);
+    }
     let module = emitted(&text, num_warps);
     let count = 1 << bits;
     let values: Vec<u8> = (0..count * bytes).map(|_| random.next() as u8 >> if elem == "bool" { 7 } else { 0 }).collect();
@@ -52,12 +57,21 @@ fn check(seed: u64) -> (usize, usize) {
     run(&module, num_warps, [1; 3], &mut args, seed % 5);
     let Arg::Tensor(found, _) = &args[1] else { unreachable!() };
     assert!(*found == values, "seed {seed}\n{text}\n{}", module.text);
-    (module.text.matches("shfl.sync").count(), module.text.matches("ld.shared").count())
+    ["shfl.sync", "ld.shared", "bra.uni"].map(|word| module.text.matches(word).count())
 }
 
 #[test]
 fn any_layout_becomes_any_other() {
-    let found: Vec<(usize, usize)> = (0..160).map(check).collect();
-    let (shuffles, shared) = found.iter().fold((0, 0), |sum, found| (sum.0 + usize::from(found.0 > 0), sum.1 + usize::from(found.1 > 0)));
+    let found: Vec<[usize; 3]> = (0..160).map(|seed| check(seed, false)).collect();
+    let [shuffles, shared] = [0, 1].map(|way| found.iter().filter(|found| found[way] > 0).count());
     assert!(shuffles > 15 && shared > 60, "every way is taken: {shuffles} {shared}");
+}
+
+/// As much of a tile as fits goes through shared memory at once.
+#[test]
+fn any_layout_becomes_any_other_in_parts() {
+    let found: Vec<[usize; 3]> = (1000..1120).map(|seed| check(seed, true)).collect();
+    // The kernel's own loop has three branches.
+    let in_parts = found.iter().filter(|found| found[2] > 3).count();
+    assert!(in_parts >= 30, "{in_parts} go in parts");
 }

@@ -74,16 +74,41 @@ impl Random {
 /// The PTX of a kernel that has layouts already.
 pub(crate) fn emitted(text: &str, num_warps: u32) -> Module {
     let func = parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let verified = verify(&func, Stage::Gpu).unwrap_or_else(|violations| panic!("{violations:?}\n{text}"));
-    emit(verified, &Asked::new(Target::SM_80), Schedule { num_warps, ..Schedule::DEFAULT })
+    let schedule = Schedule { num_warps, ..Schedule::DEFAULT };
+    let verified = verify(&func, Stage::Gpu(schedule)).unwrap_or_else(|violations| panic!("{violations:?}\n{text}"));
+    emit(verified, &Asked::new(Target::SM_80))
+}
+
+/// A kernel with layouts in which only `room` bytes of shared memory are left: a ring of elements of `base`'s tensor holds the others from the
+/// first op to the last. `room` is a multiple of what one element a thread takes.
+pub(crate) fn with_room(text: &str, num_warps: u32, (base, elem, bytes): (&str, &str, usize), room: u32) -> String {
+    let threads = 32 * num_warps;
+    let slots = (Target::SM_80.shared_bytes() - room) / (threads * bytes as u32);
+    let warps: Vec<u32> = (0..num_warps.trailing_zeros()).map(|bit| 32 << bit).collect();
+    let layout = format!("layout<[{threads}], register = [], lane = [1, 2, 4, 8, 16], warp = {warps:?}, block = []>");
+    let ring = format!(
+        "%held_at = arange {{start = 0, end = {threads}}} : tile<i64, [{threads}]> {layout}
+        %held = ring {{slots = {slots}}} : tile<{elem}, [{threads}]> {layout}
+        %held_slot = const {{value = 0}} : i32
+        %never = const {{value = false}} : bool\n"
+    );
+    let last = format!("fetch %held, %held_slot, %never, {base}, %held_at\nfetch_group\nreturn\n}}");
+    let begin = text.find("{\n").expect("a kernel has a body") + 2;
+    let end = text.rfind("return").expect("a kernel returns");
+    [&text[..begin], &ring, &text[begin..end], &last].concat()
 }
 
 /// The PTX of a kernel without layouts.
 pub(crate) fn compiled(text: &str, num_warps: u32) -> Module {
+    compiled_for(Target::SM_80, text, Schedule { num_warps, ..Schedule::DEFAULT })
+}
+
+/// As [`compiled`], for any target and schedule.
+pub(crate) fn compiled_for(target: Target, text: &str, schedule: Schedule) -> Module {
     let func = parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let options = Options { schedule: Schedule { num_warps, ..Schedule::DEFAULT }, ..Options::new(Bindings::new(), Target::SM_80) };
+    let options = Options { schedule, ..Options::new(Bindings::new(), target) };
     let compiled = compile(&func, &options).unwrap_or_else(|diagnostics| panic!("{}", diagnostics.render(&[])));
-    Module { text: compiled.ptx, sites: compiled.sites, shared_bytes: compiled.shared_bytes }
+    Module { text: compiled.ptx, sites: compiled.sites, shared_bytes: compiled.shared_bytes, shared_uses: Vec::new() }
 }
 
 /// An argument: a tensor's bytes and the size of an element, or a scalar's.
@@ -104,9 +129,10 @@ impl Arg {
     }
 }
 
-/// Runs a kernel; tensors are changed in place.
+/// Runs a kernel on a GPU of its target; tensors are changed in place.
 pub(crate) fn run(module: &Module, num_warps: u32, grid: [u32; 3], args: &mut [Arg], seed: u64) {
-    let machine = Machine::new(Gpu::a100());
+    let is_hopper = module.text.contains(".target sm_90a");
+    let machine = Machine::new(if is_hopper { Gpu::h200() } else { Gpu::a100() });
     let loaded = machine.load(&module.text).unwrap_or_else(|error| panic!("{error}\n{}", module.text));
     let name = loaded.kernels().next().expect("a kernel").to_owned();
     let kernel = loaded.kernel(&name).expect("its name");

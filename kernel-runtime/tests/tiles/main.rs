@@ -3,6 +3,7 @@
 //! The layouts are random. A thread that reads what it must not, a missing barrier and memory that nobody wrote are faults of the simulator.
 
 mod accesses;
+mod budgets;
 mod conversions;
 mod harness;
 mod kernels;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::harness::{Arg, Random, compiled, emitted, run};
+use crate::harness::{Arg, Random, compiled, emitted, run, with_room};
 use kernel_lang::layout::Layout;
 
 /// What is combined: its inputs' types and region, and the same on plain words.
@@ -131,7 +131,8 @@ fn to_bytes(value: u64, elem: &str, bytes: usize) -> Vec<u8> {
     bits.to_le_bytes()[..bytes].to_vec()
 }
 
-fn check(seed: u64) {
+/// Counts barriers. With `is_tight` shared memory is left for one element of each thread, of the widest input.
+fn check(seed: u64, is_tight: bool) -> usize {
     let mut random = Random::new(seed);
     let operation = &OPERATIONS[random.below(OPERATIONS.len())];
     let num_warps = [1, 2, 4, 8][random.below(4)];
@@ -141,7 +142,12 @@ fn check(seed: u64) {
     let axis = random.below(shape.len());
     let is_scan = random.below(2) == 0;
     let case = Case { axis, layout, is_scan, reverse: is_scan && random.below(2) == 0, shape };
-    let text = kernel(operation, &case);
+    let mut text = kernel(operation, &case);
+    if is_tight {
+        let (elem, bytes) = operation.elems[0];
+        let widest = operation.elems.iter().map(|(_, bytes)| *bytes).max().unwrap_or(bytes);
+        text = with_room(&text, num_warps, ("%x0", elem, bytes), 32 * num_warps * widest as u32);
+    }
     let module = emitted(&text, num_warps);
     let count = 1usize << bits;
     let mut inputs = Vec::new();
@@ -162,11 +168,21 @@ fn check(seed: u64) {
         let Arg::Tensor(found, _) = &args[2 * index + 1] else { unreachable!() };
         assert!(*found == wanted, "seed {seed}, {}:\n{wanted:?}\n{found:?}\n{text}\n{}", operation.name, module.text);
     }
+    module.text.matches("bar.sync").count()
 }
 
 #[test]
 fn runs_combine_in_order_in_any_layout() {
-    (0..400).for_each(check);
+    (0..400).for_each(|seed| {
+        check(seed, false);
+    });
+}
+
+/// Where the runs, or the inputs of one run, do not fit into shared memory together, they go through it one after the other.
+#[test]
+fn runs_combine_in_parts() {
+    let in_parts = (1000..1200).filter(|seed| check(*seed, true) > check(*seed, false) + 2).count();
+    assert!(in_parts >= 20, "{in_parts} go in parts");
 }
 
 /// `a * p + b * q`, where p and q are 0 or 1: the sum, the first element or the last. Nothing but the axes tells both numbers apart.

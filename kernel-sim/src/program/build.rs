@@ -13,6 +13,10 @@ use crate::ptx::{Function, Instruction, Module, Operand, Position, SourceLine, S
 /// Steps that calls may expand to: enough for any kernel, and an end for calls that call themselves in ever new ways.
 const MAX_STEPS: usize = 4 << 20;
 
+/// The most bytes of parameters of a kernel, and as many before PTX ISA 8.1 (PTX ISA, "Kernel Function Parameters").
+const PARAM_BYTES: u32 = 32764;
+const OLD_PARAM_BYTES: u32 = 4352;
+
 /// Makes a kernel of a module ready to run.
 pub(crate) fn build(module: &Module, globals: &Globals, kernel: &Function) -> Result<Program, Problem> {
     let mut params = Vec::new();
@@ -47,7 +51,13 @@ pub(crate) fn build(module: &Module, globals: &Globals, kernel: &Function) -> Re
         offset = offset.next_multiple_of(alignment(param));
         params.push(Param { name: param.name.clone(), offset, bytes: size });
         builder.declare(&param.name, Named::Variable { space: Space::Param, address: u64::from(offset) }, param.position)?;
-        offset += size;
+        offset = offset.saturating_add(size);
+    }
+    let most = if module.version >= (8, 1) { PARAM_BYTES } else { OLD_PARAM_BYTES };
+    if offset > most {
+        let (major, minor) = module.version;
+        let message = format!("this kernel takes {offset} bytes of parameters, and `.version {major}.{minor}` allows {most}");
+        return Err(Problem::new(kernel.position, message));
     }
     let body = kernel.body.as_deref().ok_or_else(|| Problem::new(kernel.position, "this kernel has no body"))?;
     builder.body(body, None)?;

@@ -288,6 +288,13 @@ impl Emitter<'_> {
         }
         let bytes = dtype.bytes() as u32;
         let owners = (!free & (threads - 1)) + 1;
+        let at_once = self.at_once(found.len() as u32, |elements| elements * owners * bytes) as usize;
+        found.chunks(at_once).flat_map(|found| self.share_through_memory(dtype, found, held, owners)).collect()
+    }
+
+    /// What each of the first `owners` threads found, in all threads, through shared memory.
+    fn share_through_memory(&mut self, dtype: Dtype, found: &[Reg], held: &Held, owners: u32) -> Vec<Reg> {
+        let (thread, bytes) = (self.thread(), dtype.bytes() as u32);
         let range = self.scratch(found.len() as u32 * owners * bytes);
         let place = |address: Reg, index: usize| format!("[{address}+{}]", range.start + index as u32 * owners * bytes);
         let own = if owners == 1 { self.shared_address(None) } else { self.thread_address(thread, dtype.bytes()) };

@@ -1,6 +1,7 @@
 //! Elements that go where data says, or across a bit of their index: `gather`, `histogram`, `butterfly`.
 //!
-//! A gather writes its tile to shared memory in row-major order and reads there; a histogram counts there.
+//! A gather writes its tile to shared memory in row-major order and reads there; a histogram counts there. A tile that does not fit into shared
+//! memory goes through it in [parts](super::parts).
 
 use crate::analysis::affine::Affine;
 use crate::dtype::Dtype;
@@ -10,9 +11,11 @@ use crate::layout::{Layout, Level};
 use super::registers::{Class, Reg, asm};
 use super::{Emitter, Lanes};
 
-/// Where the elements of a tile lie in shared memory: element `register` of the thread at `address + constants[register]`.
+/// Where the elements of a tile lie in shared memory: element `register` of the thread at `address + constants[register]`, which is
+/// `offset + constants[register]` behind the start of shared memory.
 struct Places {
     address: Reg,
+    offset: Reg,
     constants: Vec<i64>,
 }
 
@@ -22,22 +25,29 @@ impl Emitter<'_> {
         let bytes = dtype.bytes() as u32;
         let extents = self.func.ty(src).extents();
         let mut strides = row_major(&extents);
-        let range = self.scratch(extents.iter().product::<usize>() as u32 * bytes);
+        let numel = extents.iter().product::<usize>() as u32;
+        let at_once = self.at_once(numel, |elements| elements * bytes);
+        let range = self.scratch(at_once * bytes);
 
         let layout = self.tile_layout(src);
         let owner = self.owner_in_cta(&layout);
-        let (elements, places) = (self.lanes(src), self.places(&layout, &strides, bytes, range.start));
+        let (elements, places) = (self.lanes(src), self.places(&layout, &strides, bytes));
         let copies = layout.free_bits().register;
+        let variables = self.results_of_parts(at_once < numel, dtype, self.lane_count(result));
+        let part = self.begin_parts(at_once < numel, at_once * bytes);
         for register in (0..places.constants.len()).filter(|register| *register as u32 & copies == 0) {
-            let place = format!("[{}+{}]", places.address, places.constants[register]);
-            self.store_group("st.shared", &place, dtype, owner, &[elements.get(register)]);
+            let constant = places.constants[register];
+            let (address, is_inside) = self.in_part(part.as_ref(), places.address, places.offset, constant);
+            let writes = self.both(owner, is_inside);
+            let place = format!("[{address}+{}]", i64::from(range.start) + constant);
+            self.store_group("st.shared", &place, dtype, writes, &[elements.get(register)]);
         }
         self.barrier();
 
         let scale = strides[axis] * i64::from(bytes);
         strides[axis] = 0;
         let layout = self.tile_layout(result);
-        let (indices, places) = (self.lanes(index), self.places(&layout, &strides, bytes, range.start));
+        let (indices, places) = (self.lanes(index), self.places(&layout, &strides, bytes));
         let mut regs = Vec::new();
         for (register, constant) in places.constants.iter().enumerate() {
             let (inside, narrow, address) = (self.reg(Class::Pred), self.reg(Class::B32), self.reg(Class::B32));
@@ -45,26 +55,39 @@ impl Emitter<'_> {
             asm!(self, "setp.lt.u64 {inside}, {index}, {}", extents[axis]);
             asm!(self, "cvt.u32.u64 {narrow}, {index}");
             asm!(self, "mad.lo.s32 {address}, {narrow}, {scale}, {}", places.address);
-            regs.push(self.load_group("ld.shared", &format!("[{address}+{constant}]"), dtype, Some(inside), &[None])[0]);
+            let offset = part.as_ref().map_or(address, |_| {
+                let offset = self.asm.reg(Class::B32);
+                asm!(self, "mad.lo.s32 {offset}, {narrow}, {scale}, {}", places.offset);
+                offset
+            });
+            let (address, is_inside) = self.in_part(part.as_ref(), address, offset, *constant);
+            let reads = self.both(Some(inside), is_inside);
+            let place = format!("[{address}+{}]", i64::from(range.start) + constant);
+            let fill = variables.get(register).copied();
+            regs.push(self.load_group("ld.shared", &place, dtype, reads, &[fill])[0]);
         }
         self.reads_shared(range);
+        let regs = self.end_parts(part, numel * bytes, variables, regs);
         self.define(result, Lanes::Each(regs));
     }
 
     pub(super) fn histogram(&mut self, x: Value, mask: Option<Value>, result: Value) {
         let dtype = self.func.ty(x).dtype();
         let bins = self.func.ty(result).numel() as u32;
-        let range = self.scratch(4 * bins);
+        let at_once = self.at_once(bins, |bins| 4 * bins);
+        let range = self.scratch(4 * at_once);
+        let variables = self.results_of_parts(at_once < bins, Dtype::I32, self.lane_count(result));
+        let part = self.begin_parts(at_once < bins, 4 * at_once);
         let (thread, threads) = (self.thread(), self.schedule.threads());
         let own = self.thread_address(thread, 4);
         let zero = self.reg(Class::B32);
         asm!(self, "mov.b32 {zero}, 0");
-        let clears = (bins < threads).then(|| {
+        let clears = (at_once < threads).then(|| {
             let clears = self.reg(Class::Pred);
-            asm!(self, "setp.lt.u32 {clears}, {thread}, {bins}");
+            asm!(self, "setp.lt.u32 {clears}, {thread}, {at_once}");
             clears
         });
-        for bin in (0..bins).step_by(threads as usize) {
+        for bin in (0..at_once).step_by(threads as usize) {
             let place = format!("[{own}+{}]", range.start + 4 * bin);
             self.store_group("st.shared", &place, Dtype::I32, clears, &[zero]);
         }
@@ -81,19 +104,29 @@ impl Emitter<'_> {
             asm!(self, "setp.lt.u64 {inside}, {wide}, {bins}");
             asm!(self, "cvt.u32.u64 {narrow}, {wide}");
             asm!(self, "mad.lo.s32 {address}, {narrow}, 4, {base}");
+            let offset = part.as_ref().map_or(address, |_| {
+                let offset = self.asm.reg(Class::B32);
+                asm!(self, "shl.b32 {offset}, {narrow}, 2");
+                offset
+            });
+            let (address, is_inside) = self.in_part(part.as_ref(), address, offset, 0);
             let counts = self.both(mask.as_ref().map(|mask| mask.get(register)), owner);
+            let counts = self.both(counts, is_inside);
             let guard = self.both(counts, Some(inside)).map_or(String::new(), |counts| format!("@{counts} "));
             asm!(self, "{guard}red.relaxed.cta.shared.add.u32 [{address}+{}], 1", range.start);
         }
         self.barrier();
 
         let layout = self.tile_layout(result);
-        let places = self.places(&layout, &[1], 4, range.start);
+        let places = self.places(&layout, &[1], 4);
         let mut regs = Vec::new();
-        for constant in &places.constants {
-            regs.extend(self.load_group("ld.shared", &format!("[{}+{constant}]", places.address), Dtype::I32, None, &[None]));
+        for (register, constant) in places.constants.iter().enumerate() {
+            let (address, reads) = self.in_part(part.as_ref(), places.address, places.offset, *constant);
+            let place = format!("[{address}+{}]", i64::from(range.start) + constant);
+            regs.extend(self.load_group("ld.shared", &place, Dtype::I32, reads, &[variables.get(register).copied()]));
         }
         self.reads_shared(range);
+        let regs = self.end_parts(part, 4 * bins, variables, regs);
         self.define(result, Lanes::Each(regs));
     }
 
@@ -118,7 +151,11 @@ impl Emitter<'_> {
                 };
                 regs.iter().map(exchange).collect()
             }
-            _ => self.across_warps(dtype, &regs, 32 << at),
+            _ => {
+                let bytes = self.schedule.threads() * dtype.bytes() as u32;
+                let at_once = self.at_once(regs.len() as u32, |registers| registers * bytes);
+                regs.chunks(at_once as usize).flat_map(|regs| self.across_warps(dtype, regs, 32 << at)).collect()
+            }
         };
         self.define(result, Lanes::Each(turned));
     }
@@ -147,14 +184,14 @@ impl Emitter<'_> {
     }
 
     /// Where a thread's elements lie, from the steps from one element to the next along each axis.
-    fn places(&mut self, layout: &Layout, strides: &[i64], bytes: u32, start: u32) -> Places {
+    fn places(&mut self, layout: &Layout, strides: &[i64], bytes: u32) -> Places {
         let affine = Affine::steps(strides);
         let wide = self.address(None, None, &affine, Some(layout), bytes.into());
         let offset = self.reg(Class::B32);
         asm!(self, "cvt.u32.u64 {offset}, {wide}");
         let address = self.shared_address(Some(offset));
-        let constant = |register| i64::from(start) + Self::register_part(Some(layout), &affine, register) * i64::from(bytes);
-        Places { address, constants: (0..layout.registers_per_thread() as usize).map(constant).collect() }
+        let constant = |register| Self::register_part(Some(layout), &affine, register) * i64::from(bytes);
+        Places { address, offset, constants: (0..layout.registers_per_thread() as usize).map(constant).collect() }
     }
 }
 

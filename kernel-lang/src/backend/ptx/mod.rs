@@ -12,6 +12,7 @@
 //! addresses memory never becomes registers.
 
 mod atomic;
+mod budget;
 mod compare;
 mod control;
 mod convert;
@@ -24,6 +25,7 @@ mod lookup;
 mod math;
 mod memory;
 mod order;
+mod parts;
 mod quotient;
 mod reduce;
 mod registers;
@@ -41,12 +43,14 @@ use std::collections::HashMap;
 use crate::analysis::affine::AffineFacts;
 use crate::analysis::one_reader;
 use crate::dtype::Dtype;
-use crate::ir::{BinaryOp, Evict, Function, Handle, Inst, InstData, Op, Region, SideTable, Type, UNKNOWN_LENGTH, Value, Verified};
+use crate::ir::{BinaryOp, Evict, Function, Handle, Inst, InstData, Op, Region, SideTable, Stage, Type, UNKNOWN_LENGTH, Value, Verified};
 use crate::layout::Layout;
 use crate::location::Loc;
 use crate::schedule::Schedule;
 use crate::target::{Asked, Target};
 
+pub use budget::SharedUse;
+pub(crate) use budget::{check as check_shared, check_params};
 pub use report::{REPORT_BYTES, Site};
 
 use compare::{PositionTest, Tests};
@@ -131,14 +135,18 @@ pub struct Module {
     pub entry: String,
     /// The accesses that report, if the kernel is checked.
     pub sites: Vec<Site>,
-    /// Bytes of dynamic shared memory that a launch must give.
+    /// Bytes of dynamic shared memory that a launch must give: it may be more than the target has.
     pub shared_bytes: u32,
+    /// The ops that hold them.
+    pub shared_uses: Vec<SharedUse>,
 }
 
 /// The PTX module of a kernel.
 ///
-/// `func` is verified at the Gpu stage: every tile has a layout.
-pub fn emit(func: Verified<'_>, target: &Asked, schedule: Schedule) -> Module {
+/// # Panics
+/// If `func` is verified at another stage than [`Stage::Gpu`].
+pub fn emit(func: Verified<'_>, target: &Asked) -> Module {
+    let Stage::Gpu(schedule) = func.stage() else { panic!("only a kernel that is verified with its layouts is emitted") };
     let func = func.func();
     let mut emitter = Emitter {
         func,
@@ -156,7 +164,7 @@ pub fn emit(func: Verified<'_>, target: &Asked, schedule: Schedule) -> Module {
         has_one_reader: one_reader::compute(func),
         policies: Vec::new(),
         sites: Vec::new(),
-        ptx_version: target.name().ptx_version(),
+        ptx_version: target.name().ptx_version().max(budget::version_for_params(func)),
         uses_two_over_pi: false,
         begins_early: func.overlaps() && target.ask(Target::has_dependent_launches),
         shared: shared::Shared::default(),
@@ -202,7 +210,8 @@ pub fn emit(func: Verified<'_>, target: &Asked, schedule: Schedule) -> Module {
     for (index, file) in func.files.iter().enumerate() {
         text.push_str(&format!("\n.file {} {}\n", index + 1, spelling::file(file)));
     }
-    Module { text, entry, sites: emitter.sites, shared_bytes: emitter.shared.bytes }
+    let shared_uses = budget::uses(func, &emitter.shared.peak);
+    Module { text, entry, sites: emitter.sites, shared_bytes: emitter.shared.bytes, shared_uses }
 }
 
 fn param_declarations(func: &Function, index: usize, value: Value) -> Vec<String> {
@@ -426,6 +435,7 @@ impl Emitter<'_> {
             let is_used = data.results.iter().any(|result| self.needed[result.index()]);
             if is_used || data.op.has_effects() {
                 self.place(data.loc);
+                self.shared.op = Some(*inst);
                 self.keep_order(&data.op);
                 self.inst(*inst);
                 self.release_rings(*inst);

@@ -15,6 +15,7 @@
 //! A scan does the same, and besides, each element of the later run takes the earlier run in front of what it has.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 
 use crate::dtype::Dtype;
 use crate::ir::renaming::register_sources;
@@ -45,6 +46,32 @@ struct Cx<'a> {
     prefixes: Vec<Vec<Reg>>,
     /// The register bits that runs have taken up.
     taken: u32,
+    /// What other warps or CTAs gave, of runs of which not all inputs have been exchanged.
+    parts: HashMap<usize, Vec<Vec<Reg>>>,
+}
+
+/// Runs and inputs of a reduction that go through shared memory at once: the runs of the first input, those of the second, and so on.
+struct Slice {
+    runs: Range<usize>,
+    inputs: Range<usize>,
+}
+
+impl Slice {
+    /// What an input takes.
+    fn input_bytes(&self, dtype: Dtype, writers: u32) -> u32 {
+        (self.runs.len() as u32 * writers * dtype.bytes() as u32).next_multiple_of(WIDEST)
+    }
+
+    /// What all of it takes.
+    fn bytes(&self, dtypes: &[Dtype], writers: u32) -> u32 {
+        dtypes[self.inputs.clone()].iter().map(|dtype| self.input_bytes(*dtype, writers)).sum()
+    }
+
+    /// Where the first thread writes that run of that input.
+    fn place(&self, dtypes: &[Dtype], writers: u32, input: usize, run: usize) -> u32 {
+        let before: u32 = dtypes[self.inputs.start..input].iter().map(|dtype| self.input_bytes(*dtype, writers)).sum();
+        before + (run - self.runs.start) as u32 * writers * dtypes[input].bytes() as u32
+    }
 }
 
 impl Emitter<'_> {
@@ -58,7 +85,7 @@ impl Emitter<'_> {
         let count = layout.registers_per_thread();
         let is_commutative = !is_scan && is_commutative(self.func, combine);
         let mut bits = index_bits(&layout, axis as usize, is_commutative);
-        let mut cx = Cx { inputs, combine, is_commutative, reverse, totals: BTreeMap::new(), prefixes: Vec::new(), taken: 0 };
+        let mut cx = Cx { inputs, combine, is_commutative, reverse, totals: BTreeMap::new(), prefixes: Vec::new(), taken: 0, parts: HashMap::new() };
         if let &Source::Product(x, y) = &self.source(inputs[0]) {
             self.sum_products(&mut cx, (x, y), count, &mut bits);
         } else {
@@ -189,74 +216,88 @@ impl Emitter<'_> {
         let (writers, warp) = if is_alike { (self.schedule.num_warps, 1) } else { (self.schedule.threads(), 32) };
         let runs: Vec<u32> = cx.totals.keys().copied().collect();
         let dtypes: Vec<_> = cx.inputs.iter().map(|input| self.func.ty(*input).dtype()).collect();
-        let size = |input: usize| (runs.len() as u32 * writers * dtypes[input].bytes() as u32).next_multiple_of(WIDEST);
-        let range = self.scratch((0..dtypes.len()).map(size).sum());
-        let starts: Vec<u32> = (0..dtypes.len()).map(|input| range.start + (0..input).map(size).sum::<u32>()).collect();
-        let place = |input: usize, run: usize, writer: u32| starts[input] + (run as u32 * writers + writer) * dtypes[input].bytes() as u32;
-        let (mut number, thread) = (self.thread(), self.thread());
-        let mut writes = None;
-        if is_alike {
-            number = self.reg(Class::B32);
-            asm!(self, "shr.u32 {number}, {thread}, 5");
-            writes = self.owner(31, thread);
-        }
-        let addresses: Vec<Reg> = dtypes.iter().map(|dtype| self.thread_address(number, dtype.bytes())).collect();
-        for (run, first) in runs.iter().enumerate() {
-            for (input, dtype) in dtypes.iter().enumerate() {
-                let reg = cx.totals[first][input];
-                self.store_group("st.shared", &format!("[{}+{}]", addresses[input], place(input, run, 0)), *dtype, writes, &[reg]);
-            }
-        }
-        self.barrier();
         let mask: u32 = bits.iter().map(|bit| warp << bit.bit).sum();
-        let others = self.reg(Class::B32);
-        asm!(self, "and.b32 {others}, {number}, {}", !mask & (writers - 1));
-        let addresses: Vec<Reg> = dtypes.iter().map(|dtype| self.thread_address(others, dtype.bytes())).collect();
         let mut order: Vec<u32> = (0..1 << bits.len()).collect();
         if cx.reverse {
             order.reverse();
         }
         let warp_of =
             |part: u32| bits.iter().enumerate().filter(|(index, _)| part >> index & 1 == 1).map(|(_, bit)| warp << bit.bit).sum::<u32>();
-        // In which of the warps in a row is this thread?
-        let mine: Vec<Option<Reg>> = order
-            .iter()
-            .enumerate()
-            .map(|(index, part)| (!cx.prefixes.is_empty() && index > 0).then(|| self.is_part(number, mask, warp_of(*part))))
-            .collect();
-        for (run, first) in runs.iter().enumerate() {
-            let mut parts: Vec<Vec<Reg>> = vec![Vec::new(); order.len()];
-            for (input, dtype) in dtypes.iter().enumerate() {
-                // Side by side, several at once.
-                let is_row = order.iter().enumerate().all(|(index, part)| warp_of(*part) == index as u32);
-                let group = if is_row { (WIDEST as usize / dtype.bytes()).min(order.len()) } else { 1 };
-                for (first, parts) in parts.chunks_mut(group).enumerate() {
-                    let from = format!("[{}+{}]", addresses[input], place(input, run, warp_of(order[first * group])));
-                    let regs = self.load_group("ld.shared", &from, *dtype, None, &vec![None; group]);
-                    parts.iter_mut().zip(regs).for_each(|(part, reg)| part.push(reg));
+        let (mut number, thread) = (self.thread(), self.thread());
+        let mut writes = None;
+        // What the threads know behind the first barrier.
+        let mut known: Option<(Vec<Reg>, Vec<Option<Reg>>)> = None;
+        let mut own: Vec<Reg> = Vec::new();
+        for slice in self.slices(runs.len(), &dtypes, writers) {
+            let range = self.scratch(slice.bytes(&dtypes, writers));
+            let place = |input: usize, run: usize, writer: u32| range.start + slice.place(&dtypes, writers, input, run) + writer * dtypes[input].bytes() as u32;
+            if own.is_empty() {
+                if is_alike {
+                    number = self.reg(Class::B32);
+                    asm!(self, "shr.u32 {number}, {thread}, 5");
+                    writes = self.owner(31, thread);
+                }
+                own = dtypes.iter().map(|dtype| self.thread_address(number, dtype.bytes())).collect();
+            }
+            for run in slice.runs.clone() {
+                for input in slice.inputs.clone() {
+                    let (reg, to) = (cx.totals[&runs[run]][input], format!("[{}+{}]", own[input], place(input, run, 0)));
+                    self.store_group("st.shared", &to, dtypes[input], writes, &[reg]);
                 }
             }
-            if cx.prefixes.is_empty() {
-                let total = self.combined_row(cx.combine, parts);
-                cx.totals.insert(*first, total);
-                continue;
+            self.barrier();
+            if known.is_none() {
+                let others = self.reg(Class::B32);
+                asm!(self, "and.b32 {others}, {number}, {}", !mask & (writers - 1));
+                let addresses: Vec<Reg> = dtypes.iter().map(|dtype| self.thread_address(others, dtype.bytes())).collect();
+                // In which of the warps in a row is this thread?
+                let mine: Vec<Option<Reg>> = order
+                    .iter()
+                    .enumerate()
+                    .map(|(index, part)| (!cx.prefixes.is_empty() && index > 0).then(|| self.is_part(number, mask, warp_of(*part))))
+                    .collect();
+                known = Some((addresses, mine));
             }
-            let (mut total, mut before) = (parts[0].clone(), parts[0].clone());
-            for (index, next) in parts.iter().enumerate().skip(1) {
-                if let Some(is_mine) = mine[index] {
-                    before = if index == 1 { total.clone() } else { self.choose(is_mine, &total, &before) };
+            let Some((addresses, mine)) = &known else { continue };
+            for run in slice.runs.clone() {
+                let parts = cx.parts.entry(run).or_insert_with(|| vec![Vec::new(); order.len()]);
+                for input in slice.inputs.clone() {
+                    let dtype = dtypes[input];
+                    // Side by side, several at once.
+                    let is_row = order.iter().enumerate().all(|(index, part)| warp_of(*part) == index as u32);
+                    let group = if is_row { (WIDEST as usize / dtype.bytes()).min(order.len()) } else { 1 };
+                    for (first, parts) in parts.chunks_mut(group).enumerate() {
+                        let from = format!("[{}+{}]", addresses[input], place(input, run, warp_of(order[first * group])));
+                        let regs = self.load_group("ld.shared", &from, dtype, None, &vec![None; group]);
+                        parts.iter_mut().zip(regs).for_each(|(part, reg)| part.push(reg));
+                    }
                 }
-                total = self.combined(cx.combine, &total, next);
+                if slice.inputs.end < dtypes.len() {
+                    continue;
+                }
+                let (first, parts) = (runs[run], cx.parts.remove(&run).unwrap_or_default());
+                if cx.prefixes.is_empty() {
+                    let total = self.combined_row(cx.combine, parts);
+                    cx.totals.insert(first, total);
+                    continue;
+                }
+                let (mut total, mut before) = (parts[0].clone(), parts[0].clone());
+                for (index, next) in parts.iter().enumerate().skip(1) {
+                    if let Some(is_mine) = mine[index] {
+                        before = if index == 1 { total.clone() } else { self.choose(is_mine, &total, &before) };
+                    }
+                    total = self.combined(cx.combine, &total, next);
+                }
+                let is_first = self.is_part(number, mask, warp_of(order[0]));
+                for register in (0..cx.prefixes.len()).filter(|register| *register as u32 & !cx.taken == first) {
+                    let own = cx.prefixes[register].clone();
+                    let longer = self.combined(cx.combine, &before, &own);
+                    cx.prefixes[register] = self.choose(is_first, &own, &longer);
+                }
+                cx.totals.insert(first, total);
             }
-            let is_first = self.is_part(number, mask, warp_of(order[0]));
-            for register in (0..cx.prefixes.len()).filter(|register| *register as u32 & !cx.taken == *first) {
-                let own = cx.prefixes[register].clone();
-                let longer = self.combined(cx.combine, &before, &own);
-                cx.prefixes[register] = self.choose(is_first, &own, &longer);
-            }
-            cx.totals.insert(*first, total);
+            self.reads_shared(range);
         }
-        self.reads_shared(range);
     }
 
     /// As [`Emitter::combine_warps`], of the CTAs of a cluster: each thread reads what threads of its number have in the other CTAs. What all
@@ -279,50 +320,77 @@ impl Emitter<'_> {
             cx.totals.insert(*run, total);
             return;
         }
-        let threads = self.schedule.threads();
-        let sizes: Vec<u32> = dtypes.iter().map(|dtype| runs.len() as u32 * threads * dtype.bytes() as u32).collect();
-        let range = self.scratch(sizes.iter().sum());
-        let starts: Vec<u32> = (0..sizes.len()).map(|input| range.start + sizes[..input].iter().sum::<u32>()).collect();
-        let place = |input: usize, run: usize| starts[input] + run as u32 * threads * dtypes[input].bytes() as u32;
-        let thread = self.thread();
-        let own: Vec<Reg> = dtypes.iter().map(|dtype| self.thread_address(thread, dtype.bytes())).collect();
-        for (run, first) in runs.iter().enumerate() {
-            for (input, dtype) in dtypes.iter().enumerate() {
-                let to = format!("[{}+{}]", own[input], place(input, run));
-                self.store_group("st.shared", &to, *dtype, None, &[cx.totals[first][input]]);
-            }
-        }
-        self.program_barrier();
+        let (thread, threads) = (self.thread(), self.schedule.threads());
         let mut totals: Vec<Vec<Reg>> = Vec::new();
-        for rank in ranks {
-            let block = match others {
-                None => rank.to_string(),
-                Some(others) => {
-                    let block = self.reg(Class::B32);
-                    asm!(self, "or.b32 {block}, {others}, {rank}");
-                    block.to_string()
-                }
-            };
-            let there = own.iter().map(|own| {
-                let there = self.asm.reg(Class::B32);
-                asm!(self, "mapa.shared::cluster.u32 {there}, {own}, {block}");
-                there
-            });
-            let there: Vec<Reg> = there.collect();
-            for run in 0..runs.len() {
-                let mut next = Vec::new();
-                for (input, dtype) in dtypes.iter().enumerate() {
-                    let from = format!("[{}+{}]", there[input], place(input, run));
-                    next.extend(self.load_group("ld.shared::cluster", &from, *dtype, None, &[None]));
-                }
-                match totals.get(run) {
-                    None => totals.push(next),
-                    Some(before) => totals[run] = self.combined(cx.combine, &before.clone(), &next),
+        for slice in self.slices(runs.len(), &dtypes, threads) {
+            let range = self.scratch(slice.bytes(&dtypes, threads));
+            let place = |input: usize, run: usize| range.start + slice.place(&dtypes, threads, input, run);
+            let own: Vec<Reg> = dtypes.iter().map(|dtype| self.thread_address(thread, dtype.bytes())).collect();
+            for run in slice.runs.clone() {
+                for input in slice.inputs.clone() {
+                    let to = format!("[{}+{}]", own[input], place(input, run));
+                    self.store_group("st.shared", &to, dtypes[input], None, &[cx.totals[&runs[run]][input]]);
                 }
             }
+            self.program_barrier();
+            for (index, rank) in ranks.iter().enumerate() {
+                let block = match others {
+                    None => rank.to_string(),
+                    Some(others) => {
+                        let block = self.reg(Class::B32);
+                        asm!(self, "or.b32 {block}, {others}, {rank}");
+                        block.to_string()
+                    }
+                };
+                let there: Vec<Reg> = own
+                    .iter()
+                    .map(|own| {
+                        let there = self.asm.reg(Class::B32);
+                        asm!(self, "mapa.shared::cluster.u32 {there}, {own}, {block}");
+                        there
+                    })
+                    .collect();
+                for run in slice.runs.clone() {
+                    let parts = cx.parts.entry(run).or_insert_with(|| vec![Vec::new(); ranks.len()]);
+                    for input in slice.inputs.clone() {
+                        let from = format!("[{}+{}]", there[input], place(input, run));
+                        parts[index].extend(self.load_group("ld.shared::cluster", &from, dtypes[input], None, &[None]));
+                    }
+                    if slice.inputs.end < dtypes.len() {
+                        continue;
+                    }
+                    let next = std::mem::take(&mut parts[index]);
+                    match totals.get(run) {
+                        None => totals.push(next),
+                        Some(before) => totals[run] = self.combined(cx.combine, &before.clone(), &next),
+                    }
+                }
+            }
+            self.cluster_reads_shared(range);
         }
         cx.totals = runs.into_iter().zip(totals).collect();
-        self.cluster_reads_shared(range);
+    }
+
+    /// The slices in which so many runs of these inputs go through shared memory, where so many threads write each of them: one, if all fits.
+    fn slices(&self, runs: usize, dtypes: &[Dtype], writers: u32) -> Vec<Slice> {
+        let inputs = dtypes.len();
+        let of = |runs: u32, inputs: usize| Slice { runs: 0..runs as usize, inputs: 0..inputs }.bytes(dtypes, writers);
+        let runs_at_once = self.at_once(runs as u32, |runs| of(runs, inputs)) as usize;
+        let mut inputs_at_once = inputs;
+        if runs_at_once == 1 {
+            // If one run does not fit, as many inputs of the widest type as do.
+            let widest = dtypes.iter().map(|dtype| (writers * dtype.bytes() as u32).next_multiple_of(WIDEST)).max().unwrap_or(0);
+            let bytes = |count: u32| if count == inputs as u32 { of(1, inputs) } else { count * widest };
+            inputs_at_once = self.at_once(inputs as u32, bytes) as usize;
+        }
+        let mut slices = Vec::new();
+        for run in (0..runs).step_by(runs_at_once) {
+            for input in (0..inputs).step_by(inputs_at_once) {
+                let (last_run, last_input) = ((run + runs_at_once).min(runs), (input + inputs_at_once).min(inputs));
+                slices.push(Slice { runs: run..last_run, inputs: input..last_input });
+            }
+        }
+        slices
     }
 
     /// The address in shared memory of the element of that thread, in an array with one for each.

@@ -7,6 +7,7 @@ use crate::ir::renaming::register_sources;
 use crate::ir::{Op, Value};
 use crate::layout::{Access, Conversion, SharedPlan, ShufflePlan, XorTable, conversion};
 
+use super::parts::Parts;
 use super::registers::{Class, Reg, asm};
 use super::{Emitter, Lanes, Source};
 
@@ -55,7 +56,9 @@ impl Emitter<'_> {
             }
             (lane, warp) => {
                 // Not all at once: a tile may be larger than shared memory.
-                let at_once = (EXCHANGED_BYTES / (self.schedule.threads() * dtype.bytes() as u32)).max(1) as usize;
+                let bytes = self.schedule.threads() * dtype.bytes() as u32;
+                let most = (EXCHANGED_BYTES / bytes).clamp(1, regs.len() as u32);
+                let at_once = self.at_once(most, |registers| registers * bytes) as usize;
                 regs.chunks(at_once).flat_map(|regs| self.exchanged(dtype, regs, lane | warp << 5)).collect()
             }
         };
@@ -158,39 +161,67 @@ impl Emitter<'_> {
     }
 
     fn through_shared(&mut self, plan: &SharedPlan, dtype: Dtype, regs: &[Reg]) -> Vec<Reg> {
-        let range = self.scratch(plan.shared_bytes());
+        let bytes = dtype.bytes() as u32;
+        let elements = plan.memory.elements();
+        let at_once = self.at_once(elements, |elements| elements * bytes);
+        let range = self.scratch(at_once * bytes);
         let thread = self.thread();
         let stores = self.owner(plan.store.idle.lane | plan.store.idle.warp << 5, thread);
-        for (place, registers) in self.shared_places(&plan.store, dtype, range.start) {
-            let group: Vec<Reg> = registers.iter().map(|register| regs[*register as usize]).collect();
-            self.store_group("st.shared", &place, dtype, stores, &group);
+        let loaded: Vec<u32> = plan.load.instructions.iter().flat_map(|instruction| instruction.registers.iter().copied()).collect();
+        let variables = self.results_of_parts(at_once < elements, dtype, loaded.len());
+        let part = self.begin_parts(at_once < elements, at_once * bytes);
+        for place in self.shared_places(&plan.store, bytes) {
+            let group: Vec<Reg> = place.registers.iter().map(|register| regs[*register as usize]).collect();
+            let (to, is_inside) = self.place_in_part(part.as_ref(), &place, range.start);
+            let stores = self.both(stores, is_inside);
+            self.store_group("st.shared", &to, dtype, stores, &group);
         }
-        if plan.within_warps {
+        if plan.within_warps && part.is_none() {
             self.warp_barrier();
         } else {
             self.barrier();
         }
-        let mut out = BTreeMap::new();
-        for (place, registers) in self.shared_places(&plan.load, dtype, range.start) {
-            let group = self.load_group("ld.shared", &place, dtype, None, &vec![None; registers.len()]);
-            out.extend(registers.into_iter().zip(group));
+        let mut read = Vec::new();
+        for place in self.shared_places(&plan.load, bytes) {
+            let (from, is_inside) = self.place_in_part(part.as_ref(), &place, range.start);
+            let fill = (0..place.registers.len()).map(|register| variables.get(read.len() + register).copied()).collect::<Vec<_>>();
+            read.extend(self.load_group("ld.shared", &from, dtype, is_inside, &fill));
         }
         self.reads_shared(range);
+        let read = self.end_parts(part, elements * bytes, variables, read);
+        let out: BTreeMap<u32, Reg> = loaded.into_iter().zip(read).collect();
         let registers = out.len() + plan.copies.len();
         with_copies(out, &plan.copies, registers as u32)
     }
 
+    /// Where an instruction of an exchange accesses shared memory from `start` on, and whether that place lies in the part.
+    fn place_in_part(&mut self, part: Option<&Parts>, place: &SharedPlace, start: u32) -> (String, Option<Reg>) {
+        let offset = match (part, place.offset) {
+            (Some(_), None) => {
+                let zero = self.reg(Class::B32);
+                asm!(self, "mov.b32 {zero}, 0");
+                zero
+            }
+            (_, offset) => offset.unwrap_or(place.address),
+        };
+        let (address, is_inside) = self.in_part(part, place.address, offset, i64::from(place.constant));
+        let text = match start + place.constant {
+            0 => format!("[{address}]"),
+            constant => format!("[{address}+{constant}]"),
+        };
+        (text, is_inside)
+    }
+
     /// The place and the registers of each instruction.
-    fn shared_places(&mut self, access: &Access, dtype: Dtype, start: u32) -> Vec<(String, Vec<u32>)> {
-        let bytes = dtype.bytes() as u32;
+    fn shared_places(&mut self, access: &Access, bytes: u32) -> Vec<SharedPlace> {
         let scaled: Vec<u32> = thread_values(&access.thread).into_iter().map(|value| value * bytes).collect();
         let thread = self.xor_of_thread_bits(&scaled);
-        let mut addresses: BTreeMap<u32, Reg> = BTreeMap::new();
+        let mut addresses: BTreeMap<u32, (Reg, Option<Reg>)> = BTreeMap::new();
         let mut places = Vec::new();
         for instruction in &access.instructions {
             let (xor, add) = access.split(instruction);
-            let address = match addresses.get(&xor) {
-                Some(address) => *address,
+            let (address, offset) = match addresses.get(&xor) {
+                Some(known) => *known,
                 None => {
                     let offset = thread.map(|thread| {
                         if xor == 0 {
@@ -201,18 +232,24 @@ impl Emitter<'_> {
                         d
                     });
                     let address = self.shared_address(offset);
-                    addresses.insert(xor, address);
-                    address
+                    addresses.insert(xor, (address, offset));
+                    (address, offset)
                 }
             };
-            let place = match start + add * bytes {
-                0 => format!("[{address}]"),
-                constant => format!("[{address}+{constant}]"),
-            };
-            places.push((place, instruction.registers.clone()));
+            places.push(SharedPlace { address, offset, constant: add * bytes, registers: instruction.registers.clone() });
         }
         places
     }
+}
+
+/// Where an instruction of an exchange accesses shared memory.
+struct SharedPlace {
+    address: Reg,
+    /// The address less the start of shared memory; none if that is 0.
+    offset: Option<Reg>,
+    /// Bytes to be added to both.
+    constant: u32,
+    registers: Vec<u32>,
 }
 
 /// By bit of the thread's number: five of the lane, then those of the warp.

@@ -16,8 +16,14 @@
 //!
 //! A loop comes back to its first op: if that writes, before any barrier of the loop, what the end of the loop may still be reading, the loop
 //! ends in a barrier.
+//!
+//! An op asks [`Emitter::at_once`] how much of its exchange fits beside the rings. If that is not all of it, the op goes through shared memory in
+//! several parts, one after the other. What does not fit even so is an error of the kernel: see [`super::budget`].
 
 use std::ops::Range;
+
+use crate::ir::Inst;
+use crate::target::Target;
 
 use super::Emitter;
 use super::registers::{Class, Reg, asm};
@@ -37,8 +43,19 @@ pub(super) struct Shared {
     pub(super) bytes: u32,
     /// What some thread may still be reading.
     pub(super) uses: Since<Use>,
-    /// What rings hold: nobody else's for as long as they live.
-    held: Vec<Range<u32>>,
+    /// What rings hold, each with its op: no other op's for as long as they live.
+    held: Vec<Allocation>,
+    /// The allocations that lived together when the most bytes were taken.
+    pub(super) peak: Vec<Allocation>,
+    /// The op that is being emitted; none before the first.
+    pub(super) op: Option<Inst>,
+}
+
+/// Bytes of shared memory, and the op that takes them.
+#[derive(Clone)]
+pub(super) struct Allocation {
+    pub(super) range: Range<u32>,
+    pub(super) op: Option<Inst>,
 }
 
 /// Bytes that are in use, by threads of this CTA or of the whole cluster.
@@ -55,26 +72,58 @@ fn overlap(a: &Range<u32>, b: &Range<u32>) -> bool {
 impl Shared {
     /// The first place of so many bytes that nobody holds, and with `quiet` nobody may be reading.
     fn place(&self, bytes: u32, quiet: bool) -> Option<u32> {
-        let taken: Vec<&Range<u32>> = self.held.iter().chain(self.uses.done().iter().filter(|_| quiet).map(|reads| &reads.range)).collect();
+        let held = self.held.iter().map(|held| &held.range);
+        let taken: Vec<&Range<u32>> = held.chain(self.uses.done().iter().filter(|_| quiet).map(|reads| &reads.range)).collect();
         let mut starts: Vec<u32> = [0].into_iter().chain(taken.iter().map(|range| range.end)).collect();
         starts.sort_unstable();
         starts.into_iter().find(|start| taken.iter().all(|range| !overlap(range, &(*start..start + bytes))))
     }
+
+    /// The most bytes that one op can have of `limit` bytes, once no thread reads any more: the largest gap between what is held.
+    fn room(&self, limit: u32) -> u32 {
+        let mut held: Vec<&Range<u32>> = self.held.iter().map(|held| &held.range).collect();
+        held.sort_unstable_by_key(|range| range.start);
+        let (mut room, mut end) = (0, 0);
+        for range in held {
+            room = room.max(range.start.saturating_sub(end));
+            end = end.max(range.end);
+        }
+        room.max(limit.saturating_sub(end))
+    }
 }
 
 impl Emitter<'_> {
+    /// How many of `count` equal parts of an exchange fit into shared memory at once, beside what is held: all of them, or a half, a quarter and so
+    /// on; one if not even that fits. `bytes` says what so many parts take.
+    pub(super) fn at_once(&self, count: u32, bytes: impl Fn(u32) -> u32) -> u32 {
+        self.target.ask(|target| {
+            let room = self.shared.room(target.shared_bytes());
+            let mut parts = count.max(1);
+            while parts > 1 && bytes(parts).next_multiple_of(WIDEST) > room {
+                parts = parts.div_ceil(2);
+            }
+            parts
+        })
+    }
+
     /// Bytes that this op may write at once.
     pub(super) fn scratch(&mut self, bytes: u32) -> Range<u32> {
         let bytes = bytes.next_multiple_of(WIDEST);
-        let held = self.shared.held.iter().map(|range| range.end).max().unwrap_or_default();
-        let start = self.shared.place(bytes, true).filter(|start| start + bytes <= self.shared.bytes.max(held + SPARE_BYTES));
+        let held = self.shared.held.iter().map(|held| held.range.end).max().unwrap_or_default();
+        // Rather than waiting, more is taken, if there is more.
+        let is_spare = |end: u32| end <= held + SPARE_BYTES && self.target.ask(|target| end <= Target::shared_bytes(target));
+        let start = self.shared.place(bytes, true).filter(|start| start + bytes <= self.shared.bytes || is_spare(start + bytes));
         let start = start.unwrap_or_else(|| {
             self.end_reads();
             self.shared.place(bytes, false).unwrap_or_default()
         });
         let range = start..start + bytes;
         let shared = &mut self.shared;
-        shared.bytes = shared.bytes.max(range.end);
+        if range.end > shared.bytes {
+            shared.bytes = range.end;
+            shared.peak.clone_from(&shared.held);
+            shared.peak.push(Allocation { range: range.clone(), op: shared.op });
+        }
         shared.uses.expose(&Use { range: range.clone(), by_cluster: false });
         range
     }
@@ -82,13 +131,13 @@ impl Emitter<'_> {
     /// Bytes that stay taken until they are given back.
     pub(super) fn hold(&mut self, bytes: u32) -> Range<u32> {
         let range = self.scratch(bytes);
-        self.shared.held.push(range.clone());
+        self.shared.held.push(Allocation { range: range.clone(), op: self.shared.op });
         range
     }
 
     /// Gives back bytes that threads may still be reading.
     pub(super) fn give_back(&mut self, range: Range<u32>) {
-        self.shared.held.retain(|held| *held != range);
+        self.shared.held.retain(|held| held.range != range);
         self.reads_shared(range);
     }
 

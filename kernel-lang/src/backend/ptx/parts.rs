@@ -1,0 +1,87 @@
+//! Exchanges of more bytes than there is shared memory: one part after the other, in a loop over the parts.
+//!
+//! The memory that an exchange would need is cut into parts of one size. In each iteration the threads write what belongs to the part, wait, read
+//! what they need of it, and wait again. Registers cannot be chosen at run time, so every access stands in the loop once, under a predicate that
+//! says whether its place lies in the part: the code does not grow with the number of parts.
+//!
+//! ```text
+//! first = 0
+//! again:
+//!     @(offset - first < part) st.shared [address - first], x      for every element
+//!     bar.sync
+//!     @(offset - first < part) ld.shared y, [address - first]      for every element
+//!     bar.sync
+//!     first += part; if first < all: again
+//! ```
+
+use crate::dtype::Dtype;
+
+use super::Emitter;
+use super::registers::{Class, Reg, asm};
+
+/// The loop over the parts of an exchange, whose body is being emitted.
+pub(super) struct Parts {
+    /// The first byte of this part, as if all of them had memory.
+    first: Reg,
+    bytes: u32,
+    again: String,
+}
+
+impl Emitter<'_> {
+    /// In front of [`Emitter::begin_parts`]: variables for what a thread reads, each in one of the iterations; none if there is one part only.
+    pub(super) fn results_of_parts(&mut self, are_several: bool, dtype: Dtype, count: usize) -> Vec<Reg> {
+        let class = Class::of(dtype);
+        let count = if are_several { count } else { 0 };
+        let variables: Vec<Reg> = (0..count).map(|_| self.reg(class)).collect();
+        for variable in &variables {
+            match class {
+                Class::Pred => asm!(self, "setp.ne.s32 {variable}, 0, 0"),
+                Class::F32 => asm!(self, "mov.f32 {variable}, 0f00000000"),
+                Class::F64 => asm!(self, "mov.f64 {variable}, 0d0000000000000000"),
+                _ => asm!(self, "mov.{} {variable}, 0", class.suffix()),
+            }
+        }
+        variables
+    }
+
+    /// Begins the loop, if there are several parts of so many bytes.
+    pub(super) fn begin_parts(&mut self, are_several: bool, bytes: u32) -> Option<Parts> {
+        are_several.then(|| {
+            let (first, again) = (self.reg(Class::B32), self.asm.label());
+            asm!(self, "mov.b32 {first}, 0");
+            self.asm.place(&again);
+            Parts { first, bytes, again }
+        })
+    }
+
+    /// Where a place lies that is `offset + constant` behind the start of all parts: the address less what lies in front of this part, and
+    /// whether the place lies in it.
+    pub(super) fn in_part(&mut self, part: Option<&Parts>, address: Reg, offset: Reg, constant: i64) -> (Reg, Option<Reg>) {
+        let Some(part) = part else { return (address, None) };
+        let [moved, distance] = [0; 2].map(|_| self.reg(Class::B32));
+        let is_inside = self.reg(Class::Pred);
+        asm!(self, "sub.s32 {moved}, {address}, {}", part.first);
+        asm!(self, "sub.s32 {distance}, {offset}, {}", part.first);
+        let mut place = distance;
+        if constant != 0 {
+            place = self.reg(Class::B32);
+            asm!(self, "add.s32 {place}, {distance}, {constant}");
+        }
+        asm!(self, "setp.lt.u32 {is_inside}, {place}, {}", part.bytes);
+        (moved, Some(is_inside))
+    }
+
+    /// Ends the loop over parts of `all` bytes: what was read stays in the variables. Gives what the exchange has read in the end.
+    pub(super) fn end_parts(&mut self, part: Option<Parts>, all: u32, variables: Vec<Reg>, read: Vec<Reg>) -> Vec<Reg> {
+        let Some(Parts { first, bytes, again }) = part else { return read };
+        for (variable, read) in variables.iter().zip(read) {
+            asm!(self, "mov.{} {variable}, {read}", variable.class.suffix());
+        }
+        self.barrier();
+        let is_left = self.reg(Class::Pred);
+        asm!(self, "add.s32 {first}, {first}, {bytes}");
+        asm!(self, "setp.lt.u32 {is_left}, {first}, {all}");
+        asm!(self, "@{is_left} bra.uni {again}");
+        variables
+    }
+}

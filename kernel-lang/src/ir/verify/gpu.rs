@@ -1,0 +1,284 @@
+//! The laws of kernels with layouts, [`Stage::Gpu`](super::Stage::Gpu): what the code for a GPU relies on.
+
+use crate::dtype::Dtype;
+use crate::ir::arena::{Inst, SideTable, Value};
+use crate::ir::atomic::AtomicOp;
+use crate::ir::function::Function;
+use crate::ir::ops::{BinaryOp, Op, UnaryOp};
+use crate::ir::renaming::register_sources;
+use crate::layout::{Conversion, Layout, Level, XorTable, conversion};
+use crate::location::Loc;
+use crate::schedule::Schedule;
+
+use super::{Verifier, Violation};
+
+/// What laws 7 to 9 ask about the whole kernel.
+pub(super) struct Gpu {
+    schedule: Schedule,
+    /// Is the tile computed from the places of its elements?
+    is_index: SideTable<Value, bool>,
+    /// Is the value an operand of some op?
+    is_used: SideTable<Value, bool>,
+}
+
+impl Gpu {
+    pub(super) fn of(func: &Function, schedule: Schedule) -> Gpu {
+        let (mut is_index, mut is_used): (SideTable<Value, bool>, SideTable<Value, bool>) = (SideTable::new(), SideTable::new());
+        for inst in func.all_insts() {
+            let data = func.inst(inst);
+            let mut from_index = matches!(data.op, Op::Arange { .. });
+            data.op.for_each_operand(&mut |value| {
+                from_index |= is_index[value];
+                is_used[value] = true;
+            });
+            let is_place = |value: &&Value| func.ty(**value).is_tile() && func.ty(**value).elem().dtype() == Some(Dtype::I64);
+            for result in data.results.iter().filter(is_place).filter(|_| data.op.is_pure()) {
+                is_index[*result] = from_index;
+            }
+        }
+        Gpu { schedule, is_index, is_used }
+    }
+}
+
+impl Verifier<'_> {
+    /// Laws 7 to 9 of one op.
+    pub(super) fn gpu_laws(&mut self, inst: Inst, gpu: &Gpu) {
+        let (func, data) = (self.func, self.func.inst(inst));
+        if data.op.access().is_some_and(|access| !access.in_bounds) {
+            self.broken(inst, "is not guarded");
+        }
+        if !func.files.is_empty() && data.loc.is_some() && usize::from(data.loc.file) >= func.files.len() {
+            self.broken(inst, format!("names file {} of {}", data.loc.file, func.files.len()));
+        }
+        let mut params = Vec::new();
+        data.op.for_each_region(&mut |region| params.extend(&func.region(region).params));
+        for value in data.results.iter().chain(&params) {
+            if let Some(message) = wrong_layout(func, *value, gpu) {
+                self.broken(inst, format!("{value} {message}"));
+            }
+        }
+        self.same_layouts(inst);
+        self.carried_layouts(inst);
+        self.moves_nothing(inst);
+        self.bitwise_layouts(inst, gpu);
+        if gpu.schedule.num_ctas > 1
+            && let Some(what) = crosses_ctas(func, inst, gpu)
+        {
+            self.broken(inst, format!("{what} between the CTAs of a program"));
+        }
+        if !has_instruction(func, &data.op) {
+            self.broken(inst, "has no instruction for that element type: it is written out before");
+        }
+    }
+
+    /// The parameters of a kernel with layouts are scalars and pointers.
+    pub(super) fn gpu_params(&mut self) {
+        for param in self.func.params.iter().filter(|param| self.func.ty(param.value).is_tile()) {
+            let message = format!("takes a tile: {}", param.value);
+            self.violations.push(Violation { loc: Loc::NONE, op: "kernel", message });
+        }
+    }
+
+    /// Law 7: tiles of one elementwise op have one layout.
+    fn same_layouts(&mut self, inst: Inst) {
+        let func = self.func;
+        let data = func.inst(inst);
+        let changes_shape = matches!(
+            data.op,
+            Op::Broadcast { .. }
+                | Op::ExpandDims { .. }
+                | Op::Reshape { .. }
+                | Op::Permute { .. }
+                | Op::Reduce { .. }
+                | Op::Gather { .. }
+                | Op::Histogram { .. }
+                | Op::Convert { .. }
+                | Op::If { .. }
+                | Op::For { .. }
+                | Op::While { .. }
+        );
+        let mut first = data.results.iter().copied().find(|value| func.ty(*value).is_tile());
+        let mut differ = false;
+        data.op.for_each_operand(&mut |value| {
+            if func.ty(value).is_tile() {
+                differ |= func.layouts[*first.get_or_insert(value)] != func.layouts[value];
+            }
+        });
+        if differ && !changes_shape && !data.op.is_terminator() {
+            self.broken(inst, "has operands of different layouts");
+        }
+    }
+
+    /// Law 7: what a branch gives and what a loop carries stays in its registers.
+    fn carried_layouts(&mut self, inst: Inst) {
+        let func = self.func;
+        let data = func.inst(inst);
+        let yielded = |region| if func.region(region).insts.is_empty() { &[][..] } else { func.yielded(region) };
+        let lists: Vec<&[Value]> = match &data.op {
+            Op::If { then_region, else_region, .. } => vec![yielded(*then_region), yielded(*else_region)],
+            Op::For { init, body, .. } => vec![init, func.region(*body).params.get(1..).unwrap_or_default(), yielded(*body)],
+            Op::While { init, test, body } => {
+                vec![init, &func.region(*test).params, &func.region(*body).params, yielded(*test), yielded(*body)]
+            }
+            _ => return,
+        };
+        let differs = lists.into_iter().find_map(|list| {
+            let mut pairs = data.results.iter().zip(list);
+            pairs.find(|(result, value)| {
+                let layouts = func.layouts[**result].as_ref().zip(func.layouts[**value].as_ref());
+                layouts.is_some_and(|(result, value)| result != value)
+            })
+        });
+        if let Some((result, value)) = differs {
+            self.broken(inst, format!("gives {result} another layout than {value}, which it comes from"));
+        }
+    }
+
+    /// Law 7: only a `convert` moves elements between threads.
+    fn moves_nothing(&mut self, inst: Inst) {
+        let func = self.func;
+        let data = func.inst(inst);
+        let x = match &data.op {
+            Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } if func.ty(*x).numel() > 1 => *x,
+            Op::Convert { x } => {
+                let bits = 8 * func.ty(*x).dtype().bytes() as u32;
+                let layouts = func.layouts[*x].as_ref().zip(func.layouts[data.results[0]].as_ref());
+                if layouts.is_none_or(|(from, to)| conversion(from, to, bits).is_err()) {
+                    self.broken(inst, "converts to a layout that needs what no thread of the program holds");
+                }
+                return;
+            }
+            Op::Sort { .. } => return self.broken(inst, "stands only in kernels without layouts"),
+            Op::Gather { index, .. } if func.layouts[*index] != func.layouts[data.results[0]] => {
+                return self.broken(inst, "has an index in another layout than its result");
+            }
+            Op::Histogram { x, mask: Some(mask), .. } if func.layouts[*x] != func.layouts[*mask] => {
+                return self.broken(inst, "has a mask in another layout than what it counts");
+            }
+            Op::Butterfly { x, .. } if !is_bitwise(func, *x) => {
+                return self.broken(inst, "turns over a bit of an index in a layout that is not bitwise");
+            }
+            Op::Reduce { inputs, .. } | Op::Scan { inputs, .. } => {
+                if inputs.iter().any(|input| !is_bitwise(func, *input) || func.layouts[*input] != func.layouts[inputs[0]]) {
+                    return self.broken(inst, "combines tiles whose layouts are not bitwise and the same");
+                }
+                inputs[0]
+            }
+            _ => return,
+        };
+        let is_scan = matches!(data.op, Op::Scan { .. });
+        for result in data.results.iter().filter(|result| !is_scan && func.ty(**result).is_tile()) {
+            if register_sources(func, &data.op, x, *result).is_none() {
+                self.broken(inst, format!("{result} has a layout that needs elements of other threads"));
+            }
+        }
+    }
+
+    /// Law 8. An index is put together from bits of the thread and of the register, without carries.
+    fn bitwise_layouts(&mut self, inst: Inst, gpu: &Gpu) {
+        let func = self.func;
+        let data = func.inst(inst);
+        let mut indices: Vec<Value> = data.results.iter().copied().filter(|result| gpu.is_index[*result]).collect();
+        match &data.op {
+            Op::Load { offset, .. }
+            | Op::Store { offset, .. }
+            | Op::Atomic { offset, .. }
+            | Op::Fetch { offset, .. }
+            | Op::Report { offset, .. } => indices.push(*offset),
+            Op::Gather { src, .. } => indices.extend([*src, data.results[0]]),
+            Op::Histogram { x, .. } => indices.extend([*x, data.results[0]]),
+            _ => {}
+        }
+        if let Some(value) = indices.into_iter().find(|value| func.ty(*value).is_tile() && !is_bitwise(func, *value)) {
+            self.broken(inst, format!("finds elements by their index in the layout of {value}, which is not bitwise"));
+        }
+    }
+}
+
+fn is_bitwise(func: &Function, value: Value) -> bool {
+    func.layouts[value].as_ref().is_some_and(Layout::is_bitwise)
+}
+
+/// What is wrong with the layout of a value, if anything is.
+fn wrong_layout(func: &Function, value: Value, gpu: &Gpu) -> Option<String> {
+    let (ty, layout) = (func.ty(value), func.layouts[value].as_ref());
+    if !ty.is_tile() {
+        return layout.map(|_| "has a layout and is no tile".to_string());
+    }
+    let extents: Vec<u32> = ty.extents().iter().map(|extent| *extent as u32).collect();
+    let Some(layout) = layout.filter(|layout| layout.shape() == extents) else { return Some("has no layout of its extents".to_string()) };
+    let Schedule { num_warps, num_ctas, .. } = gpu.schedule;
+    for (level, count) in [(Level::Lane, 32), (Level::Warp, num_warps), (Level::Block, num_ctas)] {
+        if 1 << layout.bits(level) != count {
+            return Some(format!("has a layout of {} {level}s, and there are {count}", 1 << layout.bits(level)));
+        }
+    }
+    (!layout.is_surjective()).then(|| "has a layout that does not hold every element".to_string())
+}
+
+/// Law 9: what an op would have to move, or to tell, from one CTA to another.
+fn crosses_ctas(func: &Function, inst: Inst, gpu: &Gpu) -> Option<&'static str> {
+    let data = func.inst(inst);
+    let layout = |value: Value| func.layouts[value].as_ref();
+    let is_spread = |layout: &Layout, axis: Option<u32>| {
+        (0..layout.bits(Level::Block)).any(|bit| {
+            let along = |basis: Vec<u32>| axis.map_or(basis.iter().any(|step| *step != 0), |axis| basis[axis as usize] != 0);
+            layout.basis(Level::Block, bit).is_some_and(along)
+        })
+    };
+    // A scalar is held by all.
+    let is_shared = |value: Value| layout(value).is_none_or(|layout| layout.free_bits().block != 0);
+    let crosses = match &data.op {
+        Op::Gather { src: x, .. } | Op::Histogram { x, .. } => is_spread(layout(*x)?, None),
+        Op::Flip { x, axis } | Op::Butterfly { x, axis, .. } => is_spread(layout(*x)?, Some(*axis)),
+        Op::Scan { inputs, axis, .. } => is_spread(layout(inputs[0])?, Some(*axis)),
+        Op::Atomic { op, offset, .. } if *op != AtomicOp::Store && gpu.is_used[data.results[0]] => {
+            return is_shared(*offset).then_some("tells what it found");
+        }
+        Op::Load { offset, volatile: true, .. } => return is_shared(*offset).then_some("tells what it found"),
+        Op::Convert { x } => {
+            let (from, to) = (layout(*x)?, layout(data.results[0])?);
+            let uses_block = |tables: &[&XorTable]| tables.iter().any(|table| table.block.iter().any(|value| *value != 0));
+            match conversion(from, to, 8 * func.ty(*x).dtype().bytes() as u32) {
+                Ok(Conversion::Shuffle(plan)) => uses_block(&[&plan.source_lane, &plan.send, &plan.receive]),
+                Ok(Conversion::Shared(plan)) => uses_block(&[&plan.store.thread, &plan.load.thread]),
+                _ => false,
+            }
+        }
+        _ => false,
+    };
+    crosses.then_some("moves elements")
+}
+
+/// Law 10: is there an instruction, or a few, for an elementwise op of these elements? The others are written out before, as formulas.
+fn has_instruction(func: &Function, op: &Op) -> bool {
+    let of = |value: Value| func.ty(value).elem().dtype();
+    let is_wide_float = |dtype: Dtype| matches!(dtype, Dtype::F32 | Dtype::F64);
+    match *op {
+        Op::Unary { op, x } => of(x).is_none_or(|dtype| match op {
+            UnaryOp::Neg | UnaryOp::Abs => dtype.is_int() || is_wide_float(dtype),
+            UnaryOp::Not => !dtype.is_float(),
+            UnaryOp::Popc | UnaryOp::Clz | UnaryOp::Brev => dtype.is_int(),
+            UnaryOp::Sqrt | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Rint | UnaryOp::Trunc => is_wide_float(dtype),
+            UnaryOp::ExpApprox2
+            | UnaryOp::ExpApproxFtz2
+            | UnaryOp::LogApprox2
+            | UnaryOp::RecipApprox
+            | UnaryOp::RsqrtApprox
+            | UnaryOp::SqrtApprox
+            | UnaryOp::SinApprox
+            | UnaryOp::CosApprox
+            | UnaryOp::TanhApprox => dtype == Dtype::F32,
+            _ => false,
+        }),
+        Op::Binary { op, lhs, .. } => of(lhs).is_none_or(|dtype| match op {
+            BinaryOp::Rem | BinaryOp::CopySign => is_wide_float(dtype),
+            BinaryOp::DivApprox => dtype == Dtype::F32,
+            BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => !dtype.is_float(),
+            _ => dtype.is_int() || is_wide_float(dtype),
+        }),
+        Op::Compare { lhs, .. } => of(lhs).is_none_or(|dtype| !dtype.is_float() || is_wide_float(dtype)),
+        Op::Fma { a, .. } => of(a).is_none_or(|dtype| !dtype.is_float8()),
+        _ => true,
+    }
+}
