@@ -3,6 +3,7 @@
 //! ```text
 //! # A comment.
 //! file kernel-lang/src/passes/contract.rs
+//! first run sim::contract, fuzz sim::
 //!
 //! defect a fused difference adds the subtrahend
 //!   after  (Some((x, y)), ..) => {
@@ -15,7 +16,8 @@
 //! formatting alone does not matter. The code occurs exactly once in the file, or, with `after`, is the first occurrence behind that text,
 //! which occurs exactly once. Code that ends with `;` is a statement; other code is an expression.
 //!
-//! `noticed by` names the tests that are run first: a test executable and a filter of its tests. `survives` says why a defect that no
+//! `first`, below `file`, names the tests that are about a file: a test executable and a filter of its tests, and others behind commas. They run
+//! before all others, and before them the one that a defect is `noticed by`, which `cargo xtask mutants --record` writes. `survives` says why a defect that no
 //! test notices is none.
 
 use std::collections::BTreeSet;
@@ -34,10 +36,19 @@ pub(super) struct Defect {
     after: Option<String>,
     find: String,
     replace: String,
-    /// A test executable and a filter of its tests.
-    pub(super) noticed_by: Option<(String, String)>,
+    /// The test that noticed it when somebody last looked.
+    pub(super) noticed_by: Option<Tests>,
+    /// The tests that are about its file, which are asked before all others.
+    pub(super) first: Vec<Tests>,
     /// Why it is no defect.
     pub(super) survives: Option<String>,
+}
+
+/// Tests of an executable: those whose names hold the filter.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Tests {
+    pub(super) executable: String,
+    pub(super) filter: String,
 }
 
 /// A defect's number, which is that of its place in the list, from 1 on.
@@ -46,16 +57,18 @@ pub(super) type Number = usize;
 /// Reads a list.
 pub(super) fn parse(text: &str) -> Result<Vec<Defect>> {
     let mut defects: Vec<Defect> = Vec::new();
-    let mut file: Option<&str> = None;
+    let (mut file, mut first): (Option<&str>, Vec<Tests>) = (None, Vec::new());
     for (number, line) in text.lines().enumerate() {
         let (word, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
         let rest = rest.trim();
         let said = || format!("line {}: `{}`", number + 1, line.trim());
         if word == "file" {
-            file = Some(rest);
+            (file, first) = (Some(rest), Vec::new());
+        } else if word == "first" {
+            first.extend(rest.split(',').map(|tests| tests_of(tests).with_context(said)).collect::<Result<Vec<_>>>()?);
         } else if word == "defect" {
             let file = file.with_context(|| format!("{}: no `file` stands above it", said()))?;
-            defects.push(Defect { name: rest.to_owned(), file: file.to_owned(), ..Defect::default() });
+            defects.push(Defect { name: rest.to_owned(), file: file.to_owned(), first: first.clone(), ..Defect::default() });
         } else if !word.is_empty() && !word.starts_with('#') {
             let defect = defects.last_mut().with_context(|| format!("{}: no `defect` stands above it", said()))?;
             match word {
@@ -64,11 +77,9 @@ pub(super) fn parse(text: &str) -> Result<Vec<Defect>> {
                 "+" => add_line(&mut defect.replace, rest),
                 "survives" => defect.survives = Some(rest.to_owned()),
                 "noticed" => {
-                    let tests = rest.strip_prefix("by ").and_then(|tests| tests.trim().split_once(' '));
-                    let (executable, filter) = tests.with_context(|| format!("{}: say `noticed by EXECUTABLE FILTER`", said()))?;
-                    defect.noticed_by = Some((executable.to_owned(), filter.trim().to_owned()));
+                    defect.noticed_by = Some(tests_of(rest.strip_prefix("by").unwrap_or_default()).with_context(said)?);
                 }
-                _ => bail!("{}: a line begins with `file`, `defect`, `after`, `-`, `+`, `noticed by`, `survives` or `#`", said()),
+                _ => bail!("{}: a line begins with `file`, `first`, `defect`, `after`, `-`, `+`, `noticed by`, `survives` or `#`", said()),
             }
         }
     }
@@ -78,6 +89,12 @@ pub(super) fn parse(text: &str) -> Result<Vec<Defect>> {
         ensure!(names.insert(&defect.name), "two defects are called `{}`", defect.name);
     }
     Ok(defects)
+}
+
+/// `run sim::loops`
+fn tests_of(text: &str) -> Result<Tests> {
+    let (executable, filter) = text.trim().split_once(' ').context("say a test executable and a filter of its tests: `run sim::loops`")?;
+    Ok(Tests { executable: executable.to_owned(), filter: filter.trim().to_owned() })
 }
 
 fn add_line(text: &mut String, line: &str) {
@@ -203,6 +220,7 @@ mod tests {
     const LIST: &str = "
         # Two of one file.
         file a.rs
+        first  ops sim::add, fuzz sim::
         defect it adds
           - x - y
           + x + y
@@ -216,7 +234,9 @@ mod tests {
     #[test]
     fn a_list_says_what_is_replaced_and_which_tests_notice() {
         let defects = parse(LIST).unwrap();
-        assert_eq!(defects[0].noticed_by, Some(("run".to_owned(), "sim::differences".to_owned())));
+        let tests = |executable: &str, filter: &str| Tests { executable: executable.to_owned(), filter: filter.to_owned() };
+        assert_eq!(defects[0].noticed_by, Some(tests("run", "sim::differences")));
+        assert_eq!(defects[1].first, [tests("ops", "sim::add"), tests("fuzz", "sim::")]);
         assert_eq!(defects[1].survives.as_deref(), Some("nobody remembers"));
         let source = "fn one() { forget(); x -\n    y }\nfn two() { forget(); }\n";
         let numbered: Vec<(Number, &Defect)> = defects.iter().enumerate().map(|(at, defect)| (at + 1, defect)).collect();
@@ -254,7 +274,7 @@ mod tests {
         assert_eq!(error("file a.rs\ndefect d"), "`d` changes nothing: say what by a `-` line");
         assert_eq!(error("file a.rs\ndefect d\n- x\ndefect d\n- y"), "two defects are called `d`");
         assert!(error("file a.rs\ndefect d\n* x").contains("a line begins with"));
-        assert!(error("file a.rs\ndefect d\nnoticed by run").contains("say `noticed by EXECUTABLE FILTER`"));
+        assert_eq!(error("file a.rs\ndefect d\nnoticed by run"), "line 3: `noticed by run`");
     }
 
     /// A refactoring that moves code shows here, and not first in a run of an hour.

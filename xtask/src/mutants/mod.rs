@@ -10,17 +10,16 @@ mod run;
 mod tree;
 
 use std::collections::VecDeque;
-use std::fs;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::process;
 use list::{Defect, Number};
 use results::Results;
-use run::{BEHAVIOUR, Bench, Ended, GOLDENS, Outcome, QUICK};
+use run::{Bench, Ended, Outcome};
 
 #[derive(clap::Args, Default)]
 pub(crate) struct Args {
@@ -80,13 +79,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let start = Instant::now();
     println!("planting {} defects in {}", defects.len(), tree::folder().display());
     tree::write(&with_checks(&defects))?;
-    let mut bench = Bench::new(&tree::build()?);
+    let bench = Bench::new(&tree::build()?);
     println!("built in {:.0} s", start.elapsed().as_secs_f64());
     check_itself(&bench, defects.len())?;
-    // A sample is drawn where nobody waits for the times of all tests.
-    if args.sample.is_none() {
-        usual_times(&mut bench)?;
-    }
     let jobs = args.jobs.unwrap_or_else(run::usual_jobs).clamp(1, chosen.len());
     let unexpected = judge_all(&bench, &chosen, jobs, &mut results)?;
     println!("\n{} defects in {:.0} s\n", chosen.len(), start.elapsed().as_secs_f64());
@@ -147,49 +142,34 @@ fn with_checks(defects: &[Defect]) -> Vec<Defect> {
 /// Without a defect no test may fail, nor with one that changes nothing; with empty kernels one must.
 fn check_itself(bench: &Bench, count: usize) -> Result<()> {
     for (number, expects) in [(0, true), (count + 1, true), (count + 2, false)] {
-        let ended = bench.notices(number, QUICK)?;
+        let ended = bench.check(number)?;
         ensure!(
             (ended == Ended::Passed) == expects,
-            "the copy does not do as it should: with defect {number} of {count} `{}` ended so: {ended:?}",
-            QUICK.name()
+            "the copy does not do as it should: with defect {number} of {count} its quickest tests ended so: {ended:?}"
         );
     }
     Ok(())
 }
 
-/// How long tests take while no defect is on, and which fail then: measured once for each build.
-fn usual_times(bench: &mut Bench) -> Result<()> {
-    let path = run::folder().join("usual.tsv");
-    let built = bench.built()?;
-    let is_new = fs::metadata(&path).and_then(|data| data.modified()).is_ok_and(|written| built.iter().all(|built| *built < written));
-    if let Some(known) = fs::read_to_string(&path).ok().filter(|_| is_new) {
-        for line in known.lines() {
-            let columns: Vec<&str> = line.split('\t').collect();
-            let [suite, seconds, failing] = columns[..] else { continue };
-            let failing = failing.split(',').filter(|test| !test.is_empty()).map(str::to_owned).collect();
-            bench.know(suite, Duration::from_secs_f64(seconds.parse()?), failing);
-        }
-        return Ok(());
-    }
-    let mut text = String::new();
-    for suite in BEHAVIOUR.into_iter().chain(GOLDENS) {
-        let (took, failing) = bench.measure(suite)?;
-        println!("  {:<20} {:>6.1} s  {}", suite.name(), took.as_secs_f64(), failing.join(" "));
-        text.push_str(&format!("{}\t{:.1}\t{}\n", suite.name(), took.as_secs_f64(), failing.join(",")));
-    }
-    Ok(fs::write(path, text)?)
-}
-
-/// Runs the tests for each of the defects; gives the names of survivors that nothing explains.
+/// Runs tests for each of the defects: first those that are about its file, and where none of these notices, all; gives the names of survivors that nothing explains.
 fn judge_all(bench: &Bench, chosen: &[(Number, &Defect)], jobs: usize, results: &mut Results) -> Result<Vec<String>> {
-    let queue: Mutex<VecDeque<(Number, &Defect)>> = Mutex::new(chosen.iter().copied().collect());
+    // With each whether the tests about its file have run. Whatever they do not notice waits until all others have been through them.
+    let queue: Mutex<VecDeque<(Number, &Defect, bool)>> =
+        Mutex::new(chosen.iter().map(|(number, defect)| (*number, *defect, false)).collect());
     let done = Mutex::new((0, results, Vec::new()));
     let work = || -> Result<()> {
         loop {
             let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-            let Some((number, defect)) = next else { return Ok(()) };
+            let Some((number, defect, has_passed)) = next else { return Ok(()) };
             let start = Instant::now();
-            let outcome = bench.judge(number, defect)?;
+            let outcome = match if has_passed { Some(bench.judge(number)?) } else { bench.judge_first(number, defect)? } {
+                Some(outcome) => outcome,
+                None => {
+                    println!("    {:.0} s  {}: {}: not by its own tests", start.elapsed().as_secs_f64(), defect.file, defect.name);
+                    queue.lock().unwrap_or_else(PoisonError::into_inner).push_back((number, defect, true));
+                    continue;
+                }
+            };
             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
             done.0 += 1;
             let of = chosen.len();

@@ -5,12 +5,13 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::list::{Defect, Number};
+use super::list::{Defect, Number, Tests};
 use super::tree::VARIABLE;
 use crate::artifacts::Executable;
 use crate::process;
@@ -24,10 +25,9 @@ pub(super) struct Suite {
 }
 
 /// Tests that compare results: with other devices, with `f64` references, with what must hold. Those that notice much in little time come first.
-pub(super) const BEHAVIOUR: [Suite; 11] = [
+pub(super) const BEHAVIOUR: [Suite; 10] = [
     Suite { executable: "tiles", filter: "" },
     Suite { executable: "layout", filter: "" },
-    Suite { executable: "kernel_lang", filter: "" },
     Suite { executable: "run", filter: "sim::" },
     Suite { executable: "fuzz", filter: "sim::" },
     Suite { executable: "ops", filter: "sim::" },
@@ -42,13 +42,13 @@ pub(super) const BEHAVIOUR: [Suite; 11] = [
 /// Tests that compare texts with what the compiler wrote before: they notice nearly everything, and are blessed as easily.
 pub(super) const GOLDENS: [Suite; 1] = [Suite { executable: "filetests", filter: "" }];
 
-/// The shortest suites, by which the tool itself is checked.
+/// The shortest suite, by which the tool itself is checked.
 pub(super) const QUICK: Suite = BEHAVIOUR[0];
 
 /// The most memory that a test may take, in KiB: a defect may make the compiler grow without end.
 const MOST_MEMORY_KIB: u64 = 12 << 20;
-/// The time limit of tests whose usual time is not known.
-const LONGEST: Duration = Duration::from_secs(900);
+/// A test that takes longer hangs.
+const LONGEST_TEST: Duration = Duration::from_secs(180);
 
 /// How a run of tests ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -71,93 +71,87 @@ pub(super) enum Outcome {
 /// Where tests run.
 pub(super) struct Bench {
     executables: BTreeMap<String, PathBuf>,
-    /// How long each suite takes while no defect is on.
-    usual: BTreeMap<String, Duration>,
-    /// Tests that fail while no defect is on, because of how the copy differs.
-    failing: BTreeMap<String, Vec<String>>,
+    /// Does a test pass while no defect is on? By its executable and name, as far as somebody asked.
+    passes: Mutex<BTreeMap<(String, String), bool>>,
 }
 
 impl Suite {
-    /// As it is shown and kept: `run sim::`.
-    pub(super) fn name(&self) -> String {
-        format!("{} {}", self.executable, self.filter).trim().to_owned()
+    fn tests(self) -> Tests {
+        Tests { executable: self.executable.to_owned(), filter: self.filter.to_owned() }
     }
 }
 
 impl Bench {
     pub(super) fn new(executables: &[Executable]) -> Bench {
         let executables = executables.iter().map(|executable| (executable.target.clone(), executable.path.clone())).collect();
-        Bench { executables, usual: BTreeMap::new(), failing: BTreeMap::new() }
+        Bench { executables, passes: Mutex::default() }
     }
 
-    /// Runs a suite while no defect is on: how long it takes, and which tests fail.
-    pub(super) fn measure(&mut self, suite: Suite) -> Result<(Duration, Vec<String>)> {
-        let start = Instant::now();
-        let mut failing = Vec::new();
-        self.run(0, suite.executable, &[suite.filter], LONGEST, &mut |test| {
-            failing.push(test.to_owned());
-            false
-        })?;
-        self.know(&suite.name(), start.elapsed(), failing.clone());
-        Ok((start.elapsed(), failing))
+    /// Runs the tool's quickest suite.
+    pub(super) fn check(&self, number: Number) -> Result<Ended> {
+        self.run(number, QUICK.executable, &[QUICK.filter])
     }
 
-    /// Takes over what was measured before.
-    pub(super) fn know(&mut self, suite: &str, usual: Duration, failing: Vec<String>) {
-        self.usual.insert(suite.to_owned(), usual);
-        self.failing.insert(suite.to_owned(), failing);
-    }
-
-    /// When the test executables were built.
-    pub(super) fn built(&self) -> Result<Vec<std::time::SystemTime>> {
-        self.executables.values().map(|path| Ok(std::fs::metadata(path)?.modified()?)).collect()
-    }
-
-    /// Runs a suite up to the first test that fails and does not fail without a defect.
-    pub(super) fn notices(&self, number: Number, suite: Suite) -> Result<Ended> {
-        let name = suite.name();
-        // Three times as long as usual, and some more, is a hang.
-        let limit = self.usual.get(&name).map_or(LONGEST, |usual| 3 * *usual + Duration::from_secs(30));
-        let none = Vec::new();
-        let failing = self.failing.get(&name).unwrap_or(&none);
-        let mut arguments = vec![suite.filter];
-        for test in failing {
-            arguments.extend(["--skip", test]);
+    /// Runs tests up to the first that fails because of the defect.
+    fn notices(&self, number: Number, tests: &Tests) -> Result<Option<String>> {
+        let mut arguments = vec![tests.filter.clone()];
+        loop {
+            let given: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            let Ended::Failed(test) = self.run(number, &tests.executable, &given)? else { return Ok(None) };
+            // A test that fails without a defect, because the copy is no original, says nothing.
+            if self.passes(&tests.executable, &test)? {
+                return Ok(Some(format!("{} {test}", tests.executable)));
+            }
+            arguments.extend(["--skip".to_owned(), test]);
         }
-        self.run(number, suite.executable, &arguments, limit, &mut |_| true)
     }
 
-    /// What becomes of a defect: first the tests that are said to notice it, then all, until one does.
-    pub(super) fn judge(&self, number: Number, defect: &Defect) -> Result<Outcome> {
-        if let Some((executable, filter)) = &defect.noticed_by
-            && let Ended::Failed(test) = self.run(number, executable, &[filter], LONGEST, &mut |_| true)?
-        {
-            let is_golden = GOLDENS.iter().any(|suite| suite.executable == executable);
-            let test = format!("{executable} {test}");
-            return Ok(if is_golden { Outcome::NoticedByGoldens(test) } else { Outcome::Noticed(test) });
+    fn passes(&self, executable: &str, test: &str) -> Result<bool> {
+        // Not a test, but how the executable ended.
+        if test.starts_with('(') {
+            return Ok(true);
         }
+        let key = (executable.to_owned(), test.to_owned());
+        let known = self.passes.lock().unwrap_or_else(PoisonError::into_inner).get(&key).copied();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let passes = self.run(0, executable, &[test, "--exact"])? == Ended::Passed;
+        if !passes {
+            println!("    `{executable} {test}` fails in the copy without a defect, and is left out");
+        }
+        self.passes.lock().unwrap_or_else(PoisonError::into_inner).insert(key, passes);
+        Ok(passes)
+    }
+
+    /// Do the tests that are said to notice a defect do so?
+    pub(super) fn judge_first(&self, number: Number, defect: &Defect) -> Result<Option<Outcome>> {
+        for tests in defect.noticed_by.iter().chain(&defect.first) {
+            if let Some(test) = self.notices(number, tests)? {
+                let is_golden = GOLDENS.iter().any(|suite| suite.executable == tests.executable);
+                return Ok(Some(if is_golden { Outcome::NoticedByGoldens(test) } else { Outcome::Noticed(test) }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Does any test notice a defect?
+    pub(super) fn judge(&self, number: Number) -> Result<Outcome> {
         for suite in BEHAVIOUR {
-            if let Ended::Failed(test) = self.notices(number, suite)? {
-                return Ok(Outcome::Noticed(format!("{} {test}", suite.executable)));
+            if let Some(test) = self.notices(number, &suite.tests())? {
+                return Ok(Outcome::Noticed(test));
             }
         }
         for suite in GOLDENS {
-            if let Ended::Failed(test) = self.notices(number, suite)? {
-                return Ok(Outcome::NoticedByGoldens(format!("{} {test}", suite.executable)));
+            if let Some(test) = self.notices(number, &suite.tests())? {
+                return Ok(Outcome::NoticedByGoldens(test));
             }
         }
         Ok(Outcome::Survived)
     }
 
-    /// Runs tests one after the other. `ends` is told each that fails, and says whether that is enough.
-    fn run(
-        &self,
-        number: Number,
-        executable: &str,
-        arguments: &[&str],
-        limit: Duration,
-        ends: &mut dyn FnMut(&str) -> bool,
-    ) -> Result<Ended> {
+    /// Runs tests one after the other, up to the first that fails.
+    fn run(&self, number: Number, executable: &str, arguments: &[&str]) -> Result<Ended> {
         let path = self.executables.get(executable).with_context(|| format!("there is no test executable `{executable}`"))?;
         let mut command = Command::new("sh");
         command.args(["-c", &format!("ulimit -v {MOST_MEMORY_KIB} -c 0; exec \"$@\""), "sh"]).arg(path).arg("--test-threads=1");
@@ -176,29 +170,25 @@ impl Bench {
                 }
             }
         });
-        let deadline = Instant::now() + limit;
-        let (mut failed, mut running) = (None, String::new());
+        let mut last = "the start".to_owned();
         let ended = loop {
-            match receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            match receiver.recv_timeout(LONGEST_TEST) {
                 Ok(line) => {
-                    if let Some(test) = line.strip_prefix("test ").and_then(|line| line.split_once(" ...")).map(|(test, _)| test.trim()) {
-                        running = test.to_owned();
-                        if line.trim_end().ends_with("FAILED") {
-                            failed.get_or_insert_with(|| running.clone());
-                            if ends(&running) {
-                                break Ended::Failed(running);
-                            }
+                    if let Some((test, verdict)) = line.strip_prefix("test ").and_then(|line| line.split_once(" ... ")) {
+                        // Of a test that should panic, the line says so behind its name.
+                        last = test.split(" - ").next().unwrap_or(test).trim().to_owned();
+                        if verdict.trim_end().ends_with("FAILED") {
+                            break Ended::Failed(last);
                         }
                     }
                 }
-                Err(RecvTimeoutError::Timeout) => break Ended::Failed(format!("(no end within {} s, behind {running})", limit.as_secs())),
+                Err(RecvTimeoutError::Timeout) => {
+                    break Ended::Failed(format!("(a test behind `{last}` takes more than {} s)", LONGEST_TEST.as_secs()));
+                }
                 Err(RecvTimeoutError::Disconnected) => {
                     let status = child.wait()?;
-                    break match failed {
-                        _ if status.success() => Ended::Passed,
-                        Some(test) => Ended::Failed(test),
-                        None => Ended::Failed(format!("({status}, behind {running})")),
-                    };
+                    let failed = || Ended::Failed(format!("({status} behind `{last}`)"));
+                    break if status.success() { Ended::Passed } else { failed() };
                 }
             }
         };
