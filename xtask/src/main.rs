@@ -4,6 +4,7 @@ mod artifacts;
 mod bench_report;
 mod bundle;
 mod ci;
+mod mutants;
 mod process;
 mod ptxas;
 
@@ -21,6 +22,8 @@ enum Task {
     Ptxas(ptxas::Args),
     /// Makes a folder of executables for a GPU machine that has no Rust
     Bundle(bundle::Args),
+    /// Plants defects in the compiler, one at a time, and tells which of them no test notices
+    Mutants(mutants::Args),
     /// Writes docs/benchmarks.{md,json,svg} from the results of a benchmark run
     BenchReport(bench_report::Args),
 }
@@ -30,6 +33,7 @@ fn main() -> ExitCode {
         Task::Ci(args) => ci::run(&args),
         Task::Ptxas(args) => ptxas::run(&args),
         Task::Bundle(args) => bundle::run(&args),
+        Task::Mutants(args) => mutants::run(&args),
         Task::BenchReport(args) => bench_report::run(&args),
     };
     match result {

@@ -1,0 +1,326 @@
+//! The list of planted defects: its text form, and where each defect lies in the sources.
+//!
+//! ```text
+//! # A comment.
+//! file kernel-lang/src/passes/contract.rs
+//! first run sim::contract, fuzz sim::
+//!
+//! defect a fused difference adds the subtrahend
+//!   after  (Some((x, y)), ..) => {
+//!   -      b.unary(UnaryOp::Neg, rhs)
+//!   +      rhs
+//!   noticed by  run sim::contract::difference
+//! ```
+//!
+//! The `-` lines are code of the file, and the `+` lines replace it. White space in the `-` lines matches any white space, so a change of the
+//! formatting alone does not matter. The code occurs exactly once in the file, or, with `after`, is the first occurrence behind that text,
+//! which occurs exactly once. Code that ends with `;` is a statement; other code is an expression.
+//!
+//! `first`, below `file`, names the tests that are about a file: a test executable and a filter of its tests, and others behind commas. They run
+//! before all others, and before them the one that a defect is `noticed by`, which `cargo xtask mutants --record` writes. `survives` says why a defect that no
+//! test notices is none.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// A planted defect.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Defect {
+    /// What is wrong, in words; no two defects have one name.
+    pub(super) name: String,
+    /// From the root of the workspace.
+    pub(super) file: String,
+    after: Option<String>,
+    find: String,
+    replace: String,
+    /// The test that noticed it when somebody last looked.
+    pub(super) noticed_by: Option<Tests>,
+    /// The tests that are about its file, which are asked before all others.
+    pub(super) first: Vec<Tests>,
+    /// Why it is no defect.
+    pub(super) survives: Option<String>,
+}
+
+/// Tests of an executable: those whose names hold the filter.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Tests {
+    pub(super) executable: String,
+    pub(super) filter: String,
+}
+
+/// A defect's number, which is that of its place in the list, from 1 on.
+pub(super) type Number = usize;
+
+/// Reads a list.
+pub(super) fn parse(text: &str) -> Result<Vec<Defect>> {
+    let mut defects: Vec<Defect> = Vec::new();
+    let (mut file, mut first): (Option<&str>, Vec<Tests>) = (None, Vec::new());
+    for (number, line) in text.lines().enumerate() {
+        let (word, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
+        let rest = rest.trim();
+        let said = || format!("line {}: `{}`", number + 1, line.trim());
+        if word == "file" {
+            (file, first) = (Some(rest), Vec::new());
+        } else if word == "first" {
+            first.extend(rest.split(',').map(|tests| tests_of(tests).with_context(said)).collect::<Result<Vec<_>>>()?);
+        } else if word == "defect" {
+            let file = file.with_context(|| format!("{}: no `file` stands above it", said()))?;
+            defects.push(Defect { name: rest.to_owned(), file: file.to_owned(), first: first.clone(), ..Defect::default() });
+        } else if !word.is_empty() && !word.starts_with('#') {
+            let defect = defects.last_mut().with_context(|| format!("{}: no `defect` stands above it", said()))?;
+            match word {
+                "after" => defect.after = Some(rest.to_owned()),
+                "-" => add_line(&mut defect.find, rest),
+                "+" => add_line(&mut defect.replace, rest),
+                "survives" => defect.survives = Some(rest.to_owned()),
+                "noticed" => {
+                    defect.noticed_by = Some(tests_of(rest.strip_prefix("by").unwrap_or_default()).with_context(said)?);
+                }
+                _ => bail!("{}: a line begins with `file`, `first`, `defect`, `after`, `-`, `+`, `noticed by`, `survives` or `#`", said()),
+            }
+        }
+    }
+    let mut names = BTreeSet::new();
+    for defect in &defects {
+        ensure!(!defect.find.is_empty(), "`{}` changes nothing: say what by a `-` line", defect.name);
+        ensure!(names.insert(&defect.name), "two defects are called `{}`", defect.name);
+    }
+    Ok(defects)
+}
+
+/// `run sim::loops`
+fn tests_of(text: &str) -> Result<Tests> {
+    let (executable, filter) = text.trim().split_once(' ').context("say a test executable and a filter of its tests: `run sim::loops`")?;
+    Ok(Tests { executable: executable.to_owned(), filter: filter.trim().to_owned() })
+}
+
+fn add_line(text: &mut String, line: &str) {
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text.push_str(line);
+}
+
+/// All defects of the folder's lists, in the order of the lists' names.
+pub(super) fn read(folder: &Path) -> Result<Vec<Defect>> {
+    let mut text = String::new();
+    for path in lists(folder)? {
+        text.push_str(&std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?);
+        text.push('\n');
+    }
+    parse(&text)
+}
+
+/// The files of the folder that hold lists, by name.
+pub(super) fn lists(folder: &Path) -> Result<Vec<std::path::PathBuf>> {
+    let entries = folder.read_dir().with_context(|| format!("cannot read {}", folder.display()))?;
+    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "txt"));
+    paths.sort();
+    Ok(paths)
+}
+
+impl Defect {
+    /// Which bytes of its file it replaces.
+    pub(super) fn place(&self, source: &str) -> Result<Range<usize>> {
+        let only = |text: &str| -> Result<Range<usize>> {
+            let found = occurrences(source, text);
+            match &found[..] {
+                [one] => Ok(one.clone()),
+                _ => bail!("`{}`: {} has {} places with `{text}`, and there must be one", self.name, self.file, found.len()),
+            }
+        };
+        let place = match &self.after {
+            None => only(&self.find)?,
+            Some(after) => {
+                let from = only(after)?.end;
+                let found = occurrences(&source[from..], &self.find).into_iter().next();
+                let found = found.with_context(|| format!("`{}`: {} has no `{}` behind `{after}`", self.name, self.file, self.find))?;
+                from + found.start..from + found.end
+            }
+        };
+        ensure!(
+            !self.is_statement() || !self.find.trim_start().starts_with("let "),
+            "`{}`: what a `let` declares would not be known behind it: replace the expression only",
+            self.name
+        );
+        Ok(place)
+    }
+
+    fn is_statement(&self) -> bool {
+        self.find.trim_end().ends_with(';')
+    }
+
+    /// What a result is about: it holds for this very replacement.
+    pub(super) fn content(&self) -> String {
+        let words: Vec<&str> = self.find.split_whitespace().chain(["=>"]).chain(self.replace.split_whitespace()).collect();
+        words.join(" ")
+    }
+}
+
+/// The file with all its defects planted: each place chooses, when it runs, between what it was and what the defects make of it.
+pub(super) fn planted(source: &str, defects: &[(Number, &Defect)]) -> Result<String> {
+    let mut places: Vec<(Range<usize>, Vec<(Number, &Defect)>)> = Vec::new();
+    for (number, defect) in defects {
+        let place = defect.place(source)?;
+        match places.iter_mut().find(|(known, _)| *known == place) {
+            Some((_, same)) => same.push((*number, defect)),
+            None => places.push((place, vec![(*number, defect)])),
+        }
+    }
+    places.sort_by_key(|(place, _)| place.start);
+    for pair in places.windows(2) {
+        let [(first, of_first), (second, of_second)] = pair else { continue };
+        let names = || format!("`{}` and `{}`", of_first[0].1.name, of_second[0].1.name);
+        ensure!(first.end <= second.start, "{} overlap in {}: replace the same code, or code apart", names(), of_first[0].1.file);
+    }
+    let mut out = String::new();
+    let mut at = 0;
+    for (place, defects) in places {
+        out.push_str(&source[at..place.start]);
+        let arms: Vec<String> =
+            defects.iter().map(|(number, defect)| format!("if crate::planted::is_on({number}) {{ {} }}", defect.replace)).collect();
+        let choice = format!("{} else {{ {} }}", arms.join(" else "), &source[place.clone()]);
+        if defects[0].1.is_statement() {
+            out.push_str(&choice);
+        } else {
+            out.push_str(&format!("({choice})"));
+        }
+        at = place.end;
+    }
+    out.push_str(&source[at..]);
+    Ok(out)
+}
+
+/// Where a text occurs, whatever white space stands in the place of its own.
+fn occurrences(source: &str, text: &str) -> Vec<Range<usize>> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let Some((first, rest)) = words.split_first() else { return Vec::new() };
+    let mut found: Vec<Range<usize>> = Vec::new();
+    for (start, _) in source.match_indices(first) {
+        let end = rest.iter().try_fold(start + first.len(), |end, word| {
+            let behind = source[end..].trim_start();
+            behind.starts_with(word).then(|| source.len() - behind.len() + word.len())
+        });
+        if let Some(end) = end.filter(|_| found.last().is_none_or(|last| last.end <= start)) {
+            found.push(start..end);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process;
+
+    const LIST: &str = "
+        # Two of one file.
+        file a.rs
+        first  ops sim::add, fuzz sim::
+        defect it adds
+          - x - y
+          + x + y
+          noticed by  run sim::differences
+        defect it forgets
+          after fn two
+          - forget();
+          survives nobody remembers
+    ";
+
+    #[test]
+    fn a_list_says_what_is_replaced_and_which_tests_notice() {
+        let defects = parse(LIST).unwrap();
+        let tests = |executable: &str, filter: &str| Tests { executable: executable.to_owned(), filter: filter.to_owned() };
+        assert_eq!(defects[0].noticed_by, Some(tests("run", "sim::differences")));
+        assert_eq!(defects[1].first, [tests("ops", "sim::add"), tests("fuzz", "sim::")]);
+        assert_eq!(defects[1].survives.as_deref(), Some("nobody remembers"));
+        let source = "fn one() { forget(); x -\n    y }\nfn two() { forget(); }\n";
+        let numbered: Vec<(Number, &Defect)> = defects.iter().enumerate().map(|(at, defect)| (at + 1, defect)).collect();
+        let planted = planted(source, &numbered).unwrap();
+        let expected = "fn one() { forget(); (if crate::planted::is_on(1) { x + y } else { x -\n    y }) }\n\
+                        fn two() { if crate::planted::is_on(2) {  } else { forget(); } }\n";
+        assert_eq!(planted, expected);
+    }
+
+    #[test]
+    fn defects_of_one_place_are_chosen_from() {
+        let defects = parse("file a.rs\ndefect a\n- x\n+ y\ndefect b\n- x\n+ z\n").unwrap();
+        let planted = planted("f(x)", &[(1, &defects[0]), (2, &defects[1])]).unwrap();
+        assert_eq!(planted, "f((if crate::planted::is_on(1) { y } else if crate::planted::is_on(2) { z } else { x }))");
+    }
+
+    #[test]
+    fn a_place_that_is_none_or_not_the_only_one_is_an_error() {
+        let place = |text: &str, source: &str| parse(text).and_then(|defects| defects[0].place(source)).map_err(|error| error.to_string());
+        let twice = place("file a.rs\ndefect d\n- x\n+ y", "x x").unwrap_err();
+        assert_eq!(twice, "`d`: a.rs has 2 places with `x`, and there must be one");
+        let none = place("file a.rs\ndefect d\nafter b\n- x\n+ y", "x b").unwrap_err();
+        assert_eq!(none, "`d`: a.rs has no `x` behind `b`");
+        let declared = place("file a.rs\ndefect d\n- let x = 1;\n", "let x = 1;").unwrap_err();
+        assert!(declared.contains("replace the expression only"), "{declared}");
+        let overlap = parse("file a.rs\ndefect d\n- a b\n+ c\ndefect e\n- b c\n+ d").unwrap();
+        let error = planted("a b c", &[(1, &overlap[0]), (2, &overlap[1])]).unwrap_err().to_string();
+        assert_eq!(error, "`d` and `e` overlap in a.rs: replace the same code, or code apart");
+    }
+
+    #[test]
+    fn lists_with_mistakes_are_refused() {
+        let error = |text: &str| parse(text).unwrap_err().to_string();
+        assert_eq!(error("defect d"), "line 1: `defect d`: no `file` stands above it");
+        assert_eq!(error("file a.rs\ndefect d"), "`d` changes nothing: say what by a `-` line");
+        assert_eq!(error("file a.rs\ndefect d\n- x\ndefect d\n- y"), "two defects are called `d`");
+        assert!(error("file a.rs\ndefect d\n* x").contains("a line begins with"));
+        assert_eq!(error("file a.rs\ndefect d\nnoticed by run"), "line 3: `noticed by run`");
+    }
+
+    /// A refactoring that moves code shows here, and not first in a run of an hour.
+    #[test]
+    fn every_planted_defect_has_its_place_in_the_sources() {
+        let root = process::root();
+        let defects = read(&root.join("xtask/mutants")).unwrap();
+        let files: BTreeSet<&str> = defects.iter().map(|defect| defect.file.as_str()).collect();
+        let mut wrong = Vec::new();
+        for file in files {
+            let source = std::fs::read_to_string(root.join(file)).unwrap_or_default();
+            let own: Vec<(Number, &Defect)> = defects.iter().enumerate().filter(|(_, defect)| defect.file == file).collect();
+            wrong.extend(own.iter().filter_map(|(_, defect)| defect.place(&source).err()).map(|error| error.to_string()));
+            if wrong.is_empty() {
+                wrong.extend(planted(&source, &own).err().map(|error| error.to_string()));
+            }
+        }
+        assert!(wrong.is_empty(), "these planted defects have no place; mend xtask/mutants:\n{}", wrong.join("\n"));
+    }
+
+    /// Files in which a planted defect would change nothing that runs.
+    const WITHOUT_DEFECTS: [&str; 2] = ["kernel-lang/src/passes/mod.rs", "kernel-lang/src/analysis/mod.rs"];
+
+    #[test]
+    fn every_pass_analysis_and_file_of_the_emitter_has_a_defect() {
+        let root = process::root();
+        let defects = read(&root.join("xtask/mutants")).unwrap();
+        assert!(defects.len() >= 130, "{} planted defects", defects.len());
+        let mut folders =
+            vec!["kernel-lang/src/passes".to_owned(), "kernel-lang/src/analysis".to_owned(), "kernel-lang/src/backend/ptx".to_owned()];
+        let mut without = Vec::new();
+        while let Some(folder) = folders.pop() {
+            for entry in root.join(&folder).read_dir().unwrap() {
+                let entry = entry.unwrap();
+                let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
+                if entry.path().is_dir() {
+                    folders.push(path);
+                } else if path.ends_with(".rs")
+                    && !WITHOUT_DEFECTS.contains(&path.as_str())
+                    && defects.iter().all(|defect| defect.file != path)
+                {
+                    without.push(path);
+                }
+            }
+        }
+        without.sort();
+        assert!(without.is_empty(), "plant a defect in each of these, in xtask/mutants:\n{}", without.join("\n"));
+    }
+}

@@ -1,0 +1,237 @@
+//! `cargo xtask mutants`: plants defects in the compiler, one at a time, and tells which of them no test notices.
+//!
+//! The lists in `xtask/mutants` say what is planted where ([`list`]). All defects are built into one copy of the workspace ([`tree`]), whose
+//! tests then run once for each of them, up to the first that fails ([`run`]). What becomes of each is kept in the target directory
+//! ([`results`]).
+
+mod list;
+mod results;
+mod run;
+mod tree;
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::process;
+use list::{Defect, Number};
+use results::Results;
+use run::{Bench, Ended, Outcome};
+
+#[derive(clap::Args, Default)]
+pub(crate) struct Args {
+    /// Only defects whose names hold one of these texts (all of them by default)
+    names: Vec<String>,
+    /// Only defects of files whose paths hold this text
+    #[arg(long, value_name = "TEXT")]
+    file: Option<String>,
+    /// Only defects that have no result yet, or were changed since
+    #[arg(long)]
+    new: bool,
+    /// Only defects that no test of results noticed when they last ran
+    #[arg(long)]
+    survivors: bool,
+    /// Only so many, drawn by the seed
+    #[arg(long, value_name = "COUNT")]
+    sample: Option<usize>,
+    /// What draws the sample (a number that the last commit gives by default)
+    #[arg(long, value_name = "NUMBER", requires = "sample")]
+    seed: Option<u64>,
+    /// How many test executables run side by side (the number of cores by default)
+    #[arg(long, value_name = "COUNT")]
+    jobs: Option<usize>,
+    /// Names the defects and what is known of them, and runs nothing
+    #[arg(long)]
+    list: bool,
+    /// Writes docs/mutants.md from the results, and runs nothing
+    #[arg(long)]
+    report: bool,
+    /// Writes into the lists which test noticed each defect
+    #[arg(long)]
+    record: bool,
+}
+
+impl Args {
+    /// So many defects, others for each commit.
+    pub(crate) fn sample(count: usize) -> Args {
+        Args { sample: Some(count), ..Args::default() }
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<()> {
+    let defects = list::read(&process::root().join("xtask/mutants"))?;
+    let mut results = Results::read();
+    let chosen = chosen(args, &defects, &results)?;
+    if args.list {
+        for (number, defect) in &chosen {
+            println!("{number:>4}  {}: {} ({})", defect.file, defect.name, shown(results.outcome(defect)));
+        }
+        return Ok(());
+    }
+    if args.report {
+        return results::write_page(&defects, &results);
+    }
+    ensure!(!chosen.is_empty(), "no defect of the list is meant");
+
+    let start = Instant::now();
+    println!("planting {} defects in {}", defects.len(), tree::folder().display());
+    tree::write(&with_checks(&defects))?;
+    let bench = Bench::new(&tree::build()?);
+    println!("built in {:.0} s", start.elapsed().as_secs_f64());
+    check_itself(&bench, defects.len())?;
+    let jobs = args.jobs.unwrap_or_else(run::usual_jobs).clamp(1, chosen.len());
+    let unexpected = judge_all(&bench, &chosen, jobs, &mut results)?;
+    println!("\n{} defects in {:.0} s\n", chosen.len(), start.elapsed().as_secs_f64());
+    let ran: Vec<Defect> = chosen.iter().map(|(_, defect)| (*defect).clone()).collect();
+    println!("{}", results::page(&ran, &results));
+    if args.record {
+        results::record(&results)?;
+    }
+    if !unexpected.is_empty() {
+        bail!("no test of results notices: {}", unexpected.join("; "));
+    }
+    Ok(())
+}
+
+/// The defects that the arguments mean, with their numbers.
+fn chosen<'d>(args: &Args, defects: &'d [Defect], results: &Results) -> Result<Vec<(Number, &'d Defect)>> {
+    let is_meant = |defect: &Defect| {
+        let outcome = results.outcome(defect);
+        (args.names.is_empty() || args.names.iter().any(|name| defect.name.contains(name)))
+            && args.file.as_ref().is_none_or(|file| defect.file.contains(file))
+            && (!args.new || outcome.is_none())
+            && (!args.survivors || outcome.is_some_and(|outcome| !matches!(outcome, Outcome::Noticed(_))))
+    };
+    let mut chosen: Vec<(Number, &Defect)> =
+        defects.iter().enumerate().map(|(at, defect)| (at + 1, defect)).filter(|(_, defect)| is_meant(defect)).collect();
+    if let Some(count) = args.sample {
+        // What survives says nothing new.
+        chosen.retain(|(_, defect)| defect.survives.is_none());
+        let mut state = match args.seed {
+            Some(seed) => seed,
+            None => seed_of_commit()?,
+        };
+        println!("a sample of {count}, drawn by --seed {state}");
+        while chosen.len() > count {
+            // Knuth's multiplier; the high bits are the random ones.
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            chosen.remove((state >> 33) as usize % chosen.len());
+        }
+    }
+    Ok(chosen)
+}
+
+/// Each commit draws another sample.
+fn seed_of_commit() -> Result<u64> {
+    let hash = process::output(&mut process::command("git rev-parse HEAD"))?;
+    u64::from_str_radix(hash.get(..8).unwrap_or_default(), 16).context("git names no commit")
+}
+
+/// The list, and behind it what [`check_itself`] runs: a defect that is none, and one that leaves nothing of a kernel.
+fn with_checks(defects: &[Defect]) -> Vec<Defect> {
+    let checks = "file kernel-lang/src/backend/ptx/mod.rs\n\
+                  defect nothing changes\n- emitter.region(func.body);\n+ emitter.region(func.body);\n\
+                  defect kernels are empty\n- emitter.region(func.body);\n+ emitter.asm.line(format_args!(\"ret\"));\n";
+    let checks = list::parse(checks).expect("these lines are a list");
+    defects.iter().cloned().chain(checks).collect()
+}
+
+/// Without a defect no test may fail, nor with one that changes nothing; with empty kernels one must.
+fn check_itself(bench: &Bench, count: usize) -> Result<()> {
+    for (number, expects) in [(0, true), (count + 1, true), (count + 2, false)] {
+        let ended = bench.check(number)?;
+        ensure!(
+            (ended == Ended::Passed) == expects,
+            "the copy does not do as it should: with defect {number} of {count} its quickest tests ended so: {ended:?}"
+        );
+    }
+    Ok(())
+}
+
+/// Runs tests for each of the defects: first those that are about its file, and where none of these notices, all; gives the names of survivors that nothing explains.
+fn judge_all(bench: &Bench, chosen: &[(Number, &Defect)], jobs: usize, results: &mut Results) -> Result<Vec<String>> {
+    // With each whether the tests about its file have run. Whatever they do not notice waits until all others have been through them.
+    let queue: Mutex<VecDeque<(Number, &Defect, bool)>> =
+        Mutex::new(chosen.iter().map(|(number, defect)| (*number, *defect, false)).collect());
+    let done = Mutex::new((0, results, Vec::new()));
+    let work = || -> Result<()> {
+        loop {
+            let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+            let Some((number, defect, has_passed)) = next else { return Ok(()) };
+            let start = Instant::now();
+            let outcome = match if has_passed { Some(bench.judge(number)?) } else { bench.judge_first(number, defect)? } {
+                Some(outcome) => outcome,
+                None => {
+                    println!("    {:.0} s  {}: {}: not by its own tests", start.elapsed().as_secs_f64(), defect.file, defect.name);
+                    queue.lock().unwrap_or_else(PoisonError::into_inner).push_back((number, defect, true));
+                    continue;
+                }
+            };
+            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+            done.0 += 1;
+            let of = chosen.len();
+            println!(
+                "[{}/{of}] {:.0} s  {}: {}: {}",
+                done.0,
+                start.elapsed().as_secs_f64(),
+                defect.file,
+                defect.name,
+                shown(Some(&outcome))
+            );
+            if results::is_unexpected(defect, &outcome) {
+                done.2.push(format!("`{}`", defect.name));
+            } else if defect.survives.is_some() && matches!(outcome, Outcome::Noticed(_)) {
+                println!("    the list says that it survives: take the sentence out");
+            }
+            done.1.add(defect, outcome, start.elapsed())?;
+        }
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|worker| worker.join().unwrap_or_else(|_| bail!("a worker panicked")))
+    })?;
+    Ok(done.into_inner().unwrap_or_else(PoisonError::into_inner).2)
+}
+
+fn shown(outcome: Option<&Outcome>) -> String {
+    match outcome {
+        None => "no result yet".to_owned(),
+        Some(Outcome::Noticed(test)) => format!("noticed by {test}"),
+        Some(Outcome::NoticedByGoldens(test)) => format!("SURVIVED but for {test}"),
+        Some(Outcome::Survived) => "SURVIVED".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIST: &str = "file a.rs\ndefect one\n- a\n+ b\ndefect two\n- b\n+ c\nfile b.rs\ndefect three\n- c\n+ d\ndefect four\n- d\n+ e\nsurvives it is none\n";
+
+    fn names(args: &Args) -> Vec<String> {
+        let defects = list::parse(LIST).unwrap();
+        chosen(args, &defects, &Results::default())
+            .unwrap()
+            .into_iter()
+            .map(|(number, defect)| format!("{number} {}", defect.name))
+            .collect()
+    }
+
+    #[test]
+    fn arguments_choose_by_name_and_file() {
+        assert_eq!(names(&Args::default()), ["1 one", "2 two", "3 three", "4 four"]);
+        assert_eq!(names(&Args { names: vec!["o".into()], file: Some("b.rs".into()), ..Args::default() }), ["4 four"]);
+        assert_eq!(names(&Args { survivors: true, ..Args::default() }), [""; 0]);
+    }
+
+    #[test]
+    fn a_sample_follows_from_its_seed() {
+        let sample = |seed| names(&Args { sample: Some(2), seed: Some(seed), ..Args::default() });
+        assert_eq!(sample(3), sample(3));
+        assert!((0..20).any(|seed| sample(seed) != sample(3)));
+        assert!((0..20).all(|seed| sample(seed).len() == 2 && !sample(seed).contains(&"4 four".to_owned())));
+    }
+}

@@ -1,0 +1,212 @@
+//! Runs tests with one defect on, and finds out whether any notices.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::list::{Defect, Number, Tests};
+use super::tree::VARIABLE;
+use crate::artifacts::Executable;
+use crate::process;
+
+/// Tests that run in one process.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Suite {
+    executable: &'static str,
+    /// Of the tests' names; an empty one means all.
+    filter: &'static str,
+}
+
+/// Tests that compare results: with other devices, with `f64` references, with what must hold. Those that notice much in little time come first.
+pub(super) const BEHAVIOUR: [Suite; 10] = [
+    Suite { executable: "tiles", filter: "" },
+    Suite { executable: "layout", filter: "" },
+    Suite { executable: "run", filter: "sim::" },
+    Suite { executable: "fuzz", filter: "sim::" },
+    Suite { executable: "ops", filter: "sim::" },
+    Suite { executable: "math", filter: "" },
+    Suite { executable: "rows", filter: "" },
+    // Of an older target, which lacks some instructions.
+    Suite { executable: "run", filter: "sim:sm_80::" },
+    Suite { executable: "ops", filter: "sim:sm_80::" },
+    Suite { executable: "conformance", filter: "sim::" },
+];
+
+/// Tests that compare texts with what the compiler wrote before: they notice nearly everything, and are blessed as easily.
+pub(super) const GOLDENS: [Suite; 1] = [Suite { executable: "filetests", filter: "" }];
+
+/// The shortest suite, by which the tool itself is checked.
+pub(super) const QUICK: Suite = BEHAVIOUR[0];
+
+/// The most memory that a test may take, in KiB: a defect may make the compiler grow without end.
+const MOST_MEMORY_KIB: u64 = 12 << 20;
+/// A test that takes longer hangs.
+const LONGEST_TEST: Duration = Duration::from_secs(180);
+
+/// How a run of tests ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Ended {
+    Passed,
+    /// The test that failed, or how else the executable ended.
+    Failed(String),
+}
+
+/// What became of a defect.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Outcome {
+    /// By which executable's test.
+    Noticed(String),
+    /// By no test that compares results, but by one that compares texts.
+    NoticedByGoldens(String),
+    Survived,
+}
+
+/// Where tests run.
+pub(super) struct Bench {
+    executables: BTreeMap<String, PathBuf>,
+    /// Does a test pass while no defect is on? By its executable and name, as far as somebody asked.
+    passes: Mutex<BTreeMap<(String, String), bool>>,
+}
+
+impl Suite {
+    fn tests(self) -> Tests {
+        Tests { executable: self.executable.to_owned(), filter: self.filter.to_owned() }
+    }
+}
+
+impl Bench {
+    pub(super) fn new(executables: &[Executable]) -> Bench {
+        let executables = executables.iter().map(|executable| (executable.target.clone(), executable.path.clone())).collect();
+        Bench { executables, passes: Mutex::default() }
+    }
+
+    /// Runs the tool's quickest suite.
+    pub(super) fn check(&self, number: Number) -> Result<Ended> {
+        self.run(number, QUICK.executable, &[QUICK.filter])
+    }
+
+    /// Runs tests up to the first that fails because of the defect.
+    fn notices(&self, number: Number, tests: &Tests) -> Result<Option<String>> {
+        let mut arguments = vec![tests.filter.clone()];
+        loop {
+            let given: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            let Ended::Failed(test) = self.run(number, &tests.executable, &given)? else { return Ok(None) };
+            // A test that fails without a defect, because the copy is no original, says nothing.
+            if self.passes(&tests.executable, &test)? {
+                return Ok(Some(format!("{} {test}", tests.executable)));
+            }
+            arguments.extend(["--skip".to_owned(), test]);
+        }
+    }
+
+    fn passes(&self, executable: &str, test: &str) -> Result<bool> {
+        // Not a test, but how the executable ended.
+        if test.starts_with('(') {
+            return Ok(true);
+        }
+        let key = (executable.to_owned(), test.to_owned());
+        let known = self.passes.lock().unwrap_or_else(PoisonError::into_inner).get(&key).copied();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let passes = self.run(0, executable, &[test, "--exact"])? == Ended::Passed;
+        if !passes {
+            println!("    `{executable} {test}` fails in the copy without a defect, and is left out");
+        }
+        self.passes.lock().unwrap_or_else(PoisonError::into_inner).insert(key, passes);
+        Ok(passes)
+    }
+
+    /// Do the tests that are said to notice a defect do so?
+    pub(super) fn judge_first(&self, number: Number, defect: &Defect) -> Result<Option<Outcome>> {
+        for tests in defect.noticed_by.iter().chain(&defect.first) {
+            if let Some(test) = self.notices(number, tests)? {
+                let is_golden = GOLDENS.iter().any(|suite| suite.executable == tests.executable);
+                return Ok(Some(if is_golden { Outcome::NoticedByGoldens(test) } else { Outcome::Noticed(test) }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Does any test notice a defect?
+    pub(super) fn judge(&self, number: Number) -> Result<Outcome> {
+        for suite in BEHAVIOUR {
+            if let Some(test) = self.notices(number, &suite.tests())? {
+                return Ok(Outcome::Noticed(test));
+            }
+        }
+        for suite in GOLDENS {
+            if let Some(test) = self.notices(number, &suite.tests())? {
+                return Ok(Outcome::NoticedByGoldens(test));
+            }
+        }
+        Ok(Outcome::Survived)
+    }
+
+    /// Runs tests one after the other, up to the first that fails.
+    fn run(&self, number: Number, executable: &str, arguments: &[&str]) -> Result<Ended> {
+        let path = self.executables.get(executable).with_context(|| format!("there is no test executable `{executable}`"))?;
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -v {MOST_MEMORY_KIB} -c 0; exec \"$@\""), "sh"]).arg(path).arg("--test-threads=1");
+        command.args(arguments.iter().filter(|argument| !argument.is_empty()));
+        command.env(VARIABLE, number.to_string()).env("GALATEA_CACHE", "off").env("RAYON_NUM_THREADS", "1").env("RUST_BACKTRACE", "0");
+        // The same inputs in every run.
+        command.env("GALATEA_SEED", "1").env_remove("BLESS").current_dir(super::tree::folder());
+        let mut child =
+            command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().with_context(|| format!("cannot start {}", path.display()))?;
+        let stdout = child.stdout.take().context("standard output was not piped")?;
+        let (sender, receiver) = channel();
+        let reader = thread::spawn(move || {
+            for line in BufReader::new(stdout).split(b'\n').map_while(Result::ok) {
+                if sender.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut last = "the start".to_owned();
+        let ended = loop {
+            match receiver.recv_timeout(LONGEST_TEST) {
+                Ok(line) => {
+                    if let Some((test, verdict)) = line.strip_prefix("test ").and_then(|line| line.split_once(" ... ")) {
+                        // Of a test that should panic, the line says so behind its name.
+                        last = test.split(" - ").next().unwrap_or(test).trim().to_owned();
+                        if verdict.trim_end().ends_with("FAILED") {
+                            break Ended::Failed(last);
+                        }
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    break Ended::Failed(format!("(a test behind `{last}` takes more than {} s)", LONGEST_TEST.as_secs()));
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    let status = child.wait()?;
+                    let failed = || Ended::Failed(format!("({status} behind `{last}`)"));
+                    break if status.success() { Ended::Passed } else { failed() };
+                }
+            }
+        };
+        // It may have ended by itself.
+        let _ = child.kill();
+        child.wait()?;
+        drop(receiver);
+        let _ = reader.join();
+        Ok(ended)
+    }
+}
+
+/// How many processes run side by side unless somebody says otherwise.
+pub(super) fn usual_jobs() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The folder of what a run leaves.
+pub(super) fn folder() -> PathBuf {
+    process::target_dir().join("mutants")
+}

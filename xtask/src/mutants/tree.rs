@@ -1,0 +1,169 @@
+//! A copy of the workspace with all defects planted, and the test executables that are built from it.
+//!
+//! A defect is off unless the environment variable [`VARIABLE`] holds its number: one build serves the whole list. In the copy, kernels that
+//! are launched are compiled in process, because what the macro embeds was compiled while no defect was on.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+
+use super::list::{Defect, Number, planted};
+use crate::artifacts::{self, Executable};
+use crate::process;
+
+/// Which defect is on.
+pub(super) const VARIABLE: &str = "GALATEA_MUTANT";
+
+/// The module that the copy's compiler has besides.
+const PLANTED: &str = r#"//! Which planted defect is on.
+
+use std::sync::LazyLock;
+
+static ON: LazyLock<u32> = LazyLock::new(|| std::env::var("GALATEA_MUTANT").map_or(0, |number| number.parse().expect("GALATEA_MUTANT is a number")));
+
+/// Is it that one?
+#[inline]
+pub fn is_on(number: u32) -> bool {
+    *ON == number
+}
+"#;
+
+/// What else the copy has otherwise: a file, its text, and what stands there instead.
+const CHANGES: [(&str, &str, &str); 3] = [
+    (
+        "kernel-lang/src/lib.rs",
+        "pub mod diagnostic;",
+        "pub mod diagnostic;\n#[allow(missing_docs, reason = \"planted\")]\npub mod planted;",
+    ),
+    // No embedded variant is used.
+    ("kernel-runtime/src/kernel.rs", "self.variants.iter().filter_map(target)", "self.variants.iter().take(0).filter_map(target)"),
+    // Kernels are compiled thousands of times.
+    ("Cargo.toml", "[profile.dev.package.half]", "[profile.dev.package.kernel-lang]\nopt-level = 1\n\n[profile.dev.package.half]"),
+];
+
+/// Test executables of the copy: `(package, target)`.
+pub(super) const TESTS: [(&str, &str); 9] = [
+    ("kernel-lang", "layout"),
+    ("kernel-lang", "math"),
+    ("kernel-lang", "filetests"),
+    ("kernel-runtime", "tiles"),
+    ("galatea", "ops"),
+    ("galatea", "run"),
+    ("galatea", "fuzz"),
+    ("galatea", "conformance"),
+    ("kernel-library", "rows"),
+];
+
+/// Where the copy lies.
+pub(super) fn folder() -> PathBuf {
+    process::target_dir().join("mutants/tree")
+}
+
+/// Writes the copy, or brings it up to date.
+pub(super) fn write(defects: &[Defect]) -> Result<()> {
+    let (root, tree) = (process::root(), folder());
+    let list = process::output(&mut process::command("git ls-files --cached --others --exclude-standard"))?;
+    let files: Vec<&str> = list.lines().filter(|file| root.join(file).is_file()).collect();
+    ensure!(!files.is_empty(), "git names no files of {}", root.display());
+    for file in &files {
+        let bytes = fs::read(root.join(file)).with_context(|| format!("cannot read {file}"))?;
+        let own: Vec<(Number, &Defect)> =
+            defects.iter().enumerate().filter(|(_, defect)| defect.file == *file).map(|(at, defect)| (at + 1, defect)).collect();
+        let changes: Vec<_> = CHANGES.iter().filter(|(changed, ..)| changed == file).collect();
+        if own.is_empty() && changes.is_empty() {
+            copy(&root.join(file), &tree.join(file), &bytes)?;
+            continue;
+        }
+        let mut text = planted(std::str::from_utf8(&bytes)?, &own)?;
+        for (_, from, to) in changes {
+            ensure!(text.matches(from).count() == 1, "{file} has no single `{from}`: mend `CHANGES` in xtask/src/mutants/tree.rs");
+            text = text.replace(from, to);
+        }
+        update(&tree.join(file), text.as_bytes())?;
+    }
+    update(&tree.join("kernel-lang/src/planted.rs"), PLANTED.as_bytes())?;
+    remove_strangers(&tree, &tree, &files)
+}
+
+/// Copies a file with its time, by which Cargo knows that nothing has changed.
+fn copy(from: &Path, to: &Path, bytes: &[u8]) -> Result<()> {
+    if update(to, bytes)? {
+        let modified = fs::metadata(from)?.modified()?;
+        fs::File::options().append(true).open(to)?.set_modified(modified)?;
+    }
+    Ok(())
+}
+
+/// Writes a file unless it is as it should be; answers whether it wrote.
+fn update(path: &Path, bytes: &[u8]) -> Result<bool> {
+    if fs::read(path).is_ok_and(|known| known == bytes) {
+        return Ok(false);
+    }
+    fs::create_dir_all(path.parent().unwrap_or(path))?;
+    fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(true)
+}
+
+/// Removes files of the copy that the workspace no longer has.
+fn remove_strangers(folder: &Path, tree: &Path, files: &[&str]) -> Result<()> {
+    for entry in folder.read_dir()? {
+        let path = entry?.path();
+        let name = path.strip_prefix(tree)?.to_string_lossy().replace('\\', "/");
+        if path.is_dir() {
+            remove_strangers(&path, tree, files)?;
+        } else if !files.contains(&name.as_str()) && name != "kernel-lang/src/planted.rs" && name != "Cargo.lock" {
+            fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Builds the copy's test executables.
+pub(super) fn build() -> Result<Vec<Executable>> {
+    let target = process::target_dir().join("mutants/target");
+    seed(&target)?;
+    let mut line = "cargo test --no-run --quiet --message-format=json-render-diagnostics --offline".to_owned();
+    for package in ["kernel-lang", "kernel-runtime", "galatea", "kernel-library"] {
+        line.push_str(&format!(" -p {package}"));
+    }
+    line.push_str(" --features kernel-runtime/sim");
+    for (_, test) in TESTS.iter() {
+        line.push_str(&format!(" --test {test}"));
+    }
+    let mut command = process::command(&line);
+    command.current_dir(folder()).env("CARGO_TARGET_DIR", &target).env_remove("CARGO_MANIFEST_DIR").env_remove(VARIABLE);
+    let mut built = artifacts::executables(&mut command).context("the copy with the planted defects does not build")?;
+    built.retain(|executable| executable.is_test && TESTS.contains(&(executable.package.as_str(), executable.target.as_str())));
+    ensure!(built.len() == TESTS.len(), "{} of {} test executables were built", built.len(), TESTS.len());
+    Ok(built)
+}
+
+/// Begins with the dependencies that the workspace has built: their sources and their places in it are the same.
+fn seed(target: &Path) -> Result<()> {
+    let (from, to) = (process::target_dir().join("debug"), target.join("debug"));
+    if to.exists() || !from.join(".fingerprint").exists() {
+        return Ok(());
+    }
+    for folder in [".fingerprint", "build", "deps"] {
+        copy_folder(&from.join(folder), &to.join(folder))?;
+    }
+    Ok(())
+}
+
+fn copy_folder(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in from.read_dir().with_context(|| format!("cannot read {}", from.display()))? {
+        let path = entry?.path();
+        let copy = to.join(path.file_name().unwrap_or_default());
+        let is_needed = path.extension().is_some_and(|extension| ["rlib", "rmeta", "so", "d"].iter().any(|needed| extension == *needed));
+        if path.is_dir() {
+            copy_folder(&path, &copy)?;
+        } else if is_needed || !from.ends_with("deps") {
+            let modified = fs::metadata(&path)?.modified()?;
+            fs::copy(&path, &copy)?;
+            fs::File::options().append(true).open(&copy)?.set_modified(modified)?;
+        }
+    }
+    Ok(())
+}
