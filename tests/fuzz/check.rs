@@ -8,18 +8,18 @@ use galatea::Device;
 
 use crate::array::{Array, Tolerance};
 use crate::kernel::{Kernel, Sizes, Tensor};
-use crate::lab::{Arg, Lab};
+use crate::lab::{Arg, Lab, Source};
 use crate::number::Number;
 use crate::tile::is_float;
 
-/// Launches of clusters, and kernels that clusters cannot run.
+/// Launches of clusters, and kernels that clusters cannot run and one CTA does.
 static CLUSTERS: AtomicUsize = AtomicUsize::new(0);
 static REFUSED: AtomicUsize = AtomicUsize::new(0);
 
 /// Says how much clusters had to do with what was run.
 pub(crate) fn report() {
     let [ran, refused] = [&CLUSTERS, &REFUSED].map(|count| count.load(Ordering::Relaxed));
-    println!("{ran} launches of clusters; {refused} launches that clusters cannot run used one CTA");
+    println!("{ran} launches of clusters; {refused} kernels that clusters cannot run used one CTA");
 }
 
 /// The largest magnitude in a tensor of whole numbers.
@@ -27,15 +27,19 @@ pub(crate) const LARGEST_WHOLE: f64 = 20.0;
 
 /// Holds a device to what the CPU computes, and to what it computes itself when it runs again.
 pub(crate) fn check(kernel: &Kernel, device: Device, seed: u64) -> Result<(), String> {
-    catch_unwind(AssertUnwindSafe(|| kernel.launches.iter().try_for_each(|sizes| launch_on_both(kernel, *sizes, device, seed))))
-        .unwrap_or_else(|panic| {
-            let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-            Err(text.unwrap_or("a panic without a text").to_string())
-        })
+    catch_unwind(AssertUnwindSafe(|| check_launches(kernel, device, seed))).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+        Err(text.unwrap_or("a panic without a text").to_string())
+    })
 }
 
-fn launch_on_both(kernel: &Kernel, sizes: Sizes, device: Device, seed: u64) -> Result<(), String> {
-    let run = |device| written(kernel, sizes, Lab::new(device, seed, "elements"));
+fn check_launches(kernel: &Kernel, device: Device, seed: u64) -> Result<(), String> {
+    let mut source = kernel.source();
+    kernel.launches.iter().try_for_each(|sizes| launch_on_both(kernel, &mut source, *sizes, device, seed))
+}
+
+fn launch_on_both(kernel: &Kernel, source: &mut Source, sizes: Sizes, device: Device, seed: u64) -> Result<(), String> {
+    let mut run = |device| written(kernel, source, sizes, Lab::new(device, seed, "elements"));
     let (want, first, second) = (run(Device::cpu())?, run(device)?, run(device)?);
     for (index, tensor) in kernel.tensors.iter().filter(|tensor| tensor.is_written).enumerate() {
         let of = |error| format!("{}, with {sizes:?}: {error}", tensor.name);
@@ -45,8 +49,9 @@ fn launch_on_both(kernel: &Kernel, sizes: Sizes, device: Device, seed: u64) -> R
     Ok(())
 }
 
-/// What a launch leaves in the tensors that it writes; a lab of one seed gives the same elements on every device.
-fn written(kernel: &Kernel, sizes: Sizes, mut lab: Lab) -> Result<Vec<Array>, String> {
+/// What a launch leaves in the tensors that it writes; a lab of one seed gives the same elements on every device. A kernel that a cluster cannot run becomes one of a
+/// single CTA.
+fn written(kernel: &Kernel, source: &mut Source, sizes: Sizes, mut lab: Lab) -> Result<Vec<Array>, String> {
     let mut arrays: Vec<Array> = kernel.tensors.iter().map(|tensor| elements(&mut lab, tensor, sizes.programs)).collect();
     let mut args = Vec::new();
     for (tensor, array) in kernel.tensors.iter().zip(&mut arrays) {
@@ -58,21 +63,21 @@ fn written(kernel: &Kernel, sizes: Sizes, mut lab: Lab) -> Result<Vec<Array>, St
     for number in [sizes.n, sizes.stride, sizes.first, sizes.last] {
         args.push(Arg::Scalar(galatea::Dtype::I64, Number::Int(number as i128)));
     }
-    let mut source = kernel.source();
+    let mut on_device = source.clone();
     if !lab.has_clusters() {
-        source.schedule.num_ctas = 1;
+        on_device.schedule.num_ctas = 1;
     }
-    let result = lab.launch(&source, [sizes.programs, 1, 1], &mut args);
+    let result = lab.launch(&on_device, [sizes.programs, 1, 1], &mut args);
     match result {
-        // What CTAs cannot share, they are told before anything runs.
+        // What CTAs cannot share is refused before anything runs.
         Err(error) if error.contains("between the CTAs of a program") => {
-            REFUSED.fetch_add(1, Ordering::Relaxed);
             source.schedule.num_ctas = 1;
-            lab.launch(&source, [sizes.programs, 1, 1], &mut args)?;
+            REFUSED.fetch_add(1, Ordering::Relaxed);
+            lab.launch(source, [sizes.programs, 1, 1], &mut args)?;
         }
         result => {
             result?;
-            let is_cluster = source.schedule.num_ctas > 1 && !lab.device().is_cpu();
+            let is_cluster = on_device.schedule.num_ctas > 1 && !lab.device().is_cpu();
             CLUSTERS.fetch_add(usize::from(is_cluster), Ordering::Relaxed);
         }
     }

@@ -8,10 +8,11 @@ use crate::writer::{Writer, fits};
 
 /// A loop over a place of the program's own, with stores of the same elements by the same lanes before or behind it; behind a barrier also by others.
 pub(crate) fn sweep(writer: &mut Writer<'_>) -> Option<()> {
-    let columns = writer.pick(&[8, 16, 24, 32, 32, 64, 100, 128]);
-    let shape = if writer.chance(30) { vec![writer.pick(&[2, 3, 4]), columns] } else { vec![columns] };
+    // CTAs share a tile of which each has a part, and refuse one that they would have copies of.
+    let columns = if writer.is_cluster { writer.pick(&[32, 256, 512]) } else { writer.pick(&[8, 16, 24, 32, 32, 64, 100, 128]) };
+    let shape = if columns <= 128 && writer.chance(30) { vec![writer.pick(&[2, 3, 4]), columns] } else { vec![columns] };
     let elements: usize = shape.iter().product();
-    let end = elements * writer.pick(&[2, 3, 5, 8]);
+    let end = elements * writer.pick(if elements > 128 { &[2, 3] } else { &[2, 3, 5, 8] });
     if writer.depth > 0 || !fits(&shape) {
         return None;
     }

@@ -17,7 +17,7 @@ pub(crate) struct Writer<'a> {
     /// May an access not leave its tensor?
     pub(crate) is_unchecked: bool,
     /// Do several CTAs share a program, between which single elements do not move?
-    is_cluster: bool,
+    pub(crate) is_cluster: bool,
     /// What all programs do to one tensor, and its elements' type, if the kernel has one.
     pub(crate) combined: Option<(&'static str, Dtype)>,
     names: usize,
@@ -85,7 +85,12 @@ pub(crate) fn fits(shape: &[usize]) -> bool {
 
 /// A kernel of its own for each state of the dice.
 pub(crate) fn write(lab: &mut Lab) -> Kernel {
-    let (is_unchecked, num_ctas) = [(true, 1), (false, 1), (false, 1), (false, 2), (false, 4), (false, 1)][lab.below(6)];
+    let (is_unchecked, num_ctas) = match lab.below(8) {
+        0 => (true, 1),
+        1 => (false, 2),
+        2 => (false, 4),
+        _ => (false, 1),
+    };
     let mut writer = Writer {
         lab,
         tensors: Vec::new(),
@@ -107,7 +112,7 @@ pub(crate) fn write(lab: &mut Lab) -> Kernel {
     for _ in 0..writer.below(2) {
         while sweeps::sweep(&mut writer).is_none() {}
     }
-    for _ in 0..writer.below(8) {
+    for _ in 0..writer.below(7) {
         writer.statement();
     }
     writer.results();
