@@ -153,7 +153,11 @@ fn row(Found { record, origin, took, shape }: &Found) -> [String; 5] {
     let others = record.attempts.iter().enumerate().filter(|(place, _)| *place != record.chosen);
     let next = others.filter_map(|(_, attempt)| Some((median(attempt)?, attempt))).min_by(|a, b| a.0.total_cmp(&b.0));
     let next = next.map_or_else(String::new, |(median, attempt)| format!("{:+.1} %  {}", (median / best - 1.0) * 100.0, config(attempt)));
-    let key = || record.of.values.iter().map(u64::to_string).collect::<Vec<_>>().join(" ");
+    let key = || {
+        let values: Vec<String> = record.of.values.iter().map(u64::to_string).collect();
+        let programs = record.of.programs.map_or_else(String::new, |programs| format!(", {programs}"));
+        format!("{}{programs}", values.join(" "))
+    };
     let tuned = match origin {
         Origin::Timed => format!("now, in {:.2} s", took.as_secs_f64()),
         Origin::Committed => "known from the program's records".to_owned(),

@@ -196,6 +196,7 @@ fn alone(_: &mut Tests) -> Result<()> {
         "kernel-sim",
         "sim-driver",
         "kernel-macros",
+        "trusted-files",
         "galatea --no-default-features",
     ] {
         // Clippy is `cargo check` that can refuse warnings (dead code under one feature, above all)

@@ -7,8 +7,9 @@
 //!
 //! An entry is found by everything that it depends on: the text that was compiled, the compiler and its version, the architecture, the driver. So
 //! nothing in a store is ever out of date; it is only not asked for any more, and goes when the store has grown to its limit, 1 GiB
-//! by default, what was not used for longest first. A file that is broken, cut short or of another format is as good as none, and is removed.
-//! A store that cannot be written is none: everything works without.
+//! by default, what was not used for longest first. A file that is broken, cut short or larger than an entry can be is as good as none, and is removed.
+//! A store that cannot be written is none: everything works without. So is one that somebody else can write: code in it would run unchecked. A warning
+//! says why it is refused, and what to do.
 //!
 //! # Where
 //!

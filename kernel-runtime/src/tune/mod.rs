@@ -1,8 +1,9 @@
 //! Autotuning: the first launch of a key times every configuration, later ones use the fastest.
 //!
-//! A *key* is the device, what `key` says of the arguments, the types and constants that the launch names, which tensors are aligned to 16 bytes,
+//! A *key* is the device, the class of the number of programs ([`Programs`](crate::cache::Programs)), what `key` says of the arguments, the types and constants that the launch names, which tensors are aligned to 16 bytes,
 //! which facts hold that the kernel is specialised on (a stride that becomes 1 is a new key, `key = []` or not), and which configurations `prune` leaves. One that `prune` names for the launch's arguments never runs with them; one that does not compile, load or
-//! launch is a record with its reason, and launches use the others. Heuristics are computed by every launch, behind its configuration. What was chosen
+//! launch while the key is tuned is a record with its reason, and launches use the others. Where the chosen one is refused by a later launch, that launch
+//! runs the next best, and the key keeps its winner. Heuristics are computed by every launch, behind its configuration. What was chosen
 //! is kept on disk, where the next process finds it: see [`cache`](crate::cache). What a team commits is looked at before:
 //! `#[autotune(records = "tuned/h200.json")]`.
 //!
