@@ -1,6 +1,9 @@
 //! Which accesses of the CPU executor are plain: those that can meet no other program's. And what a race between programs gives: values that were stored.
 
+mod cpu_support;
+
 use std::sync::Barrier;
+use std::time::Instant;
 
 use kernel_lang::backend::cpu::{Program, Scratch};
 use kernel_lang::{Bindings, compile_cpu, frontend};
@@ -106,6 +109,20 @@ fn rows_in_loops_are_plain_where_their_ends_are_known() {
     let chunk_and_more = "let first = program_id(0) * m;
         for s in range(first, min(first + m, n), 64) { store(y + s + i, ones, mask = s + i < n); }";
     all_atomic(chunk_and_more, [9, 1, 1], [8000, 1000]);
+    // An index that the loop carries.
+    let carried = "let mut at = program_id(0) * m + i;
+        for s in range(0, n, 64) { store(y + at, ones, mask = s + i < n); at += 64; }";
+    all_plain(carried, [100, 1, 1], [1000, 1000]);
+    all_atomic(carried, [100, 1, 1], [1000, 999]);
+    let falling = "let mut at = program_id(0) * m; for s in range(0, n, 64) { store(y + n - at - i, ones); at -= 64; }";
+    all_plain(falling, [100, 1, 1], [128, 128]);
+    all_atomic(falling, [100, 1, 1], [129, 128]);
+    let faster = carried.replace("at += 64", "at += 65");
+    all_plain(&faster, [100, 1, 1], [128, 129]);
+    all_atomic(&faster, [100, 1, 1], [128, 128]);
+    for unsteady in ["at = at * 2", "at = at + at", "at += at / 2", "at += s", "at = 64 - at"] {
+        all_atomic(&carried.replace("at += 64", unsteady), [100, 1, 1], [1000, 1000]);
+    }
     // How often a `while` runs, nobody knows.
     let unknown = "let mut s = 0; while s < n { store(y + program_id(0) * m + s + i, ones); s += 64; }";
     all_atomic(unknown, [9, 1, 1], [1000, 100_000]);
@@ -171,6 +188,62 @@ fn what_wraps_proves_nothing() {
     all_plain(narrow, [8, 1, 1], [1 << 20, 0]);
 }
 
+/// Tensors of an `unchecked` kernel may share memory, and an address may lead anywhere.
+#[test]
+fn unchecked_kernels_are_compared_by_their_addresses() {
+    let text = "kernel @k(%x: ptr_mut<f32>, %y: ptr_mut<f32>) unchecked {
+        %p = program_id : i64
+        %v = load %x, %p : f32
+        store %y, %p, %v
+        return
+    }";
+    let program = cpu_support::compile(text);
+    let found = |x: u64, y: u64| [0, 1].map(|access| program.conflicts(&[x, 100, y, 100], [100, 1, 1]).contains(access));
+    assert_eq!(found(4096, 4496), [false, false]);
+    assert_eq!(found(4096, 4492), [true, true]);
+    let text = "kernel @k(%x: ptr<f32>, %to: i64) unchecked {
+        %p = program_id : i64
+        %v = load %x, %p : f32
+        %y = pointer %to : ptr_mut<f32>
+        store %y, %p, %v
+        return
+    }";
+    let conflicts = cpu_support::compile(text).conflicts(&[4096, 100, 8192], [100, 1, 1]);
+    assert_eq!([0, 1].map(|access| conflicts.contains(access)), [true, true]);
+}
+
+/// Elements that programs share are moved whole where a tensor is aligned, and right where it is not.
+#[test]
+fn shared_elements_of_unaligned_tensors_are_moved_byte_by_byte() {
+    let text = "kernel @k(%x: ptr_mut<u32>, %y: ptr_mut<u32>, %step: i64) {
+        %i = arange {start = 0, end = 64} : tile<i64, [64]>
+        %s = broadcast %step : tile<i64, [64]>
+        %o = mul %i, %s : tile<i64, [64]>
+        %a = load %x, %o : tile<u32, [64]>
+        %b = neg %a : tile<u32, [64]>
+        store %y, %o, %b
+        store %x, %o, %a
+        return
+    }";
+    let program = cpu_support::compile(text);
+    for (shift, step) in (0..4).flat_map(|shift| [(shift, 1), (shift, 2)]) {
+        let mut x: Vec<u8> = (0..520).map(|byte| byte as u8).collect();
+        let (before, mut y) = (x.clone(), [0xA5u8; 520]);
+        let word = |at: *mut u8| at.expose_provenance() as u64 + shift;
+        let args = [word(x.as_mut_ptr()), 127, word(y.as_mut_ptr()), 127, step];
+        let conflicts = program.conflicts(&args, [2, 1, 1]);
+        assert!((0..3).all(|access| conflicts.contains(access)));
+        // SAFETY: the buffers live, and one thread runs.
+        unsafe { program.run(&args, [2, 1, 1], [0; 3], &mut Scratch::new(), true, &conflicts) }.unwrap();
+        assert_eq!(x, before);
+        for at in 0..127 {
+            let element = |bytes: &[u8]| u32::from_ne_bytes(bytes[4 * at + shift as usize..][..4].try_into().unwrap());
+            let is_stored = at < 64 * step as usize && at % step as usize == 0;
+            assert_eq!(element(&y), if is_stored { element(&x).wrapping_neg() } else { 0xA5A5_A5A5 }, "{shift} {step} {at}");
+        }
+    }
+}
+
 /// Programs on several threads store to the same elements, each a value of its own, in rows and one by one, and load them meanwhile. Every value found is
 /// one that was stored, whole.
 #[test]
@@ -212,4 +285,39 @@ fn a_race_gives_values_that_were_stored() {
     });
     let is_whole = |value: &u64| value % 0x0101_0101_0101_0101 == 0 && (1..=u64::from(PROGRAMS)).contains(&(value / 0x0101_0101_0101_0101));
     assert!(y.iter().all(is_whole) && seen.iter().all(is_whole), "a value that nobody stored");
+}
+
+/// A kernel that stores at an index made by ops that are given as text.
+fn index_text(ops: &str, index: &str) -> String {
+    format!(
+        "kernel @k(%y: ptr_mut<f32>, %n: i64) {{
+            %p = program_id : i64
+            %v = const {{value = 1.0}} : f32
+            {ops}
+            store %y, {index}, %v
+            return
+        }}"
+    )
+}
+
+/// Deep kernels and such that share operands take no more stack, and time in proportion.
+#[test]
+fn long_chains_and_shared_operands_are_decided_soon() {
+    let chain: String = (0..20_000).map(|at| format!("%c{} = add %c{at}, %n : i64\n", at + 1)).collect();
+    let chain = index_text(&format!("%c0 = mul %p, %n : i64\n{chain}"), "%c20000");
+    let shared: String = (0..64).map(|at| format!("%c{} = add %c{at}, %c{at} : i64\n", at + 1)).collect();
+    let shared = index_text(&format!("%c0 = mul %p, %n : i64\n{shared}"), "%c64");
+    let stores: String = (0..3000).map(|at| format!("%c{at} = const {{value = {at}}} : i64\nstore %y, %c{at}, %v\n")).collect();
+    let stores = index_text(&stores, "%p");
+    for text in [chain, shared, stores] {
+        let decide = move || {
+            let program = cpu_support::compile(&text);
+            let start = Instant::now();
+            let found = program.conflicts(&[0, 1000, 1], [10, 1, 1]).contains(0);
+            (found, start.elapsed())
+        };
+        let (found, time) = std::thread::Builder::new().stack_size(512 << 10).spawn(decide).unwrap().join().unwrap();
+        assert!(found, "nothing is known of such an index");
+        assert!(time.as_secs_f64() < 1.0, "{time:?}");
+    }
 }

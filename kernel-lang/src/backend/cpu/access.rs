@@ -9,6 +9,7 @@ use crate::backend::cpu::Violation;
 use crate::backend::cpu::code::{Access, Condition, Mask, Offsets, Other, Slot, VIEW};
 use crate::backend::cpu::execute::{Machine, rows};
 use crate::backend::cpu::memory;
+use crate::backend::cpu::shared::{self, Bits};
 use crate::dtype::Dtype;
 
 /// Lanes that are taken together where they are no range.
@@ -160,14 +161,14 @@ impl Machine<'_> {
                     self.rest(access, data, row * count, 0..lanes.start);
                     self.rest(access, data, row * count, lanes.end..count);
                     match conflicts {
-                        true => memory::load_strided(data, tensor, step, width, lanes),
+                        true => shared::load_row(data, tensor, step, width, lanes),
                         false => memory::copy_strided(data, 1, tensor, step, width, lanes),
                     }
                     if access.dtype == Dtype::Bool {
                         memory::normalise_bools(data, count);
                     }
                 } else if conflicts {
-                    memory::store_strided(tensor, step, data, width, lanes);
+                    shared::store_row(tensor, step, data, width, lanes);
                 } else {
                     memory::copy_strided(tensor, step, data, 1, width, lanes);
                 }
@@ -225,18 +226,19 @@ impl Machine<'_> {
             let at = row * count + first;
             let data = self.at(access.data).wrapping_add(at * width);
             let tensor = |offset: i64| tensor(self.address(access), offset, width);
-            // SAFETY: a chosen lane is inside the tensor, and the tile has these lanes.
+            let bits = || (0..lanes.len()).filter(|bit| chosen >> bit & 1 != 0);
+            // SAFETY: a chosen lane is inside the tensor, and the tile has these lanes. With conflicts, no other thread accesses an element but by atomics.
             unsafe {
                 if is_load {
                     self.rest(access, data, at, 0..lanes.len());
                 }
-                memory::by_bytes!(width, T => for bit in (0..lanes.len()).filter(|bit| chosen >> bit & 1 != 0) {
-                    let (element, tensor) = (data.cast::<T>().add(bit), tensor(offsets[bit]).cast::<T>());
+                memory::by_bytes!(width, T => {
+                    let at = |bit: usize| (data.cast::<T>().add(bit), tensor(offsets[bit]).cast::<T>());
                     match (is_load, conflicts) {
-                        (true, false) => element.write(tensor.read_unaligned()),
-                        (true, true) => element.write(memory::Shared::load(tensor)),
-                        (false, false) => tensor.write_unaligned(element.read()),
-                        (false, true) => memory::Shared::store(tensor, element.read()),
+                        (true, false) => bits().map(at).for_each(|(element, tensor)| element.write(tensor.read_unaligned())),
+                        (true, true) => bits().map(at).for_each(|(element, tensor)| element.write(T::load(tensor))),
+                        (false, false) => bits().map(at).for_each(|(element, tensor)| tensor.write_unaligned(element.read())),
+                        (false, true) => bits().map(at).for_each(|(element, tensor)| T::store(tensor, element.read())),
                     }
                 });
                 if is_load && access.dtype == Dtype::Bool {

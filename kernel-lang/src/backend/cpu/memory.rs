@@ -1,7 +1,6 @@
 //! Moving elements by their width.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use crate::backend::cpu::code::Walk;
 
@@ -65,86 +64,6 @@ pub(super) unsafe fn copy_strided(to: *mut u8, to_step: i64, from: *const u8, fr
         for lane in lanes {
             let element = from.wrapping_offset(at(lane, from_step)).read_unaligned();
             to.wrapping_offset(at(lane, to_step)).write_unaligned(element);
-        }
-    });
-}
-
-/// An element that several threads access at a time: by relaxed atomics.
-///
-/// All accesses to a tensor that may meet are of one width and alignment, its elements', so that they meet as whole elements, or, where the
-/// tensor is not aligned, as single bytes.
-pub(super) trait Shared: Copy {
-    /// # Safety
-    /// `from` is an element that no other thread accesses but by atomics of this width.
-    unsafe fn load(from: *mut Self) -> Self;
-
-    /// # Safety
-    /// As [`Shared::load`].
-    unsafe fn store(to: *mut Self, element: Self);
-}
-
-macro_rules! shared {
-    ($($T:ty: $Cell:ty;)*) => {$(
-        impl Shared for $T {
-            #[inline(always)]
-            unsafe fn load(from: *mut $T) -> $T {
-                if from.is_aligned() {
-                    // SAFETY: aligned, and the caller's promise.
-                    return unsafe { <$Cell>::from_ptr(from) }.load(Ordering::Relaxed);
-                }
-                let mut bytes = [0; size_of::<$T>()];
-                for (at, byte) in bytes.iter_mut().enumerate() {
-                    // SAFETY: the caller's promise: where one access finds the element unaligned, every other one does.
-                    *byte = unsafe { AtomicU8::from_ptr(from.cast::<u8>().add(at)) }.load(Ordering::Relaxed);
-                }
-                <$T>::from_ne_bytes(bytes)
-            }
-
-            #[inline(always)]
-            unsafe fn store(to: *mut $T, element: $T) {
-                if to.is_aligned() {
-                    // SAFETY: aligned, and the caller's promise.
-                    return unsafe { <$Cell>::from_ptr(to) }.store(element, Ordering::Relaxed);
-                }
-                for (at, byte) in element.to_ne_bytes().into_iter().enumerate() {
-                    // SAFETY: as for loads.
-                    unsafe { AtomicU8::from_ptr(to.cast::<u8>().add(at)) }.store(byte, Ordering::Relaxed);
-                }
-            }
-        }
-    )*};
-}
-shared! {
-    u8: AtomicU8;
-    u16: AtomicU16;
-    u32: AtomicU32;
-    u64: AtomicU64;
-}
-
-/// `to[lane] = from[lane * step]` for the lanes of a range, `from` in a tensor that other programs access; both pointers are to lane 0.
-///
-/// # Safety
-/// As [`copy_strided`], and for `from` as [`Shared::load`].
-pub(super) unsafe fn load_strided(to: *mut u8, from: *mut u8, step: i64, width: usize, lanes: Range<usize>) {
-    // SAFETY: the caller's promise.
-    by_bytes!(width, T => unsafe {
-        let (to, from) = (to.cast::<T>(), from.cast::<T>());
-        for lane in lanes {
-            to.wrapping_add(lane).write(Shared::load(from.wrapping_offset((lane as isize).wrapping_mul(step as isize))));
-        }
-    });
-}
-
-/// `to[lane * step] = from[lane]` for the lanes of a range, `to` in a tensor that other programs access; both pointers are to lane 0.
-///
-/// # Safety
-/// As [`copy_strided`], and for `to` as [`Shared::store`].
-pub(super) unsafe fn store_strided(to: *mut u8, step: i64, from: *const u8, width: usize, lanes: Range<usize>) {
-    // SAFETY: the caller's promise.
-    by_bytes!(width, T => unsafe {
-        let (to, from) = (to.cast::<T>(), from.cast::<T>());
-        for lane in lanes {
-            Shared::store(to.wrapping_offset((lane as isize).wrapping_mul(step as isize)), from.wrapping_add(lane).read());
         }
     });
 }

@@ -11,11 +11,11 @@
 //! | `allocate` | instructions to places in the scratch |
 //! | `conflicts` | which loads and stores may meet those of other programs |
 //! | `code` | the instructions |
-//! | `execute`, `access`, `atomic`, `lookup`, `memory` | running them |
+//! | `execute`, `access`, `atomic`, `lookup`, `memory`, `shared` | running them |
 //!
 //! **Memory.** Lanes outside their tensor never touch memory, in `unchecked` kernels too. Programs of one launch run in parallel over the same
-//! tensors. Two programs may store to one element, or one may load what another stores: each such element is accessed by a relaxed atomic, so that a load
-//! gives one of the values that were stored, whole. Accesses that [`conflicts`] proves to be of different elements are plain.
+//! tensors. Two programs may store to one element, or one may load what another stores: such an element is accessed by relaxed atomics, so that a load
+//! gives one of the values that were stored, whole. An access is plain only where [`conflicts`] proves that no other program accesses its elements.
 
 mod access;
 mod allocate;
@@ -28,6 +28,7 @@ mod execute;
 mod forms;
 mod lookup;
 mod memory;
+mod shared;
 mod symbolic;
 mod transfer;
 mod translate;

@@ -110,7 +110,7 @@ impl Launch<'_> {
             _ if !step.extents.is_empty() => return None,
             Source::Word(word) => return Some(Scalar::from_bits(step.dtype, self.words[*word])),
             Source::Op(op) => op,
-            Source::Index { .. } | Source::Unknown => return None,
+            Source::Iteration { .. } | Source::Moving { .. } | Source::Unknown => return None,
         };
         match op {
             Op::Const { value } => Scalar::from_const(value, step.dtype),
@@ -130,7 +130,13 @@ impl Launch<'_> {
         let op = match &step.source {
             Source::Unknown => return None,
             Source::Word(_) => return None,
-            Source::Index { lower, upper, step } => return self.index(*lower, *upper, *step),
+            Source::Iteration { lower, upper, step } => return self.iteration(*lower, *upper, *step),
+            Source::Moving { start, step, falls, iteration } => {
+                let (start, iteration) = (self.known[*start].exact()?, self.known[*iteration].exact()?);
+                let each = self.known[*step].exact()?.as_constant()?;
+                let iteration = Sum { axes: vec![0; start.axes.len()], ..iteration.clone() };
+                return Some(Known::is(start.plus(&iteration, if *falls { each.checked_neg()? } else { each })?));
+            }
             Source::Op(op) => op,
         };
         let rank = step.extents.len();
@@ -235,16 +241,15 @@ impl Launch<'_> {
         }))
     }
 
-    /// The index of a loop: `lower + step * iteration`.
-    fn index(&mut self, lower: usize, upper: usize, step: usize) -> Option<Known> {
-        let lower = self.known[lower].exact()?.clone();
+    /// What counts the iterations of a loop.
+    fn iteration(&mut self, lower: usize, upper: usize, step: usize) -> Option<Known> {
+        let lower = self.known[lower].exact()?;
         let step = self.known[step].exact()?.as_constant().filter(|step| *step > 0)?;
         let Known::Least(uppers) = &self.known[upper] else { return None };
         // However late it starts, the last index is below each of the upper bounds.
-        let spans = uppers.iter().filter_map(|upper| Some(self.variables.range(&upper.plus(&lower, -1)?, &[])?.1));
+        let spans = uppers.iter().filter_map(|upper| Some(self.variables.range(&upper.plus(lower, -1)?, &[])?.1));
         let iterations = (spans.min()?.max(1) - 1) / step + 1;
-        let iteration = self.variables.add(iterations);
-        Some(Known::is(lower.plus(&iteration, step)?))
+        Some(Known::is(self.variables.add(iterations)))
     }
 }
 

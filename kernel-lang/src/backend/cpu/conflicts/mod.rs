@@ -1,23 +1,28 @@
-//! Which loads and stores may conflict: touch an element that another program touches, one of the two storing.
+//! Which loads and stores may conflict: access an element that another program accesses, where one of the two stores.
 //!
-//! Programs of a launch run on several threads. Two that access one element with plain loads and stores, one of them a store, would be a data race, which is
-//! undefined behaviour in Rust, and a safe kernel may well do that. So accesses that may conflict are made element by element with relaxed atomics: then a
-//! race gives one of the values, as on a GPU. Such accesses cannot be vectorised. An access is plain only where no conflict is possible.
+//! Programs of a launch run on several threads. If two of them access one element by plain loads and stores and one stores, that is a data race:
+//! undefined behaviour in Rust, although the kernel is safe. So an access that may conflict is made element by element by relaxed atomics, and a race gives one
+//! of the values that were stored, as on a GPU. Relaxed atomics are not vectorised. An access is plain only where a proof says that it has no conflict.
 //!
-//! That is decided once a launch, when the arguments and the grid are numbers: most kernels of rows need to know that a row's columns are no
-//! more than its stride. [`plan`] finds, once a kernel, which accesses are to be looked at and what their offsets and masks follow from; [`evaluate`] makes
-//! sums of these; [`apart`] compares two accesses.
+//! The proof is made once a launch, when arguments and grid are numbers: for most kernels of rows it needs that a row has no more columns than its stride.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `plan` | finds, once a kernel, the accesses that may conflict and the values that their offsets and masks are computed from |
+//! | `evaluate` | computes these values as sums over variables |
+//! | `sum` | sums over variables |
+//! | `apart` | proves of two accesses that no two programs access one element |
 //!
 //! # What a plain access relies on
 //!
-//! 1. The tensors of two parameters share no memory: [`super::Program::run`] demands that of safe kernels. Of `unchecked` ones the ranges of addresses are compared,
-//!    and an access through an address that the kernel computes may conflict with any other.
-//! 2. A lane accesses memory only if its mask holds and its offset is inside the tensor, and where the access stands under an `if`, only if that condition holds. The
-//!    proof uses no other conditions, and a condition that it cannot read only makes it less certain.
-//! 3. Arithmetic of the sums is that of the executor: each integer is exact, and where a type might not hold it, so that it would wrap, nothing is known of it. Values
-//!    loaded from memory, carried by a loop or chosen by data are not known either.
-//! 4. A program's coordinates are below the extents of the grid that was given, and two programs of a launch differ in one of them.
-//! 5. Equal digits of equal offsets, as [`apart`] explains.
+//! 1. The tensors of two parameters share no memory: [`super::Program::run`] demands it of safe kernels. For `unchecked` kernels the ranges of addresses
+//!    are compared, and an access through an address that the kernel computes may conflict with any other access.
+//! 2. A lane accesses memory only if its mask holds, its offset is inside the tensor, and the conditions of the `if`s around the access hold. A condition
+//!    that the proof does not understand is left out.
+//! 3. The sums are exact. Where an integer might leave its type, so that the kernel's arithmetic would wrap, it counts as unknown; so does a value that is loaded
+//!    from memory or carried by a `while`. An access at an unknown offset may conflict.
+//! 4. Two programs of a launch differ in a coordinate, and each coordinate is less than the extent of the grid that the launch was given.
+//! 5. Equal digits of equal offsets: see `apart`.
 //!
 //! Accesses of one program never race: one thread runs it.
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::dtype::Dtype;
-use crate::ir::{ConstExpr, Def, Function, Handle, Inst, Op, Region, SideTable, UNKNOWN_LENGTH, Value};
+use crate::ir::{BinaryOp, ConstExpr, Def, Function, Handle, Inst, Op, Region, SideTable, UNKNOWN_LENGTH, Value};
 
 /// Of conditions that stand around an access, so many of the nearest are looked at.
 const MOST_CONDITIONS: usize = 4;
@@ -40,11 +40,18 @@ pub(super) struct Step {
 pub(super) enum Source {
     /// An argument word.
     Word(usize),
-    /// The index of a loop.
-    Index {
+    /// How many iterations of a loop came before.
+    Iteration {
         lower: usize,
         upper: usize,
         step: usize,
+    },
+    /// What grows from iteration to iteration, or falls: the index of a loop, or an integer that it carries.
+    Moving {
+        start: usize,
+        step: usize,
+        falls: bool,
+        iteration: usize,
     },
     /// An op whose operands are named by the numbers of their steps.
     Op(Op),
@@ -81,7 +88,7 @@ pub(super) enum Kind {
 
 /// Finds the plan of a kernel, in linear time, and the number of each access in the order of the text. `words` are those of the kernel's parameters.
 pub(super) fn plan(func: &Function, words: &SideTable<Value, usize>) -> (Plan, SideTable<Inst, u32>) {
-    let mut cx = Search { func, words, loops: HashMap::new(), step_of: SideTable::new(), plan: Plan::default() };
+    let mut cx = Search { func, words, loops: HashMap::new(), step_of: SideTable::new(), waits: SideTable::new(), plan: Plan::default() };
     let accesses = cx.accesses();
     let mut bases: HashMap<Value, (usize, Uses)> = HashMap::new();
     for (inst, _) in &accesses {
@@ -145,12 +152,24 @@ fn access(func: &Function, inst: Inst) -> Option<(Value, Kind)> {
     func.inst(inst).op.access().map(|access| (access.base, kind))
 }
 
+/// A loop.
+#[derive(Clone, Copy)]
+struct Loop<'a> {
+    /// The lower bound, the upper bound and the step.
+    bounds: [Value; 3],
+    init: &'a [Value],
+    /// The step that counts the iterations, once there is one.
+    iteration: Option<usize>,
+}
+
 struct Search<'a> {
     func: &'a Function,
     words: &'a SideTable<Value, usize>,
-    /// The lower bound, the upper bound and the step of the loop with that body.
-    loops: HashMap<Region, [Value; 3]>,
+    /// The loop with that body.
+    loops: HashMap<Region, Loop<'a>>,
     step_of: SideTable<Value, Option<usize>>,
+    /// The values that wait, or waited, for the steps of their operands. What a loop carries may be made of itself: then it is unknown.
+    waits: SideTable<Value, bool>,
     plan: Plan,
 }
 
@@ -168,8 +187,8 @@ impl Search<'_> {
                         regions.push((*then_region, [&conditions[nearest..], &[*cond]].concat()));
                         regions.push((*else_region, conditions.clone()));
                     }
-                    Op::For { lower, upper, step, body, .. } => {
-                        self.loops.insert(*body, [*lower, *upper, *step]);
+                    Op::For { lower, upper, step, init, body, .. } => {
+                        self.loops.insert(*body, Loop { bounds: [*lower, *upper, *step], init, iteration: None });
                         regions.push((*body, conditions.clone()));
                     }
                     op if op.access().is_some() => _ = accesses.insert(*inst, conditions.clone()),
@@ -188,15 +207,20 @@ impl Search<'_> {
                 stack.pop();
                 continue;
             }
-            let operands = if self.plan.steps.len() < MOST_STEPS { self.operands(value) } else { None };
-            let waiting: Vec<Value> = operands.iter().flatten().copied().filter(|operand| self.step_of[*operand].is_none()).collect();
-            if waiting.is_empty() {
+            let mut operands = if self.plan.steps.len() < MOST_STEPS { self.operands(value) } else { None };
+            self.waits[value] = true;
+            let is_ready = |operand: &Value| self.step_of[*operand].is_some();
+            if operands.iter().flatten().any(|operand| !is_ready(operand) && self.waits[*operand]) {
+                operands = None;
+            }
+            let before = stack.len();
+            stack.extend(operands.iter().flatten().filter(|operand| !is_ready(operand)));
+            if stack.len() == before {
                 let source = operands.map_or(Source::Unknown, |_| self.source(value));
                 let ty = self.func.ty(value);
                 self.plan.steps.push(Step { source, dtype: ty.dtype(), extents: ty.extents() });
                 self.step_of[value] = Some(self.plan.steps.len() - 1);
             }
-            stack.extend(waiting);
         }
         self.number(value)
     }
@@ -214,8 +238,12 @@ impl Search<'_> {
         }
         match func.def(value) {
             Def::Param(region, _) if region == func.body => Some(Vec::new()),
-            Def::Param(region, 0) => self.loops.get(&region).map(|bounds| bounds.to_vec()),
-            Def::Param(..) => None,
+            Def::Param(region, 0) => self.loops.get(&region).map(|around| around.bounds.to_vec()),
+            Def::Param(region, at) => {
+                let around = self.loops.get(&region)?;
+                let (step, _) = self.change(region, at)?;
+                Some([&around.bounds[..], &[around.init[at - 1], step]].concat())
+            }
             Def::Result(inst, _) => match &func.inst(inst).op {
                 Op::Length { .. } => Some(Vec::new()),
                 op @ (Op::Const { .. }
@@ -242,14 +270,35 @@ impl Search<'_> {
         }
     }
 
+    /// What each iteration adds to a carried value, or, if the second is true, takes from it. The index of a loop, at 0, is not carried.
+    fn change(&self, body: Region, at: usize) -> Option<(Value, bool)> {
+        let carried = self.func.region(body).params[at];
+        match self.func.def_op(*self.func.yielded(body).get(at.checked_sub(1)?)?)? {
+            Op::Binary { op: BinaryOp::Add, lhs, rhs } if *lhs == carried => Some((*rhs, false)),
+            Op::Binary { op: BinaryOp::Add, lhs, rhs } if *rhs == carried => Some((*lhs, false)),
+            Op::Binary { op: BinaryOp::Sub, lhs, rhs } if *lhs == carried => Some((*rhs, true)),
+            _ => None,
+        }
+    }
+
     /// The source of a value with [`Search::operands`], which have steps.
     fn source(&mut self, value: Value) -> Source {
         let func = self.func;
         match func.def(value) {
             Def::Param(region, _) if region == func.body => self.word(self.words[value]),
-            Def::Param(region, _) => {
-                let [lower, upper, step] = self.loops[&region].map(|bound| self.number(bound));
-                Source::Index { lower, upper, step }
+            Def::Param(region, at) => {
+                let Loop { bounds, init, iteration } = self.loops[&region];
+                let [lower, upper, step] = bounds.map(|bound| self.number(bound));
+                let iteration = iteration.unwrap_or_else(|| {
+                    let source = Source::Iteration { lower, upper, step };
+                    self.plan.steps.push(Step { source, dtype: Dtype::I64, extents: Vec::new() });
+                    self.plan.steps.len() - 1
+                });
+                self.loops.insert(region, Loop { bounds, init, iteration: Some(iteration) });
+                match self.change(region, at) {
+                    Some((step, falls)) => Source::Moving { start: self.number(init[at - 1]), step: self.number(step), falls, iteration },
+                    None => Source::Moving { start: lower, step, falls: false, iteration },
+                }
             }
             Def::Result(inst, _) => match &func.inst(inst).op {
                 Op::Length { base } if func.param_index(*base).is_some() => self.word(self.words[*base] + 1),
