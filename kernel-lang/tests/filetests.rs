@@ -19,8 +19,8 @@ mod passes;
 #[path = "filetests/support.rs"]
 mod support;
 
-use kernel_lang::{Schedule, frontend};
 use kernel_lang::ir::{self, Stage};
+use kernel_lang::{Schedule, frontend};
 use support::{each, expect_file};
 
 #[test]
@@ -80,7 +80,12 @@ fn verifier() {
             Ok(_) => Vec::new(),
             Err(violations) => violations
                 .into_iter()
-                .map(|violation| (if violation.loc.is_some() { violation.loc.line as usize } else { kernel }, format!("`{}` {}", violation.op, violation.message)))
+                .map(|violation| {
+                    (
+                        if violation.loc.is_some() { violation.loc.line as usize } else { kernel },
+                        format!("`{}` {}", violation.op, violation.message),
+                    )
+                })
                 .collect(),
         };
         if found == wanted { Ok(()) } else { Err(format!("expected {wanted:#?}\nfound {found:#?}")) }

@@ -8,6 +8,7 @@ mod addresses;
 mod addressing;
 mod assumptions;
 mod atomics;
+mod budgets;
 mod casts;
 mod checked;
 mod clusters;
@@ -85,6 +86,7 @@ fn modules() -> Vec<(&'static str, Vec<Test>)> {
         addressing,
         assumptions,
         atomics,
+        budgets,
         casts,
         checked,
         clusters,

@@ -33,8 +33,8 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::ir::arena::{Inst, Region, SideTable, Value};
-use crate::ir::constexpr::ConstExpr;
 use crate::ir::atomic::AtomicOp;
+use crate::ir::constexpr::ConstExpr;
 use crate::ir::function::Function;
 use crate::ir::ops::{Cache, Op};
 use crate::ir::rules;
@@ -202,10 +202,10 @@ impl Verifier<'_> {
         }
         self.modifiers(inst);
         self.rings(inst);
-        if let Some(gpu) = self.gpu.take() {
+        if let Some(mut gpu) = self.gpu.take() {
             // Layouts of tiles of no shape say nothing.
             if is_typed {
-                self.gpu_laws(inst, &gpu);
+                self.gpu_laws(inst, &mut gpu);
             }
             self.gpu = Some(gpu);
         } else if matches!(data.op, Op::Convert { .. }) {
@@ -220,7 +220,9 @@ impl Verifier<'_> {
         let fits = |expr: &ConstExpr| expr.as_int().is_some_and(|int| i64::try_from(int).is_ok());
         match &self.func.inst(inst).op {
             Op::Const { value } if !is_known(value) => self.broken(inst, format!("is no number: `{value}`")),
-            Op::Arange { start, end } if !(fits(start) && fits(end)) => self.broken(inst, format!("counts from `{start}` to `{end}`, which no `i64` does")),
+            Op::Arange { start, end } if !(fits(start) && fits(end)) => {
+                self.broken(inst, format!("counts from `{start}` to `{end}`, which no `i64` does"))
+            }
             Op::Histogram { bins, .. } if !is_known(bins) => self.broken(inst, format!("has `{bins}` bins")),
             Op::For { num_stages, unroll, .. } => {
                 if let Some(option) = [num_stages, unroll].into_iter().flatten().find(|option| !is_known(option)) {

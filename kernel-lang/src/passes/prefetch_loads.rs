@@ -156,7 +156,7 @@ fn plan(func: &Function, around: &Loop, target: &Asked, schedule: Schedule) -> R
         }
     };
     registers.extend(scalars);
-    let slot = bytes * threads;
+    let slot = bytes.saturating_mul(threads);
     let most = Target::ALL.into_iter().map(Target::shared_bytes).max().unwrap_or_default();
     if let Some(needed) = slot.checked_mul(stages).filter(|needed| *needed > most) {
         let message = format!("{stages} stages of this loop take {needed} bytes of shared memory, and a GPU has at most {most}");

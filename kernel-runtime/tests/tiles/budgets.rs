@@ -181,10 +181,7 @@ fn beside_a_ring(op: &str, elem: (&'static str, usize), shape: &[u32], num_warps
     run(&module, num_warps, [1; 3], &mut args, seed % 4);
     let Arg::Tensor(y, _) = &args[1] else { unreachable!("it is a tensor") };
     let elements = |bytes: &[u8]| {
-        bytes
-            .chunks(elem.1)
-            .map(|chunk| chunk.iter().rev().fold(0, |word: u64, byte| word << 8 | u64::from(*byte)))
-            .collect::<Vec<u64>>()
+        bytes.chunks(elem.1).map(|chunk| chunk.iter().rev().fold(0, |word: u64, byte| word << 8 | u64::from(*byte))).collect::<Vec<u64>>()
     };
     (elements(&x), elements(y))
 }
@@ -361,9 +358,7 @@ fn ctas_exchange_sums_in_parts() {
 /// A kernel that adds up the first elements of so many tensors.
 fn of_tensors(count: usize) -> String {
     let params: String = (0..count).map(|k| format!("%x{k}: ptr<i32>, ")).collect();
-    let terms: String = (0..count)
-        .map(|k| format!("%v{k} = load %x{k}, %zero : i32\n%s{} = add %s{k}, %v{k} : i32\n", k + 1))
-        .collect();
+    let terms: String = (0..count).map(|k| format!("%v{k} = load %x{k}, %zero : i32\n%s{} = add %s{k}, %v{k} : i32\n", k + 1)).collect();
     format!(
         "kernel @total({params}%y: ptr_mut<i32>) {{\n%zero = const {{value = 0}} : i64\n%s0 = const {{value = 0}} : i32\n{terms}\
          store %y, %zero, %s{count}\nreturn\n}}"

@@ -35,6 +35,7 @@ mod report;
 mod ring;
 mod shared;
 mod since;
+mod slices;
 mod spelling;
 mod words;
 

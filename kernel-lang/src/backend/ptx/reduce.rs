@@ -15,7 +15,6 @@
 //! A scan does the same, and besides, each element of the later run takes the earlier run in front of what it has.
 
 use std::collections::{BTreeMap, HashMap};
-use std::ops::Range;
 
 use crate::dtype::Dtype;
 use crate::ir::renaming::register_sources;
@@ -50,30 +49,6 @@ struct Cx<'a> {
     parts: HashMap<usize, Vec<Vec<Reg>>>,
 }
 
-/// Runs and inputs of a reduction that go through shared memory at once: the runs of the first input, those of the second, and so on.
-struct Slice {
-    runs: Range<usize>,
-    inputs: Range<usize>,
-}
-
-impl Slice {
-    /// What an input takes.
-    fn input_bytes(&self, dtype: Dtype, writers: u32) -> u32 {
-        (self.runs.len() as u32 * writers * dtype.bytes() as u32).next_multiple_of(WIDEST)
-    }
-
-    /// What all of it takes.
-    fn bytes(&self, dtypes: &[Dtype], writers: u32) -> u32 {
-        dtypes[self.inputs.clone()].iter().map(|dtype| self.input_bytes(*dtype, writers)).sum()
-    }
-
-    /// Where the first thread writes that run of that input.
-    fn place(&self, dtypes: &[Dtype], writers: u32, input: usize, run: usize) -> u32 {
-        let before: u32 = dtypes[self.inputs.start..input].iter().map(|dtype| self.input_bytes(*dtype, writers)).sum();
-        before + (run - self.runs.start) as u32 * writers * dtypes[input].bytes() as u32
-    }
-}
-
 impl Emitter<'_> {
     pub(super) fn reduce(&mut self, op: &Op, results: &[Value]) {
         let (inputs, axis, combine, reverse, is_scan) = match op {
@@ -85,7 +60,8 @@ impl Emitter<'_> {
         let count = layout.registers_per_thread();
         let is_commutative = !is_scan && is_commutative(self.func, combine);
         let mut bits = index_bits(&layout, axis as usize, is_commutative);
-        let mut cx = Cx { inputs, combine, is_commutative, reverse, totals: BTreeMap::new(), prefixes: Vec::new(), taken: 0, parts: HashMap::new() };
+        let mut cx =
+            Cx { inputs, combine, is_commutative, reverse, totals: BTreeMap::new(), prefixes: Vec::new(), taken: 0, parts: HashMap::new() };
         if let &Source::Product(x, y) = &self.source(inputs[0]) {
             self.sum_products(&mut cx, (x, y), count, &mut bits);
         } else {
@@ -230,7 +206,9 @@ impl Emitter<'_> {
         let mut own: Vec<Reg> = Vec::new();
         for slice in self.slices(runs.len(), &dtypes, writers) {
             let range = self.scratch(slice.bytes(&dtypes, writers));
-            let place = |input: usize, run: usize, writer: u32| range.start + slice.place(&dtypes, writers, input, run) + writer * dtypes[input].bytes() as u32;
+            let place = |input: usize, run: usize, writer: u32| {
+                range.start + slice.place(&dtypes, writers, input, run) + writer * dtypes[input].bytes() as u32
+            };
             if own.is_empty() {
                 if is_alike {
                     number = self.reg(Class::B32);
@@ -369,28 +347,6 @@ impl Emitter<'_> {
             self.cluster_reads_shared(range);
         }
         cx.totals = runs.into_iter().zip(totals).collect();
-    }
-
-    /// The slices in which so many runs of these inputs go through shared memory, where so many threads write each of them: one, if all fits.
-    fn slices(&self, runs: usize, dtypes: &[Dtype], writers: u32) -> Vec<Slice> {
-        let inputs = dtypes.len();
-        let of = |runs: u32, inputs: usize| Slice { runs: 0..runs as usize, inputs: 0..inputs }.bytes(dtypes, writers);
-        let runs_at_once = self.at_once(runs as u32, |runs| of(runs, inputs)) as usize;
-        let mut inputs_at_once = inputs;
-        if runs_at_once == 1 {
-            // If one run does not fit, as many inputs of the widest type as do.
-            let widest = dtypes.iter().map(|dtype| (writers * dtype.bytes() as u32).next_multiple_of(WIDEST)).max().unwrap_or(0);
-            let bytes = |count: u32| if count == inputs as u32 { of(1, inputs) } else { count * widest };
-            inputs_at_once = self.at_once(inputs as u32, bytes) as usize;
-        }
-        let mut slices = Vec::new();
-        for run in (0..runs).step_by(runs_at_once) {
-            for input in (0..inputs).step_by(inputs_at_once) {
-                let (last_run, last_input) = ((run + runs_at_once).min(runs), (input + inputs_at_once).min(inputs));
-                slices.push(Slice { runs: run..last_run, inputs: input..last_input });
-            }
-        }
-        slices
     }
 
     /// The address in shared memory of the element of that thread, in an array with one for each.

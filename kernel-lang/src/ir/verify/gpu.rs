@@ -19,6 +19,8 @@ pub(super) struct Gpu {
     is_index: SideTable<Value, bool>,
     /// Is the value an operand of some op?
     is_used: SideTable<Value, bool>,
+    /// Layouts that were found to be those of the schedule and to hold every element: a kernel has few.
+    known: Vec<Layout>,
 }
 
 impl Gpu {
@@ -36,13 +38,13 @@ impl Gpu {
                 is_index[*result] = from_index;
             }
         }
-        Gpu { schedule, is_index, is_used }
+        Gpu { schedule, is_index, is_used, known: Vec::new() }
     }
 }
 
 impl Verifier<'_> {
     /// Laws 7 to 9 of one op.
-    pub(super) fn gpu_laws(&mut self, inst: Inst, gpu: &Gpu) {
+    pub(super) fn gpu_laws(&mut self, inst: Inst, gpu: &mut Gpu) {
         let (func, data) = (self.func, self.func.inst(inst));
         if data.op.access().is_some_and(|access| !access.in_bounds) {
             self.broken(inst, "is not guarded");
@@ -200,20 +202,27 @@ fn is_bitwise(func: &Function, value: Value) -> bool {
 }
 
 /// What is wrong with the layout of a value, if anything is.
-fn wrong_layout(func: &Function, value: Value, gpu: &Gpu) -> Option<String> {
+fn wrong_layout(func: &Function, value: Value, gpu: &mut Gpu) -> Option<String> {
     let (ty, layout) = (func.ty(value), func.layouts[value].as_ref());
     if !ty.is_tile() {
         return layout.map(|_| "has a layout and is no tile".to_string());
     }
     let extents: Vec<u32> = ty.extents().iter().map(|extent| *extent as u32).collect();
     let Some(layout) = layout.filter(|layout| layout.shape() == extents) else { return Some("has no layout of its extents".to_string()) };
+    if gpu.known.contains(layout) {
+        return None;
+    }
     let Schedule { num_warps, num_ctas, .. } = gpu.schedule;
     for (level, count) in [(Level::Lane, 32), (Level::Warp, num_warps), (Level::Block, num_ctas)] {
         if 1 << layout.bits(level) != count {
             return Some(format!("has a layout of {} {level}s, and there are {count}", 1 << layout.bits(level)));
         }
     }
-    (!layout.is_surjective()).then(|| "has a layout that does not hold every element".to_string())
+    if !layout.is_surjective() {
+        return Some("has a layout that does not hold every element".to_string());
+    }
+    gpu.known.push(layout.clone());
+    None
 }
 
 /// Law 9: what an op would have to move, or to tell, from one CTA to another.
