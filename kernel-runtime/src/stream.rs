@@ -63,7 +63,8 @@ impl Stream {
     /// cudarc's stream, for other libraries. None on the CPU and on a simulated GPU.
     ///
     /// Who has it can capture it into a CUDA graph. Launches, copies and all else that would go into such a graph are refused, as an
-    /// [`Error::StreamCaptured`]; each of them asks the driver from now on, which costs some 50 ns, and never does on a stream that this was not called for.
+    /// [`Error::StreamCaptured`]; so each of them asks the driver from now on. On a stream for which this was never called they ask nothing. Do not begin a
+    /// capture while another thread launches on the stream.
     pub fn cuda_stream(&self) -> Option<&Arc<CudaStream>> {
         if let Some(handed_out) = &self.handed_out {
             handed_out.store(true, Ordering::Release);

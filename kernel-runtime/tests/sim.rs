@@ -221,7 +221,8 @@ fn memory_of_a_dropped_tensor_is_a_fault() {
 
 #[test]
 fn ptx_that_the_simulator_does_not_know_is_an_error_with_its_line() {
-    static UNKNOWN: Kernel = crate::trusted::kernel("unknown", "", Schedule::DEFAULT, PARAMS, &[variant(ptx!("sm_80", "frobnicate.u32 %r0, %r1;\n"))]);
+    static UNKNOWN: Kernel =
+        crate::trusted::kernel("unknown", "", Schedule::DEFAULT, PARAMS, &[variant(ptx!("sm_80", "frobnicate.u32 %r0, %r1;\n"))]);
     static NO_ENTRY: Kernel =
         crate::trusted::kernel("no_entry", "", Schedule::DEFAULT, PARAMS, &[Variant { entry: "good", ..variant(ptx!("sm_80", "")) }]);
     let mut y = Device::sim(Target::SM_80).unwrap().zeros::<u32>(8).unwrap();
@@ -234,8 +235,13 @@ fn ptx_that_the_simulator_does_not_know_is_an_error_with_its_line() {
 
 #[test]
 fn more_shared_memory_than_there_is_is_refused() {
-    static GREEDY: Kernel =
-        crate::trusted::kernel("greedy", "", Schedule::DEFAULT, PARAMS, &[Variant { shared_bytes: 200 << 10, ..variant(ptx!("sm_80", "")) }]);
+    static GREEDY: Kernel = crate::trusted::kernel(
+        "greedy",
+        "",
+        Schedule::DEFAULT,
+        PARAMS,
+        &[Variant { shared_bytes: 200 << 10, ..variant(ptx!("sm_80", "")) }],
+    );
     let [a100, h200] = simulated();
     hand_written(&GREEDY, &mut h200.zeros::<u32>(8).unwrap()).unwrap();
     match hand_written(&GREEDY, &mut a100.zeros::<u32>(8).unwrap()) {

@@ -38,11 +38,13 @@ pub(crate) fn call(work: impl FnOnce(&mut State) -> Result<(), CUresult>) -> CUr
     }
     // A panic must not reach the caller, which may be no Rust.
     let outcome = catch_unwind(AssertUnwindSafe(|| work(state))).unwrap_or(Err(CUresult::CUDA_ERROR_UNKNOWN));
-    match (outcome, state.lost) {
+    let code = match (outcome, state.lost) {
         (_, Some(lost)) => lost,
         (Ok(()), None) => CUresult::CUDA_SUCCESS,
         (Err(code), None) => code,
-    }
+    };
+    state.failed += usize::from(code != CUresult::CUDA_SUCCESS);
+    code
 }
 
 /// A call with the thread's own context: it is given the number of its GPU.

@@ -48,16 +48,17 @@ extern "C" fn forgive() -> CUresult {
     })
 }
 
-/// How many streams and events there are.
+/// How many streams and events there are, and how many calls have failed.
 ///
 /// # Safety
-/// Both can be written.
-unsafe extern "C" fn count(streams: *mut usize, events: *mut usize) -> CUresult {
+/// All can be written.
+unsafe extern "C" fn count(streams: *mut usize, events: *mut usize, failed: *mut usize) -> CUresult {
     call(|state| {
         // SAFETY: as the caller promises.
         unsafe {
             streams.write(state.streams.len());
             events.write(state.events.len());
+            failed.write(state.failed);
         }
         Ok(())
     })

@@ -23,6 +23,8 @@ pub(crate) struct State {
     pub(crate) executables: HashMap<usize, Executable>,
     /// Calls that are to fail, because a test wants to see what then.
     pub(crate) planted: Vec<Planted>,
+    /// Calls that have failed. A tool such as compute-sanitizer reports each.
+    pub(crate) failed: usize,
     /// The fault that ended everything: each later call returns it.
     pub(crate) lost: Option<CUresult>,
     /// Of the GPUs, in microseconds: it moves when work is done.
@@ -50,6 +52,7 @@ impl State {
             graphs: HashMap::new(),
             executables: HashMap::new(),
             planted: Vec::new(),
+            failed: 0,
             lost: None,
             clock_us: 0.0,
             handles: HANDLES,

@@ -114,7 +114,9 @@ unsafe extern "C" fn cuStreamWaitEvent(stream: CUstream, event: CUevent, _flags:
         let event = state.events.get(&event.addr()).ok_or(CUresult::CUDA_ERROR_INVALID_HANDLE)?;
         if let Some(origin) = event.captured {
             if state.capture_of(own).is_none_or(|known| known == origin) {
-                if own != origin && let Some(stream) = state.streams.get_mut(&own) {
+                if own != origin
+                    && let Some(stream) = state.streams.get_mut(&own)
+                {
                     stream.joined = Some(origin);
                 }
                 return Ok(());

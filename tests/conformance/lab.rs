@@ -81,7 +81,8 @@ impl Source {
         let mut kernels = KERNELS.lock().unwrap_or_else(PoisonError::into_inner);
         // A kernel is a static of the program; these live as long as the tests.
         // SAFETY: the frontend has made the text of a safe kernel.
-        let leak = || &*Box::leak(Box::new(unsafe { private::Kernel::new("case", Box::leak(ir.into_boxed_str()), self.schedule, &[], &[]) }));
+        let leak =
+            || &*Box::leak(Box::new(unsafe { private::Kernel::new("case", Box::leak(ir.into_boxed_str()), self.schedule, &[], &[]) }));
         Ok(*kernels.get_or_insert_default().entry(self.clone()).or_insert_with(leak))
     }
 }

@@ -62,7 +62,8 @@ pub enum Error {
     /// process can use this device no more.
     #[error(
         "work started earlier on the GPU has failed: `{code}` ({description}), noticed while trying to {doing}\n\
-         help: the device is lost to this process; {}", lost(code)
+         help: the device is lost to this process; {}",
+        lost(code)
     )]
     Asynchronous {
         /// What was being done when the failure came to light.
@@ -153,7 +154,9 @@ pub enum Error {
         expected: Device,
     },
     /// A stream is being captured into a CUDA graph by somebody else, which would keep the addresses of memory that is only borrowed.
-    #[error("cannot {doing} while somebody else captures its stream into a CUDA graph\nhelp: end that capture first, or use another stream; `Graph::capture` captures launches")]
+    #[error(
+        "cannot {doing} while somebody else captures its stream into a CUDA graph\nhelp: end that capture first, or use another stream; `Graph::capture` captures launches"
+    )]
     StreamCaptured {
         /// What was to be done.
         doing: &'static str,
@@ -550,7 +553,8 @@ mod tests {
     fn helps_are_of_the_case_at_hand() {
         let help = |error: Error| error.to_string().split_once("help: ").map(|(_, help)| help.to_owned()).unwrap_or_default();
         let lost = |code: &str| help(Error::Asynchronous { doing: "wait for a stream", code: code.to_owned(), description: String::new() });
-        let of_a_kernel = "the device is lost to this process; run the same launches on `Device::cpu()` with `.checked()` to find the one at fault";
+        let of_a_kernel =
+            "the device is lost to this process; run the same launches on `Device::cpu()` with `.checked()` to find the one at fault";
         assert_eq!(lost("CUDA_ERROR_ILLEGAL_ADDRESS"), of_a_kernel);
         let of_the_machine = "the device is lost to this process; no launch is at fault: `nvidia-smi -q` and the system's log say more";
         assert_eq!(lost("CUDA_ERROR_NVLINK_UNCORRECTABLE"), of_the_machine);

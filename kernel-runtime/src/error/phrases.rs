@@ -143,7 +143,9 @@ fn refusal(code: &str, threads: u32) -> Refusal {
 /// What a refused launch asked for, where that is why.
 pub(super) fn with_resources(code: &str, threads: u32, shared_bytes: u32) -> String {
     match refusal(code, threads) {
-        Refusal::Resources | Refusal::TooManyThreads => format!(" with {threads} threads and {shared_bytes} bytes of shared memory a program"),
+        Refusal::Resources | Refusal::TooManyThreads => {
+            format!(" with {threads} threads and {shared_bytes} bytes of shared memory a program")
+        }
         Refusal::Cluster | Refusal::Other => String::new(),
     }
 }

@@ -152,7 +152,8 @@ impl CudaBuffer {
     /// Is a use on `stream` in order with all others by itself? The only question that the usual launch asks.
     #[inline]
     pub(crate) fn is_in_order(&self, writes: bool, stream: Queue<'_>) -> bool {
-        self.stream.queue().is_some_and(|home| Arc::ptr_eq(home.cuda(), stream.cuda())) && !(writes && self.readers.any.load(Ordering::Acquire))
+        self.stream.queue().is_some_and(|home| Arc::ptr_eq(home.cuda(), stream.cuda()))
+            && !(writes && self.readers.any.load(Ordering::Acquire))
     }
 
     /// Is `stream` the home?

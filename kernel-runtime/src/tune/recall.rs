@@ -290,10 +290,8 @@ mod tests {
         contents.sort();
         assert!(contents.windows(2).all(|two| two[0] != two[1]));
         static FACTS: [[Fact; 1]; 2] = [[Fact::is("n", 1, 1)], [Fact::multiple_of("n", 1, 16)]];
-        static SPECIALIZED: [Kernel; 2] = [
-            kernel("k", "ir", &VARIANTS[0]).specializing(&FACTS[0]),
-            kernel("k", "ir", &VARIANTS[0]).specializing(&FACTS[1]),
-        ];
+        static SPECIALIZED: [Kernel; 2] =
+            [kernel("k", "ir", &VARIANTS[0]).specializing(&FACTS[0]), kernel("k", "ir", &VARIANTS[0]).specializing(&FACTS[1])];
         let [is_one, is_multiple] = SPECIALIZED.each_ref().map(|kernel| of(kernel, &[Config(1)]).content);
         assert!(is_one != is_multiple && is_one != first.content);
     }

@@ -21,6 +21,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_buffer_that_cannot_be_ordered_is_not_freed_early", a_buffer_that_cannot_be_ordered_is_not_freed_early),
     ("a_slice_that_cannot_be_made_is_an_error", a_slice_that_cannot_be_made_is_an_error),
     ("copies_of_a_tuning_that_fails_are_over", copies_of_a_tuning_that_fails_are_over),
+    ("an_ordinary_program_makes_no_call_that_fails", an_ordinary_program_makes_no_call_that_fails),
     ("readers_are_forgotten", readers_are_forgotten),
     ("what_is_lost_is_told_apart", what_is_lost_is_told_apart),
     ("a_refusal_is_told_by_its_code", a_refusal_is_told_by_its_code),
@@ -54,15 +55,15 @@ fn forgive() {
     forgive();
 }
 
-/// How many streams and events there are.
-fn count() -> (usize, usize) {
-    type Count = unsafe extern "C" fn(*mut usize, *mut usize) -> CUresult;
+/// How many streams and events there are, and how many calls have failed.
+fn count() -> [usize; 3] {
+    type Count = unsafe extern "C" fn(*mut usize, *mut usize, *mut usize) -> CUresult;
     // SAFETY: the simulated driver's function has this signature.
     let count = unsafe { std::mem::transmute::<*mut c_void, Count>(of_driver(c"simDriverCount")) };
-    let (mut streams, mut events) = (0, 0);
-    // SAFETY: both can be written.
-    assert_eq!(unsafe { count(&mut streams, &mut events) }, CUresult::CUDA_SUCCESS);
-    (streams, events)
+    let [mut streams, mut events, mut failed] = [0; 3];
+    // SAFETY: all can be written.
+    assert_eq!(unsafe { count(&mut streams, &mut events, &mut failed) }, CUresult::CUDA_SUCCESS);
+    [streams, events, failed]
 }
 
 /// What orders streams. A use of memory makes no more calls of one of them than `MOST`.
@@ -227,7 +228,10 @@ fn a_slice_whose_use_cannot_be_recorded_is_over(device: Device) {
             let outcome = launch.launch();
             forgive();
             let now = b.clone_dtoh(&slice).or_else(|_| b.clone_dtoh(&slice)).unwrap();
-            let was_queued = { a.synchronize().unwrap(); b.clone_dtoh(&slice).unwrap() };
+            let was_queued = {
+                a.synchronize().unwrap();
+                b.clone_dtoh(&slice).unwrap()
+            };
             assert!(now == was_queued, "{function:?}, call {skipped}: {outcome:?}, {} and then {}", now[0], was_queued[0]);
             settle(device, &ours);
         }
@@ -272,7 +276,7 @@ fn readers_are_forgotten(device: Device) {
         slow_copy(&x, &mut y, 0).on(&stream).grid(cdiv(N, BLOCK)).launch().unwrap();
     }
     let after = count();
-    assert!(after.0 <= before.0 + 1 && after.1 <= before.1 + 100, "{before:?}, {after:?} streams and events");
+    assert!(after[0] <= before[0] + 1 && after[1] <= before[1] + 100, "{before:?}, {after:?} streams and events");
     drop(x);
 }
 
@@ -334,4 +338,29 @@ fn a_refusal_is_told_by_its_code(device: Device) {
 
 fn copies_of_a_tuning_that_fails_are_over(device: Device) {
     crate::tuning::copies_end_with_tuning(device, |function, skipped| fail(function, skipped, UNKNOWN), forgive);
+}
+
+/// compute-sanitizer reports each call that returns an error, whatever it was asked for.
+fn an_ordinary_program_makes_no_call_that_fails(device: Device) {
+    let other = device.new_stream().unwrap();
+    let [.., before] = count();
+    let host: Vec<f32> = (0..N).map(|i| i as f32).collect();
+    let x = device.tensor(&host).unwrap();
+    let mut y = device.full(N, 1u64).unwrap();
+    y.copy_from_slice(&[7; N]).unwrap();
+    let mut out = device.empty_like(&x).unwrap();
+    for stream in [device.stream(), &other] {
+        let start = stream.record().unwrap();
+        add(&x, &x, &mut out, N).on(stream).grid(cdiv(N, BLOCK)).launch().unwrap();
+        assert!(start.elapsed_ms(&stream.record().unwrap()).is_ok());
+    }
+    let mut graph = Graph::capture(device.stream(), || slow_copy(&x, &mut out, 0).grid(cdiv(N, BLOCK)).launch()).unwrap();
+    graph.launch((&x, &mut out)).unwrap();
+    assert_eq!(out.to_vec().unwrap(), host);
+    let slice = out.try_clone().unwrap().into_cuda_slice().unwrap();
+    drop((Tensor::from_cuda_slice(slice).unwrap(), graph, x, y, out));
+    device.synchronize().unwrap();
+    other.synchronize().unwrap();
+    let [.., after] = count();
+    assert_eq!(after - before, 0, "calls that failed");
 }

@@ -114,13 +114,15 @@ fn the_drivers_log_is_in_the_error(device: Device) {
 }
 
 fn a_missing_entry_is_named(device: Device) {
-    static KERNEL: Kernel = crate::trusted::kernel("lost", "", Schedule::DEFAULT, &[], &[Variant { entry: "lost", ptx: kernels::NOTHING, ..BROKEN }]);
+    static KERNEL: Kernel =
+        crate::trusted::kernel("lost", "", Schedule::DEFAULT, &[], &[Variant { entry: "lost", ptx: kernels::NOTHING, ..BROKEN }]);
     let error = crate::trusted::launch::<0, 0>(Args::new(&KERNEL), []).on(device.stream()).grid(1).launch().unwrap_err();
     assert!(error.to_string().contains("no entry `lost`"), "{error}");
 }
 
 fn code_without_its_entry_leaves_no_memory_taken(device: Device) {
-    static KERNEL: Kernel = crate::trusted::kernel("lost", "", Schedule::DEFAULT, &[], &[Variant { entry: "lost", ptx: kernels::NOTHING, ..BROKEN }]);
+    static KERNEL: Kernel =
+        crate::trusted::kernel("lost", "", Schedule::DEFAULT, &[], &[Variant { entry: "lost", ptx: kernels::NOTHING, ..BROKEN }]);
     let free = || {
         let refused = crate::trusted::launch::<0, 0>(Args::new(&KERNEL), []).on(device.stream()).grid(1).launch();
         assert!(matches!(refused, Err(Error::Jit { .. })));

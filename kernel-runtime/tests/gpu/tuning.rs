@@ -165,20 +165,30 @@ fn if_nothing_runs_every_reason_is_told(device: Device) {
 
 /// Copies that tuning makes, to undo what its runs do, end with it.
 pub(crate) fn copies_end_with_tuning(device: Device, fail: impl Fn(&std::ffi::CStr, u32), forgive: impl Fn()) {
+    static KERNEL: Kernel = crate::trusted::kernel("add", "", Schedule::DEFAULT, &[], VARIANTS);
     static TUNER: Tuner<Repeat> = Tuner::new(&[Repeat(1), Repeat(8)], &[KeyPart::exact(6)]);
     let other = device.new_stream().unwrap();
     let mut failed = 0;
-    for skipped in 0..8 {
+    for skipped in 0..12 {
         // Each is another key.
         let n = 500 + skipped as usize;
-        let x = device.full(n, 2.0f32).unwrap();
-        let mut out = device.full(n, 1.0f32).unwrap();
+        let [x, mut y, mut out] = [2.0f32, 1.0, 1.0].map(|value| device.full(n, value).unwrap());
         device.synchronize().unwrap();
+        let mut args = Args::new(&KERNEL);
+        args.pointer::<f32>("x", &x);
+        args.pointer_mut::<f32>("y", &mut y);
+        args.pointer_mut::<f32>("out", &mut out);
+        args.scalar(n);
+        let launch: Add<'_> = crate::trusted::autotuned(args, [0], &TUNER, &Rules::NONE);
         fail(c"cuMemcpyDtoDAsync_v2", skipped);
-        failed += usize::from(add(&x, &mut out, &TUNER).grid(grid(n)).on(&other).launch().is_err());
+        failed += usize::from(launch.grid(grid(n)).on(&other).launch().is_err());
         forgive();
         out.fill(9.0).unwrap();
-        let _ = (device.stream().synchronize(), other.synchronize());
+        assert_eq!(out.to_vec().unwrap(), vec![9.0; n], "copy {skipped}");
+        drop(y);
+        let _ = device.stream().synchronize();
+        // What is still to be copied finds no memory.
+        let _ = other.synchronize();
         assert_eq!(out.to_vec().unwrap(), vec![9.0; n], "copy {skipped}");
     }
     assert!(failed > 1, "{failed}");
