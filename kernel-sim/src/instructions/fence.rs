@@ -13,8 +13,8 @@ struct Fence {
 }
 
 enum Kind {
-    /// Between accesses of the generic proxy.
-    Memory(Scope),
+    /// Between accesses of the generic proxy; is it one of the sequential order?
+    Memory(Scope, bool),
     /// Towards a proxy without a race detector.
     Nothing,
     /// Towards the async proxy, for these memories.
@@ -30,7 +30,8 @@ pub(crate) fn decode_membar(form: &mut Form<'_>) -> Result<Box<dyn Instruction>,
     }
     let scope = form.one_of(&[("cta", Scope::Cta), ("gl", Scope::Gpu), ("sys", Scope::Gpu)]);
     let scope = scope.ok_or_else(|| form.error("`membar` needs a level: `.cta`, `.gl` or `.sys`"))?;
-    Ok(Box::new(Fence { kind: Kind::Memory(scope) }))
+    // `membar` is `fence.sc`.
+    Ok(Box::new(Fence { kind: Kind::Memory(scope, true) }))
 }
 
 /// Decodes `fence`.
@@ -42,13 +43,13 @@ pub(crate) fn decode_fence(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, 
         if !(form.flag("release") && form.flag("cluster")) {
             return Err(form.error("`fence.mbarrier_init` is always `fence.mbarrier_init.release.cluster`"));
         }
-        return Ok(Box::new(Fence { kind: Kind::Memory(Scope::Cluster) }));
+        return Ok(Box::new(Fence { kind: Kind::Memory(Scope::Cluster, false) }));
     }
     let semantics = form.modifier_where(|modifier| matches!(modifier, "sc" | "acq_rel" | "acquire" | "release"));
     take_restriction(form, semantics)?;
     let scope = ordering::take_scope(form);
     let scope = scope.ok_or_else(|| form.error("`fence` needs a scope: `.cta`, `.cluster`, `.gpu` or `.sys`"))?;
-    Ok(Box::new(Fence { kind: Kind::Memory(scope) }))
+    Ok(Box::new(Fence { kind: Kind::Memory(scope, semantics == Some("sc")) }))
 }
 
 /// Takes `.sync_restrict::shared::..`, which belongs to one direction.
@@ -109,7 +110,7 @@ impl Instruction for Fence {
     fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
         match self.kind {
             Kind::Nothing | Kind::TensorMap(None) => {}
-            Kind::Memory(scope) => ordering::fence(cx, scope),
+            Kind::Memory(scope, is_sequential) => ordering::fence(cx, scope, is_sequential),
             Kind::TensorMap(Some(address)) => drop(cx.addresses(address)?),
             Kind::Async(memories) => {
                 let warp = cx.cluster.clocks.warp(cx.rank, cx.warp.index);

@@ -67,6 +67,8 @@ struct Place {
     of_ctas: HashMap<(u32, usize), Level>,
     of_clusters: HashMap<u32, Level>,
     of_all: Level,
+    /// What happened before fences in the sequential order that the stores were ordered after.
+    sequenced: Level,
 }
 
 /// What was released, and the same as a cluster sees it that looked.
@@ -107,12 +109,16 @@ impl Place {
             Scope::Cluster => self.of_clusters.entry(cluster).or_default(),
             Scope::Gpu => &mut self.of_all,
         };
-        level.released.join(released);
-        level.seen = None;
+        level.add(released);
     }
 }
 
 impl Level {
+    fn add(&mut self, released: &Released) {
+        self.released.join(released);
+        self.seen = None;
+    }
+
     /// What was released, as the cluster of these clocks sees it.
     fn gathered(&mut self, clocks: &Clocks) -> &Stamp {
         let (cluster, stamp) = self.seen.get_or_insert_with(|| (clocks.cluster(), clocks.gathered(&self.released)));
@@ -128,14 +134,17 @@ fn within(scope: Scope) -> impl Iterator<Item = Scope> {
     Scope::ALL.into_iter().filter(move |&narrow| narrow <= scope)
 }
 
-/// The lanes execute a fence of that scope.
-pub(crate) fn fence(cx: &mut Cx<'_>, scope: Scope) {
+/// The lanes execute a fence of that scope: `fence.sc`, or one that is not in the sequential order.
+pub(crate) fn fence(cx: &mut Cx<'_>, scope: Scope, is_sequential: bool) {
     let warp = cx.cluster.clocks.warp(cx.rank, cx.warp.index);
     for lane in cx.lanes {
         for scope in within(scope) {
             if let Some(stamp) = cx.warp.fences.observed[scope as usize][lane].take() {
                 cx.cluster.clocks.acquire(warp, lane, &stamp);
             }
+        }
+        if is_sequential && scope == Scope::Gpu {
+            cx.cluster.clocks.fence_sequential(warp, lane);
         }
         let stamp = cx.cluster.clocks.release(warp, lane);
         for scope in within(scope) {
@@ -165,6 +174,10 @@ pub(crate) fn publish(cx: &mut Cx<'_>, ordering: Ordering, is_atomic: bool, spac
                 published.places.entry(key).or_default().add(scope, cluster, rank, &released);
             }
         }
+        if let Some(stamp) = cx.cluster.clocks.sequenced(warp, lane).filter(|_| scope == Scope::Gpu) {
+            let sequenced = cx.cluster.clocks.spread(&stamp);
+            published.places.entry(key).or_default().sequenced.add(&sequenced);
+        }
     }
 }
 
@@ -181,6 +194,10 @@ pub(crate) fn observe(cx: &mut Cx<'_>, ordering: Ordering, space: Space, address
         let Cluster { clocks, published, global, .. } = &mut *cx.cluster;
         let published = if key.0.is_none() { &mut global.published } else { published };
         let Some(place) = published.places.get_mut(&key) else { continue };
+        if scope == Scope::Gpu {
+            let stamp = place.sequenced.gathered(clocks);
+            clocks.observe(warp, lane, stamp);
+        }
         for scope in within(scope) {
             let Some(level) = place.level(scope, clocks.cluster(), cx.rank) else { continue };
             let stamp = level.gathered(clocks);

@@ -228,6 +228,7 @@ impl Cx<'_> {
         let grid = self.grid;
         self.here().global.record_update(lanes, addresses, access.bytes);
         let (warp, touch) = self.toucher(access);
+        let touch = Touch { is_atomic: true, ..touch };
         let Cluster { clocks, global, .. } = &mut *self.cluster;
         let mut last = None;
         each_lane(lanes, |lane| {
@@ -309,6 +310,7 @@ impl Cx<'_> {
     ) -> Result<(), Trap> {
         self.here().shared.record_update(lanes, addresses, access.bytes);
         let (warp, touch) = self.toucher(access);
+        let touch = Touch { is_atomic: true, ..touch };
         each_lane(lanes, |lane| {
             let (rank, offset) = self.shared_place(access.space, addresses[lane], access.bytes)?;
             let cluster = &mut *self.cluster;
@@ -326,7 +328,7 @@ impl Cx<'_> {
 
     /// The warp's number in its cluster, and the access as races show it.
     fn toucher(&self, access: Access) -> (usize, Touch) {
-        let touch = Touch { name: access.name, line: self.line.line, scope: access.scope };
+        let touch = Touch { scope: access.scope, ..Touch::plain(access.name, self.line.line) };
         (self.cluster.clocks.warp(self.rank, self.warp.index), touch)
     }
 

@@ -8,6 +8,11 @@
 //! what was known at the last `fence.proxy.async` for shared memory, and at the last one for global memory; one's own or that of one
 //! who spread it ([`View`]).
 //!
+//! A `fence.sc` need not stand beside the store that others see, nor beside their load: all such fences have one order, and what is before
+//! one of them in the causality order, by a barrier or otherwise, is known behind a later one ("Fence-SC order"). The order is
+//! only taken from a store that was seen between the two, so two more kinds of knowledge are carried along: what was before a fence, and
+//! what such a store showed.
+//!
 //! Each cluster has clocks of its own. What is released in global memory reaches other clusters as [`Released`], which says of each cluster
 //! what is known of its threads.
 //!
@@ -58,9 +63,13 @@ pub(crate) enum View {
     AsyncShared,
     /// The same in global memory.
     AsyncGlobal,
+    /// What happened before a `fence.sc` of all the GPU that is itself known.
+    Sequenced,
+    /// What such fences elsewhere ordered, by atomics and flags that were seen; it is known from the next `fence.sc` on.
+    Observed,
 }
 
-const VIEWS: usize = 3;
+const VIEWS: usize = 5;
 
 /// Who accesses memory.
 #[derive(Clone, Copy, Debug)]
@@ -94,12 +103,14 @@ pub(crate) enum Proxy {
 pub(crate) enum Queue {
     /// `cp.async`: done after all earlier ones of the thread.
     Copy,
-    /// Bulk copies in bulk groups: done after all earlier ones of the thread.
+    /// Bulk copies in bulk groups, as far as they read: done after all earlier ones of the thread.
     Bulk,
     /// `wgmma`: done after all earlier ones of the thread.
     Matrix,
     /// By an mbarrier: in any order.
     Mbarrier,
+    /// Bulk copies in bulk groups, as far as they write: done after all earlier ones of the thread.
+    BulkWrite,
 }
 
 /// Names an access: who, and that one's time.
@@ -151,7 +162,7 @@ impl Clocks {
             views: std::array::from_fn(|_| Shared::All(nothing.clone())),
             absent: Lanes::ALL.without(Lanes::first(threads - warp % warps_of_a_cta * WARP)),
         });
-        Clocks { cluster: 0, warps: warps.collect(), block, warps_of_a_cta, issued: Vec::new(), tracked: 0, last_joins: [None, None, None] }
+        Clocks { cluster: 0, warps: warps.collect(), block, warps_of_a_cta, issued: Vec::new(), tracked: 0, last_joins: Default::default() }
     }
 
     /// The same clocks for the cluster of that number; the first one's if nothing is said.
@@ -230,6 +241,33 @@ impl Clocks {
         }
     }
 
+    /// A thread executes a `fence.sc` of all the GPU.
+    pub(crate) fn fence_sequential(&mut self, warp: usize, lane: usize) {
+        let clock = &mut self.warps[warp];
+        let observed = clock.views[View::Observed as usize].of(lane);
+        let known = join(clock.views[View::Known as usize].of(lane), observed, &mut self.last_joins[View::Observed as usize]);
+        clock.views[View::Known as usize].set(Lanes::of(lane), &known);
+        let mut sequenced = known;
+        Arc::make_mut(&mut sequenced).learn(warp, Lanes::of(lane), clock.time.get());
+        clock.is_over.set(true);
+        clock.views[View::Sequenced as usize].set(Lanes::of(lane), &sequenced);
+    }
+
+    /// What happened before the last `fence.sc` of all the GPU that a thread knows, for threads that see what it stores now.
+    pub(crate) fn sequenced(&self, warp: usize, lane: usize) -> Option<Stamp> {
+        let sequenced = self.warps[warp].views[View::Sequenced as usize].of(lane);
+        let mut stamp = Stamp::default();
+        stamp.views[View::Known as usize] = sequenced.clone();
+        (!sequenced.is_empty()).then_some(stamp)
+    }
+
+    /// A thread saw what was stored behind such a fence.
+    pub(crate) fn observe(&mut self, warp: usize, lane: usize, stamp: &Stamp) {
+        let view = &mut self.warps[warp].views[View::Observed as usize];
+        let observed = join(view.of(lane), &stamp.views[View::Known as usize], &mut self.last_joins[View::Observed as usize]);
+        view.set(Lanes::of(lane), &observed);
+    }
+
     /// What was released in this cluster, for readers in any.
     pub(crate) fn spread(&self, stamp: &Stamp) -> Released {
         Released { views: stamp.views.each_ref().map(|view| view.spread(self.cluster)) }
@@ -264,7 +302,7 @@ impl Clocks {
                 self.tracked += 1;
                 Moment::Tracked { number: self.tracked, warp: warp as u16, lane: lane as u8 }
             }
-            Queue::Copy | Queue::Bulk | Queue::Matrix => {
+            Queue::Copy | Queue::Bulk | Queue::Matrix | Queue::BulkWrite => {
                 // The queues stand in the vectors behind the warps, as if each were a warp of its own.
                 let row = self.warps.len() * queue as usize + warp;
                 self.issued.resize(self.issued.len().max(row + 1), (0, Lanes::ALL));

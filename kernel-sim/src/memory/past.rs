@@ -172,6 +172,43 @@ impl Lists {
         });
     }
 
+    /// How many lists there are.
+    pub(crate) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// A set in an arena of its own; `event` gives the new numbers of events. What was moved before is in `moved`.
+    pub(crate) fn move_to(
+        &self,
+        past: Past,
+        lists: &mut Lists,
+        moved: &mut HashMap<Past, Past, Mixed>,
+        event: &mut impl FnMut(u32) -> u32,
+    ) -> Past {
+        let mut chain = Vec::new();
+        let mut rest = past;
+        while !rest.is_none() && !moved.contains_key(&rest) {
+            chain.push(rest);
+            rest = self.first(rest).map_or(Past::NONE, |(_, below)| below);
+        }
+        for old in chain.into_iter().rev() {
+            let new = match old.mark() {
+                Some(mark) => Past::of(Mark { event: event(mark.event), ..mark }),
+                None => {
+                    let node = &self.nodes[(old.0 & !LIST) as usize];
+                    let new = Past(LIST | lists.nodes.len() as u64);
+                    let of = |past: Past| moved.get(&past).copied().unwrap_or_default();
+                    let racy = if node.racy == old { new } else { of(node.racy) };
+                    let mark = Mark { event: event(node.mark.event), ..node.mark };
+                    lists.nodes.push(Node { mark, below: of(node.below), racy, ..*node });
+                    new
+                }
+            };
+            moved.insert(old, new);
+        }
+        moved.get(&past).copied().unwrap_or_default()
+    }
+
     fn extent(&self, past: Past) -> (u32, u32) {
         match past.mark() {
             Some(_) => (1, SHORT),

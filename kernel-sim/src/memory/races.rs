@@ -13,9 +13,9 @@ struct World {
     shared: SharedMemory,
 }
 
-const STORE: Touch = Touch { name: "store", line: 1, scope: None };
-const LOAD: Touch = Touch { name: "load", line: 2, scope: None };
-const COPY: Touch = Touch { name: "copy", line: 3, scope: None };
+const STORE: Touch = Touch { name: "store", line: 1, scope: None, is_atomic: false };
+const LOAD: Touch = Touch { name: "load", line: 2, scope: None, is_atomic: false };
+const COPY: Touch = Touch { name: "copy", line: 3, scope: None, is_atomic: false };
 
 fn thread(warp: usize, lane: usize) -> Agent<'static> {
     Agent::Thread { warp, lane }
@@ -211,7 +211,7 @@ fn operations_of_a_queue_end_in_order_and_those_of_an_mbarrier_do_not() {
 #[test]
 fn strong_accesses_do_not_race_with_each_other() {
     let mut world = World::new(64);
-    let strong = Touch { name: "atomic", line: 4, scope: Some(Scope::Gpu) };
+    let strong = Touch { name: "atomic", line: 4, scope: Some(Scope::Gpu), is_atomic: true };
     let add = |world: &mut World, warp| world.shared.update(thread(warp, 0), &world.clocks, 0, 4, strong, |old| old + 1).map(|_| ());
     add(&mut world, 0).unwrap();
     add(&mut world, 1).unwrap();

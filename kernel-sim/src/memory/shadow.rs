@@ -32,7 +32,12 @@ pub(crate) struct Shadow {
     /// The last event of a row (and its cluster) at a site.
     latest: HashMap<((u32, u32), u32), u32, Mixed>,
     lists: Lists,
+    /// With more events and lists than this, those that no record names are dropped.
+    limit: usize,
 }
+
+/// The least such limit: some megabytes.
+const MIN_LIMIT: usize = 1 << 17;
 
 /// Bytes of a page.
 pub(crate) const PAGE: u64 = 1024;
@@ -119,6 +124,7 @@ impl Shadow {
             last_event: 0,
             latest: HashMap::default(),
             lists: Lists::default(),
+            limit: MIN_LIMIT,
         }
     }
 
@@ -219,6 +225,9 @@ impl Shadow {
             Agent::Thread { .. } => Proxy::Generic,
             Agent::Async(operation) => operation.proxy,
         };
+        if self.events.len() + self.lists.len() > self.limit {
+            self.collect();
+        }
         let site = self.site(Site { touch, proxy });
         let (moment, lanes) = clocks.moment(agent).parted();
         let cluster = clocks.cluster();
@@ -240,6 +249,33 @@ impl Shadow {
         }
         self.last_event = event;
         Mark { event, lanes }
+    }
+
+    /// Drops events and lists that no record names. A loop that waits makes new ones for as long as it does.
+    fn collect(&mut self) {
+        let mut events = vec![self.events[0]];
+        let mut numbers = vec![0u32; self.events.len()];
+        let mut renumbered = |event: u32| {
+            let number = &mut numbers[event as usize];
+            if *number == 0 {
+                *number = events.len() as u32;
+                events.push(self.events[event as usize]);
+            }
+            *number
+        };
+        let (mut lists, mut moved) = (Lists::default(), HashMap::default());
+        for record in self.pages.iter_mut().flat_map(|page| &mut page.records) {
+            for past in [&mut record.writes, &mut record.reads] {
+                *past = match past.mark() {
+                    Some(mark) => Past::of(Mark { event: renumbered(mark.event), ..mark }),
+                    None => self.lists.move_to(*past, &mut lists, &mut moved, &mut renumbered),
+                };
+            }
+        }
+        self.latest.values_mut().for_each(|event| *event = numbers[*event as usize]);
+        self.latest.retain(|_, event| *event != 0);
+        (self.events, self.lists, self.last_event) = (events, lists, 0);
+        self.limit = MIN_LIMIT.max(2 * (self.events.len() + self.lists.len()));
     }
 
     fn site(&mut self, site: Site) -> u32 {
@@ -318,7 +354,19 @@ impl Check<'_> {
             Some(mark) if mark == self.mark && mark.lanes.count() == 1 && matches!(self.agent, Agent::Thread { .. }) => Ok(()),
             Some(mark) => after(mark),
             None if self.site.is_strong() => lists.each_racy(past, self).try_for_each(after),
-            None => lists.each(past).try_for_each(after),
+            None => {
+                // An atomic that this access comes after has seen those before it, and so this one comes after them, too (PTX ISA, 8.9,
+                // "observation order" and "causality order").
+                let mut is_seen = false;
+                lists.each(past).try_for_each(|mark| {
+                    let site = &self.sites[self.events[mark.event as usize].site as usize];
+                    if is_seen && site.is_strong() {
+                        return Ok(());
+                    }
+                    is_seen |= after(mark).map(|()| are_writes && site.is_strong() && site.touch.is_atomic)?;
+                    Ok(())
+                })
+            }
         }
     }
 
@@ -469,6 +517,26 @@ mod tests {
         let reads = shadow.lists.each(shadow.pages[0].records[0].reads).count();
         assert!(reads <= 100, "{reads} reads");
         assert!(write(&mut shadow, &clocks, 5).is_err());
+    }
+
+    #[test]
+    fn a_loop_that_waits_does_not_fill_memory() {
+        let mut clocks = Clocks::new(1, [128, 1, 1]);
+        let mut shadow = Shadow::new(View::AsyncGlobal);
+        shadow.limit = 500;
+        let atomic = Touch { scope: Some(Scope::Gpu), ..Touch::plain("atomic", 2) };
+        let other = Agent::Thread { warp: 3, lane: 9 };
+        shadow.read(other, &clocks, 8..12, Touch::plain("load", 1)).unwrap();
+        for round in 0..100_000 {
+            let warp = round % 3;
+            shadow.write(Agent::Thread { warp, lane: 0 }, &clocks, 0..4, atomic, |_| false).unwrap();
+            clocks.release(warp, 0);
+            assert!(shadow.events.len() + shadow.lists.len() <= MIN_LIMIT + 64);
+        }
+        let late = shadow.write(Agent::Thread { warp: 0, lane: 0 }, &clocks, 8..12, Touch::plain("store", 3), |_| false).unwrap_err();
+        assert_eq!((late.warp, late.lane, late.touch.line), (3, 9, 1));
+        let uses = |place: usize| shadow.uses(&shadow.pages[0].records[place]);
+        assert_eq!(uses(0), Uses { strong: true, ..Uses::default() });
     }
 
     #[test]

@@ -9,6 +9,8 @@ pub(crate) struct Touch {
     pub(crate) line: u32,
     /// The scope of a strong access; none if it is weak. Two strong accesses do not race if both scopes include both threads.
     pub(crate) scope: Option<Scope>,
+    /// Does it read and write in one?
+    pub(crate) is_atomic: bool,
 }
 
 /// The threads for which a strong access, or a fence, has effect (PTX ISA, 8.5).
@@ -25,7 +27,7 @@ pub(crate) enum Scope {
 impl Touch {
     /// A weak access.
     pub(crate) fn plain(name: &'static str, line: u32) -> Touch {
-        Touch { name, line, scope: None }
+        Touch { name, line, scope: None, is_atomic: false }
     }
 }
 

@@ -27,10 +27,10 @@ pub(crate) const RACES: &[Planted] = &[
     Planted {
         name: "a load of the next program's element",
         launch: GRID,
-        ptx: "ld.global.u32 %r10, [%rd4+@@];\nst.global.u32 [%rd4], %r10;",
+        ptx: "ld.global.u32 %r10, [%rd4+@@];\nbar.warp.sync -1;\nst.global.u32 [%rd4], %r10;",
         wrong: "4",
         right: Some("0"),
-        lines: [1, 2],
+        lines: [1, 3],
     },
     Planted {
         name: "blocks that overlap in one element",

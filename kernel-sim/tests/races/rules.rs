@@ -10,7 +10,7 @@ fn both_accesses_are_named() {
     let fault = found(&programs::RACES[2]);
     let text = fault.to_string();
     let FaultKind::GlobalRace { address, element, other_cta, other_thread, .. } = fault.kind else { panic!("{text}") };
-    assert_eq!((fault.cta, fault.thread, fault.line), ([1, 0, 0], [0; 3], 2));
+    assert_eq!((fault.cta, fault.thread, fault.line), ([1, 0, 0], [0; 3], 3));
     assert_eq!((element, other_cta, other_thread), (32, [0; 3], [31, 0, 0]));
     let start = address - 128;
     assert_eq!(
@@ -18,7 +18,7 @@ fn both_accesses_are_named() {
         format!(
             "kernel `planted`: global memory race at address {address:#x}, element 32 of 4 bytes in a 4096-byte allocation at {start:#x}: this \
              store and a load by thread [31, 0, 0] of program [0, 0, 0] (line 1) are not ordered: programs that share an element need atomics, \
-             or a release and an acquire between them\n  at kernel.rs:2:5\n  in program [1, 0, 0], thread [0, 0, 0]\n  \
+             or a release and an acquire between them\n  at kernel.rs:3:5\n  in program [1, 0, 0], thread [0, 0, 0]\n  \
              PTX line 24: st.global.u32 [%rd4], %r10;"
         )
     );

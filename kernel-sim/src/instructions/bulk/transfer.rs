@@ -145,6 +145,8 @@ pub(in crate::instructions) struct Store {
     /// The bulk group of its thread.
     pub(in crate::instructions) group: u64,
     pub(in crate::instructions) operation: Operation,
+    /// The same, as far as it writes.
+    pub(in crate::instructions) writing: Operation,
     pub(in crate::instructions) line: u32,
 }
 
@@ -185,7 +187,7 @@ impl Store {
         for (piece, bytes) in self.pieces.iter().zip(self.buffer.iter().flatten()) {
             let Some(address) = piece.other else { continue };
             let bytes = &bytes[..piece.bytes as usize];
-            let operation = &self.operation;
+            let operation = &self.writing;
             let Some(combine) = self.combine else {
                 let touch = Touch::plain("bulk copy's store", self.line);
                 async_access::store_global(GlobalAccess { cluster: &mut *cluster, grid, operation, touch }, address, bytes)?;
