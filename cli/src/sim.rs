@@ -54,6 +54,9 @@ pub(crate) struct Sim {
     /// Reading memory that nobody wrote is no fault
     #[arg(long)]
     allow_uninitialised: bool,
+    /// Races in global memory are no fault: launches take less time and memory
+    #[arg(long)]
+    allow_races: bool,
     /// A program to run, with its arguments
     #[arg(last = true, value_name = "PROGRAM")]
     program: Vec<String>,
@@ -84,6 +87,9 @@ impl Sim {
         let reports = tempfile::tempdir().map_err(|error| format!("cannot make a directory for reports: {error}"))?;
         if self.report {
             command.env("GALATEA_SIM_REPORT", reports.path());
+        }
+        if self.allow_races {
+            command.env("GALATEA_SIM_RACES", "allow");
         }
         let status = command.status().map_err(|error| format!("cannot run `{program}`: {error}"))?;
         let mut files: Vec<PathBuf> = std::fs::read_dir(reports.path()).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
@@ -135,7 +141,8 @@ impl Sim {
             ));
         }
         let params: Vec<&[u8]> = params.iter().map(Vec::as_slice).collect();
-        let options = Options { seed: self.seed, allow_uninitialised: self.allow_uninitialised, ..Options::default() };
+        let Sim { seed, allow_uninitialised, allow_races, .. } = *self;
+        let options = Options { seed, allow_uninitialised, allow_races, ..Options::default() };
         let Sim { grid, block, cluster, shared, .. } = *self;
         let start = Instant::now();
         let names: Vec<&str> = kernel.param_names().collect();

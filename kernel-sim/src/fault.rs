@@ -129,6 +129,30 @@ pub enum FaultKind {
         /// What is missing, with a leading `: `; or nothing.
         hint: &'static str,
     },
+    /// Two threads of one program or of two use the same global memory, one of them writes, and nothing orders them.
+    #[error("global memory race at address {address:#x}, element {element} of {element_bytes} bytes in {allocation}: this {access} and a {other_access} by thread {other_thread:?} of program {other_cta:?}{} are not ordered{hint}", at_line(*other_line))]
+    GlobalRace {
+        /// The address of the first byte that both use.
+        address: u64,
+        /// The element of the allocation that it is in, counted in elements of this access.
+        element: u64,
+        /// The bytes of such an element.
+        element_bytes: u32,
+        /// The allocation.
+        allocation: String,
+        /// `load`, `store` or what else this access is.
+        access: &'static str,
+        /// The same of the other.
+        other_access: &'static str,
+        /// The program (CTA) of the other thread.
+        other_cta: [u32; 3],
+        /// The other thread, inside its CTA.
+        other_thread: [u32; 3],
+        /// The source line of the other access; 0 if it is not known.
+        other_line: u32,
+        /// What is missing, with a leading `: `; or nothing.
+        hint: &'static str,
+    },
     /// Data of an asynchronous operation was touched before the operation was waited for.
     #[error("{space} address {address:#x} belongs to {operation} that was not waited for{}", at_line(*issued_line))]
     PendingAsync {
@@ -224,7 +248,7 @@ impl FaultKind {
             | FaultKind::PendingAsync { space, address, .. } => {
                 matches!(space, Space::Global | Space::Const | Space::Generic).then_some(*address)
             }
-            FaultKind::Freed { address, .. } => Some(*address),
+            FaultKind::Freed { address, .. } | FaultKind::GlobalRace { address, .. } => Some(*address),
             _ => None,
         }
     }

@@ -120,7 +120,8 @@ impl SimGpu {
         let words: Vec<[u8; 8]> = words.iter().map(|word| word.to_le_bytes()).collect();
         // A parameter has the low bytes of its word.
         let params: Vec<&[u8]> = words.iter().zip(function.params()).map(|(word, bytes)| &word[..word.len().min(bytes as usize)]).collect();
-        let options = Options { seed: self.sim.seed.load(Ordering::Relaxed), ..Options::default() };
+        let (seed, allow_races) = (self.sim.seed.load(Ordering::Relaxed), self.sim.allows_races.load(Ordering::Relaxed));
+        let options = Options { seed, allow_races, ..Options::default() };
         let arguments: Vec<Argument<'_>> = regions.map(argument).collect();
         let launch = Launch { grid, block: [threads, 1, 1], cluster: None, shared_bytes, params: &params, arguments: &arguments, options };
         let counters = self.sim.machine.launch(function, &launch).map_err(|error| match error {

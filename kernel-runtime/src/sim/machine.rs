@@ -1,6 +1,6 @@
 //! Simulated GPUs: one for each target, opened once in a process.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use kernel_lang::target::Target;
@@ -21,8 +21,10 @@ pub(crate) struct Sim {
     pub(super) machine: Machine,
     /// The most shared memory that one program can ask for.
     pub(super) shared_bytes: u32,
-    /// The order in which warps take turns.
+    /// Picks the order in which warps run.
     pub(super) seed: AtomicU64,
+    /// Are races in global memory no fault?
+    pub(super) allows_races: AtomicBool,
     pub(super) ledger: Mutex<Ledger>,
     pub(super) number: usize,
     target: Target,
@@ -59,7 +61,19 @@ impl Device {
             sim.seed.store(seed, Ordering::Relaxed);
         }
     }
+
+    /// Whether races in global memory are no fault of launches from now on. At first they are a fault, unless the environment variable
+    /// `GALATEA_SIM_RACES` is `allow`; without the check a launch takes about two thirds of the time. Races in shared memory are a fault
+    /// always. Does nothing on other devices. With the feature `sim`.
+    pub fn allow_sim_races(&self, are_allowed: bool) {
+        if let Backend::Sim(sim) = self.backend() {
+            sim.allows_races.store(are_allowed, Ordering::Relaxed);
+        }
+    }
 }
+
+/// The environment variable that allows races in global memory: `galatea sim --allow-races` sets it.
+const RACES: &str = "GALATEA_SIM_RACES";
 
 pub(crate) fn device(target: Target) -> Result<Device> {
     static OPENED: [OnceLock<Device>; TARGETS.len()] = [const { OnceLock::new() }; TARGETS.len()];
@@ -99,6 +113,7 @@ impl Sim {
         Sim {
             shared_bytes: model.shared_bytes,
             seed: AtomicU64::new(0),
+            allows_races: AtomicBool::new(std::env::var_os(RACES).is_some_and(|value| value == "allow")),
             ledger: Mutex::default(),
             number,
             target,

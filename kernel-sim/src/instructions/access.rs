@@ -3,7 +3,7 @@
 use crate::counters::Class;
 use crate::fault::Trap;
 use crate::instructions::hints::{self, Allowed};
-use crate::instructions::ordering::{self, Semantics};
+use crate::instructions::ordering::{self, Ordering, Semantics};
 use crate::instructions::{Address, Form, Instruction, Progress, Register, Unsupported, Value};
 use crate::lanes::WARP;
 use crate::machine::{Access, Cx, Missing, Unknowns};
@@ -12,7 +12,7 @@ use crate::ptx::{Operand, Space, Type};
 /// `ld`
 struct Load {
     access: Access,
-    semantics: Semantics,
+    ordering: Ordering,
     address: Address,
     /// The type of an element.
     ty: Type,
@@ -23,7 +23,7 @@ struct Load {
 /// `st`
 struct Store {
     access: Access,
-    semantics: Semantics,
+    ordering: Ordering,
     address: Address,
     ty: Type,
     sources: Vec<Value>,
@@ -40,21 +40,21 @@ struct Destination {
 /// Decodes `ld`.
 pub(crate) fn decode_load(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
     let is_mmio = form.has(&["mmio"]);
-    let semantics = ordering::take_access(form, ("acquire", Semantics::Acquire))?;
+    let ordering = ordering::take_access(form, ("acquire", Semantics::Acquire))?;
     let space = form.space();
     let is_read_only = form.flag("nc");
     let operators: &[&str] = if is_read_only { &["ca", "cg", "cs"] } else { &["ca", "cg", "cs", "lu", "cv"] };
     let hints = hints::take(form, space, Allowed { operators, level1: true, prefetch: true })?;
-    if is_read_only && (space != Space::Global || semantics.is_strong()) {
+    if is_read_only && (space != Space::Global || ordering.is_strong()) {
         return Err(form.error("`.nc` is for weak loads of `.global`"));
     }
-    check_semantics(form, semantics, space, hints.has_operator)?;
+    check_semantics(form, ordering, space, hints.has_operator)?;
     let (count, ty) = shape(form, is_mmio)?;
     let destinations = destinations(form, count, ty)?;
     let address = form.address(space)?;
     let policy = hints.policy(form)?;
-    let access = access("load", address.space, count, ty, semantics);
-    Ok(Box::new(Load { access, semantics, address, ty, destinations, policy }))
+    let access = access("load", address.space, count, ty, ordering);
+    Ok(Box::new(Load { access, ordering, address, ty, destinations, policy }))
 }
 
 /// Decodes `ldu`: a load of global memory that is the same in all threads, which is advice and no promise.
@@ -66,20 +66,20 @@ pub(crate) fn decode_uniform_load(form: &mut Form<'_>) -> Result<Box<dyn Instruc
     let (count, ty) = shape(form, false)?;
     let destinations = destinations(form, count, ty)?;
     let address = form.address(space)?;
-    let access = access("load", address.space, count, ty, Semantics::Weak);
-    Ok(Box::new(Load { access, semantics: Semantics::Weak, address, ty, destinations, policy: None }))
+    let access = access("load", address.space, count, ty, Ordering::WEAK);
+    Ok(Box::new(Load { access, ordering: Ordering::WEAK, address, ty, destinations, policy: None }))
 }
 
 /// Decodes `st`.
 pub(crate) fn decode_store(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
     let is_mmio = form.has(&["mmio"]);
-    let semantics = ordering::take_access(form, ("release", Semantics::Release))?;
+    let ordering = ordering::take_access(form, ("release", Semantics::Release))?;
     let space = form.space();
     if space == Space::Const {
         return Err(form.error("constant memory can not be stored to"));
     }
     let hints = hints::take(form, space, Allowed { operators: &["wb", "cg", "cs", "wt"], level1: true, prefetch: false })?;
-    check_semantics(form, semantics, space, hints.has_operator)?;
+    check_semantics(form, ordering, space, hints.has_operator)?;
     let (count, ty) = shape(form, is_mmio)?;
     let address = form.address(space)?;
     if address.space == Space::Param {
@@ -87,16 +87,16 @@ pub(crate) fn decode_store(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, 
     }
     let sources = sources(form, count, ty)?;
     let policy = hints.policy(form)?;
-    let access = access("store", address.space, count, ty, semantics);
-    Ok(Box::new(Store { access, semantics, address, ty, sources, policy }))
+    let access = access("store", address.space, count, ty, ordering);
+    Ok(Box::new(Store { access, ordering, address, ty, sources, policy }))
 }
 
-fn access(name: &'static str, space: Space, count: usize, ty: Type, semantics: Semantics) -> Access {
-    Access { strong: semantics.is_strong(), ..Access::plain(name, space, count as u32 * ty.bytes()) }
+fn access(name: &'static str, space: Space, count: usize, ty: Type, ordering: Ordering) -> Access {
+    Access { element: ty.bytes(), scope: ordering.scope, ..Access::plain(name, space, count as u32 * ty.bytes()) }
 }
 
-fn check_semantics(form: &Form<'_>, semantics: Semantics, space: Space, has_operator: bool) -> Result<(), Unsupported> {
-    if !semantics.is_strong() {
+fn check_semantics(form: &Form<'_>, ordering: Ordering, space: Space, has_operator: bool) -> Result<(), Unsupported> {
+    if !ordering.is_strong() {
         return Ok(());
     }
     if !matches!(space, Space::Global | Space::Shared | Space::SharedCluster | Space::Generic) {
@@ -164,7 +164,7 @@ fn check_kind(form: &Form<'_>, own: Type, ty: Type) -> Result<(), Unsupported> {
 
 /// A strong access of memory that CTAs share is there to see what others do.
 fn crosses_ctas(access: Access) -> bool {
-    access.strong && matches!(access.space, Space::Global | Space::Generic)
+    access.scope.is_some() && matches!(access.space, Space::Global | Space::Generic)
 }
 
 fn class(space: Space) -> Class {
@@ -186,7 +186,7 @@ impl Instruction for Load {
         let addresses = cx.addresses(self.address)?;
         read_policy(cx, self.policy)?;
         let (loaded, missing) = cx.load_through(self.access, &addresses)?;
-        ordering::observe(cx, self.semantics, self.access.space, &addresses);
+        ordering::observe(cx, self.ordering, self.access.space, &addresses);
         let bits = self.ty.bits();
         for (element, destination) in self.destinations.iter().enumerate() {
             let shift = element as u32 * bits;
@@ -231,7 +231,7 @@ impl Instruction for Store {
             }
         }
         cx.store(self.access, &addresses, &values)?;
-        ordering::publish(cx, self.semantics, self.access.space, &addresses);
+        ordering::publish(cx, self.ordering, false, self.access.space, &addresses);
         Ok(Progress::Done)
     }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::Value;
 use crate::fault::{FaultKind, Trap};
 use crate::machine::{self, Cluster, Cx, Grid, Issuer, window};
-use crate::memory::{Agent, Moment, Operation, Proxy, Queue, Stamp, Touch, Unordered};
+use crate::memory::{Agent, Allocation, Moment, Operation, Proxy, Queue, Stamp, Touch, Unordered};
 use crate::ptx::Space;
 
 /// A place in the shared memory of a CTA of the cluster.
@@ -112,7 +112,7 @@ pub(super) fn check_after(
     let clocks = &cx.cluster.clocks;
     let (moment, other_access, other_line) = earlier;
     let agent = Agent::Thread { warp: clocks.warp(cx.rank, cx.warp.index), lane };
-    clocks.order(moment, agent, false).map_err(|unordered| {
+    clocks.order(clocks.cluster(), moment, agent, None).map_err(|unordered| {
         let (Unordered::Unknown { warp, lane } | Unordered::NotWaited { warp, lane } | Unordered::NotFenced { warp, lane }) = unordered;
         FaultKind::SharedRace {
             address: u64::from(place.offset),
@@ -172,55 +172,79 @@ pub(super) fn update_shared(
     ctas[place.rank].shared.update(Agent::Async(operation), clocks, u64::from(place.offset), bytes, touch, change).map(|_| ())
 }
 
-/// Reads global memory from any address.
-pub(super) fn load_global(grid: &Grid, address: u64, bytes: &mut [u8]) -> Result<(), FaultKind> {
+/// Who accesses global memory, and how.
+pub(super) struct GlobalAccess<'a> {
+    pub(super) cluster: &'a mut Cluster,
+    pub(super) grid: &'a Grid,
+    pub(super) operation: &'a Operation,
+    pub(super) touch: Touch,
+}
+
+/// An asynchronous operation reads global memory from any address.
+pub(super) fn load_global(access: GlobalAccess<'_>, address: u64, bytes: &mut [u8]) -> Result<(), FaultKind> {
+    let GlobalAccess { cluster: Cluster { clocks, global, .. }, grid, operation, touch } = access;
     each_part(address, bytes.len(), |range, address| {
         let size = range.len() as u32;
         let (allocation, offset) = grid.global.find(address, size)?;
-        if !grid.allow_uninitialised
-            && let Some(first) = allocation.first_unwritten(offset, size)
-        {
-            return Err(FaultKind::UninitialisedMemory { space: Space::Global, address: allocation.address() + first });
-        }
+        let all = address..address + u64::from(size);
+        global.read((grid, clocks, allocation), Agent::Async(operation), all, touch, 1)?;
+        check_written(grid, allocation, offset, size)?;
         bytes[range].copy_from_slice(&allocation.load(offset, size).to_le_bytes()[..size as usize]);
         Ok(())
     })
 }
 
-/// Writes global memory at any address.
-pub(super) fn store_global(grid: &Grid, address: u64, bytes: &[u8]) -> Result<(), FaultKind> {
+/// An asynchronous operation writes global memory at any address.
+pub(super) fn store_global(access: GlobalAccess<'_>, address: u64, bytes: &[u8]) -> Result<(), FaultKind> {
+    let GlobalAccess { cluster: Cluster { clocks, global, .. }, grid, operation, touch } = access;
     each_part(address, bytes.len(), |range, address| {
         let size = range.len() as u32;
         let (allocation, offset) = grid.global.find(address, size)?;
         if allocation.is_read_only() {
             return Err(FaultKind::ReadOnly { space: Space::Global, address });
         }
+        let all = address..address + u64::from(size);
+        global.write((grid, clocks, allocation), Agent::Async(operation), all, (touch, 1), |_| false)?;
         let value = bytes[range].iter().rev().fold(0, |value, &byte| value << 8 | u128::from(byte));
         allocation.store(offset, size, value);
         Ok(())
     })
 }
 
-/// Replaces an element of global memory, indivisibly. Its address must be a multiple of its size.
-pub(super) fn update_global(grid: &Grid, address: u64, size: u32, change: impl Fn(u128) -> u128) -> Result<(), FaultKind> {
+/// An asynchronous operation replaces an element of global memory, indivisibly. Its address must be a multiple of its size.
+pub(super) fn update_global(access: GlobalAccess<'_>, address: u64, size: u32, change: impl Fn(u128) -> u128) -> Result<(), FaultKind> {
+    let GlobalAccess { cluster: Cluster { clocks, global, .. }, grid, operation, touch } = access;
     let (allocation, offset) = grid.global.find(address, size)?;
     if allocation.is_read_only() {
         return Err(FaultKind::ReadOnly { space: Space::Global, address });
     }
-    if !grid.allow_uninitialised
-        && let Some(first) = allocation.first_unwritten(offset, size)
-    {
-        return Err(FaultKind::UninitialisedMemory { space: Space::Global, address: allocation.address() + first });
-    }
+    let all = address..address + u64::from(size);
+    global.write((grid, clocks, allocation), Agent::Async(operation), all, (touch, size), |_| false)?;
+    check_written(grid, allocation, offset, size)?;
     allocation.update(offset, size, change);
     Ok(())
+}
+
+fn check_written(grid: &Grid, allocation: &Allocation, offset: u64, size: u32) -> Result<(), FaultKind> {
+    match allocation.first_unwritten(offset, size) {
+        Some(first) if !grid.allow_uninitialised => {
+            Err(FaultKind::UninitialisedMemory { space: Space::Global, address: allocation.address() + first })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Reads bytes at a generic address that is in global memory or in the kernel's parameters, such as a tensor map.
 pub(super) fn load_generic(cx: &Cx<'_>, address: u64, bytes: &mut [u8]) -> Result<(), FaultKind> {
     let size = bytes.len();
     match cx.resolve(Space::Generic, address)? {
-        machine::Place::Global(address) => load_global(cx.grid, address, bytes),
+        machine::Place::Global(address) => each_part(address, size, |range, address| {
+            let size = range.len() as u32;
+            let (allocation, offset) = cx.grid.global.find(address, size)?;
+            check_written(cx.grid, allocation, offset, size)?;
+            bytes[range].copy_from_slice(&allocation.load(offset, size).to_le_bytes()[..size as usize]);
+            Ok(())
+        }),
         machine::Place::Param(offset) => match cx.grid.params.get(offset as usize..).and_then(|params| params.get(..size)) {
             Some(params) => {
                 bytes.copy_from_slice(params);

@@ -161,12 +161,19 @@ impl Instruction for Copy {
         let sizes = self.sizes(cx)?;
         check_alignment(cx.lanes, Space::Shared, &targets, self.bytes)?;
         check_alignment(cx.lanes.filter(|lane| sizes[lane] > 0), Space::Global, &sources, self.bytes)?;
-        let values = load(cx, &sources, &sizes)?;
+        let warp = cx.cluster.clocks.warp(cx.rank, cx.warp.index);
+        let mut operations: [Option<Operation>; WARP] = Default::default();
+        for lane in cx.lanes {
+            operations[lane] = Some(cx.cluster.clocks.issue(warp, lane, Proxy::Generic, Queue::Copy));
+        }
+        let values = load(cx, &sources, &sizes, &operations)?;
         let line = cx.line;
         cx.cluster.counters.at(line).shared.record_store(cx.lanes, &targets, self.bytes);
         cx.cluster.counters.asynchronous(line, u64::from(cx.lanes.count() * self.bytes));
         for lane in cx.lanes {
-            store(cx, lane, targets[lane], self.bytes, values[lane]).map_err(|kind| Trap::new(lane, kind))?;
+            if let Some(operation) = operations[lane].take() {
+                store(cx, lane, targets[lane], self.bytes, values[lane], operation).map_err(|kind| Trap::new(lane, kind))?;
+            }
         }
         Ok(Progress::Done)
     }
@@ -202,7 +209,7 @@ fn check_alignment(lanes: Lanes, space: Space, addresses: &Row, alignment: u32) 
 
 /// Reads what each lane copies, zeros behind it. Lanes that read equally much make one access; a size that is no power of two is read in
 /// parts, each aligned because the larger ones come first.
-fn load(cx: &mut Cx<'_>, sources: &Row, sizes: &[u32; WARP]) -> Result<WideRow, Trap> {
+fn load(cx: &mut Cx<'_>, sources: &Row, sizes: &[u32; WARP], operations: &[Option<Operation>]) -> Result<WideRow, Trap> {
     let lanes = cx.lanes;
     let mut values = [0; WARP];
     let mut rest = lanes;
@@ -211,7 +218,7 @@ fn load(cx: &mut Cx<'_>, sources: &Row, sizes: &[u32; WARP]) -> Result<WideRow, 
         let same = rest.filter(|lane| sizes[lane] == sizes[first]);
         rest = rest.without(same);
         cx.lanes = same;
-        if let Err(trap) = load_parts(cx, sources, sizes[first], &mut values) {
+        if let Err(trap) = load_parts(cx, sources, sizes[first], operations, &mut values) {
             break Err(trap);
         }
     };
@@ -219,12 +226,12 @@ fn load(cx: &mut Cx<'_>, sources: &Row, sizes: &[u32; WARP]) -> Result<WideRow, 
     result
 }
 
-fn load_parts(cx: &mut Cx<'_>, sources: &Row, size: u32, values: &mut WideRow) -> Result<(), Trap> {
+fn load_parts(cx: &mut Cx<'_>, sources: &Row, size: u32, operations: &[Option<Operation>], values: &mut WideRow) -> Result<(), Trap> {
     let mut place = 0;
     while place < size {
         let bytes = 1 << (size - place).ilog2();
         let addresses = sources.map(|address| address.wrapping_add(u64::from(place)));
-        let loaded = cx.load(Access::plain("asynchronous copy", Space::Global, bytes), &addresses)?;
+        let loaded = cx.load_asynchronously(Access::plain("asynchronous copy", Space::Global, bytes), &addresses, operations)?;
         cx.lanes.into_iter().for_each(|lane| values[lane] |= loaded[lane] << (8 * place));
         place += bytes;
     }
@@ -232,14 +239,13 @@ fn load_parts(cx: &mut Cx<'_>, sources: &Row, size: u32, values: &mut WideRow) -
 }
 
 /// Writes what a lane copies, and keeps others away from it until the copy is waited for.
-fn store(cx: &mut Cx<'_>, lane: usize, address: u64, bytes: u32, value: u128) -> Result<(), FaultKind> {
+fn store(cx: &mut Cx<'_>, lane: usize, address: u64, bytes: u32, value: u128, operation: Operation) -> Result<(), FaultKind> {
     let Place::Shared { rank, offset } = cx.resolve(Space::Shared, address)? else {
         return Err(FaultKind::Illegal { reason: format!("{address:#x} is no address in shared memory") });
     };
     let owner = cx.issuer(lane);
     let line = cx.line.line;
     let Cluster { ctas, clocks, .. } = &mut *cx.cluster;
-    let operation = clocks.issue(clocks.warp(cx.rank, cx.warp.index), lane, Proxy::Generic, Queue::Copy);
     let shared = &mut ctas[rank].shared;
     shared.store(Agent::Async(&operation), clocks, offset, bytes, value, Touch::plain("asynchronous copy", line))?;
     let range = offset..offset + u64::from(bytes);

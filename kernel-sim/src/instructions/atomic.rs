@@ -5,7 +5,7 @@ use half::{bf16, f16};
 use crate::counters::Class;
 use crate::fault::{FaultKind, Trap};
 use crate::instructions::hints::{self, Allowed};
-use crate::instructions::ordering::{self, Semantics};
+use crate::instructions::ordering::{self, Ordering, Semantics};
 use crate::instructions::{Address, Form, Instruction, Progress, Register, Unsupported, Value};
 use crate::lanes::{Row, WARP, WideRow};
 use crate::machine::{Access, Cx, window};
@@ -14,7 +14,7 @@ use crate::ptx::{Space, Type};
 /// `atom`, and `red` without destinations.
 struct Atomic {
     access: Access,
-    semantics: Semantics,
+    ordering: Ordering,
     address: Address,
     operation: Reduction,
     ty: Type,
@@ -62,17 +62,17 @@ pub(crate) fn decode_atomic(form: &mut Form<'_>) -> Result<Box<dyn Instruction>,
         ("release", Semantics::Release),
         ("acq_rel", Semantics::AcquireRelease),
     ];
-    let semantics = ordering::take_atomic(form, &choices);
-    decode(form, semantics, true)
+    let ordering = ordering::take_atomic(form, &choices);
+    decode(form, ordering, true)
 }
 
 /// Decodes `red`: an `atom` that gives nothing back, and so can not acquire.
 pub(crate) fn decode_reduction(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported> {
-    let semantics = ordering::take_atomic(form, &[("relaxed", Semantics::Relaxed), ("release", Semantics::Release)]);
-    decode(form, semantics, false)
+    let ordering = ordering::take_atomic(form, &[("relaxed", Semantics::Relaxed), ("release", Semantics::Release)]);
+    decode(form, ordering, false)
 }
 
-fn decode(form: &mut Form<'_>, semantics: Semantics, has_result: bool) -> Result<Box<dyn Instruction>, Unsupported> {
+fn decode(form: &mut Form<'_>, ordering: Ordering, has_result: bool) -> Result<Box<dyn Instruction>, Unsupported> {
     let opcode = form.opcode();
     let space = form.space();
     if !matches!(space, Space::Global | Space::Shared | Space::SharedCluster | Space::Generic) {
@@ -102,8 +102,8 @@ fn decode(form: &mut Form<'_>, semantics: Semantics, has_result: bool) -> Result
     let operands = form.sources(elements, ty)?;
     let replacement = if operation == Reduction::CompareAndSwap { Some(form.source(ty)?) } else { None };
     let policy = hints.policy(form)?;
-    let access = Access { strong: true, ..Access::plain("atomic", address.space, elements as u32 * ty.bytes()) };
-    Ok(Box::new(Atomic { access, semantics, address, operation, ty, destinations, operands, replacement, policy }))
+    let access = Access { element: ty.bytes(), scope: ordering.scope, ..Access::plain("atomic", address.space, elements as u32 * ty.bytes()) };
+    Ok(Box::new(Atomic { access, ordering, address, operation, ty, destinations, operands, replacement, policy }))
 }
 
 /// Which types an operation has. A vector is for `.add` of `.f32`, and for `.add`, `.min` and `.max` of halves.
@@ -145,8 +145,8 @@ impl Instruction for Atomic {
             })
         };
         let old = cx.update(self.access, &addresses, &update)?;
-        ordering::publish(cx, self.semantics, self.access.space, &addresses);
-        ordering::observe(cx, self.semantics, self.access.space, &addresses);
+        ordering::publish(cx, self.ordering, true, self.access.space, &addresses);
+        ordering::observe(cx, self.ordering, self.access.space, &addresses);
         for (element, &destination) in self.destinations.iter().enumerate() {
             let part: WideRow = old.map(|old| old >> (element as u32 * bits) & mask);
             cx.write(destination, &part.map(|bits| bits as u64));

@@ -6,6 +6,7 @@ use crate::instructions::barrier_state::{Arrival, Reduction, Threads};
 use crate::instructions::{Convergence, Form, Instruction, Progress, Register, Unsupported, Value, shuffle};
 use crate::lanes::WARP;
 use crate::machine::Cx;
+use crate::memory::Scope;
 use crate::ptx::{Operand, Type};
 
 /// `bar` and `barrier` of a CTA.
@@ -235,7 +236,7 @@ impl Instruction for ClusterArrive {
             // A relaxed arrival after a fence, such as `fence.mbarrier_init`, releases what was fenced.
             let own = match self.is_release {
                 true => Some(cx.cluster.clocks.release(warp, lane)),
-                false => cx.warp.fences.fenced(lane).cloned(),
+                false => cx.warp.fences.fenced(lane, Scope::Cluster).cloned(),
             };
             if let Some(own) = own {
                 stamp.get_or_insert_with(|| own.clone()).join(&own);

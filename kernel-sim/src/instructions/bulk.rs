@@ -7,6 +7,7 @@ mod tests;
 mod transfer;
 
 pub(crate) use groups::BulkGroups;
+use groups::End;
 pub(super) use transfer::{Combine, Load, Piece, Source, Store, put};
 
 use super::async_access::{self, Held, Place};
@@ -231,14 +232,15 @@ impl Instruction for BulkStore {
 /// Sends a copy from shared to global memory on its way: it reads inside of these bytes from the source on.
 pub(super) fn issue_store(cx: &mut Cx<'_>, lane: usize, source: Place, span: u32, pieces: Vec<Piece>, combine: Option<Combine>) {
     let operation = async_access::issue(cx, lane, Proxy::Async, Queue::Bulk);
-    let group = groups::join(cx, lane, operation.done());
+    let writing = async_access::issue(cx, lane, Proxy::Async, Queue::BulkWrite);
+    let group = groups::join(cx, lane, End { read: operation.done(), written: writing.done() });
     let line = cx.line.line;
     let owner = cx.issuer(lane);
     let start = u64::from(source.offset);
     let held = Held { range: start..start + u64::from(span), owner };
     cx.cluster.ctas[source.rank].shared.mark_pending_read(held.range.clone(), "an asynchronous bulk copy", line, owner);
     count_bytes(cx, &pieces, 1);
-    let store = Store { rank: source.rank, pieces, combine, held, buffer: None, group, operation, line };
+    let store = Store { rank: source.rank, pieces, combine, held, buffer: None, group, operation, writing, line };
     cx.cluster.in_flight.push_back(InFlight { issuer: owner, operation: Box::new(store) });
 }
 

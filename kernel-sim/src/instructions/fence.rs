@@ -4,6 +4,7 @@ use crate::counters::Class;
 use crate::fault::Trap;
 use crate::instructions::{Address, Form, Instruction, Progress, Unsupported, ordering};
 use crate::machine::Cx;
+use crate::memory::{Scope, View};
 use crate::ptx::{Space, Type};
 
 /// A fence.
@@ -12,12 +13,12 @@ struct Fence {
 }
 
 enum Kind {
-    /// Between accesses of the generic proxy.
-    Memory,
+    /// Between accesses of the generic proxy; is it one of the sequential order?
+    Memory(Scope, bool),
     /// Towards a proxy without a race detector.
     Nothing,
-    /// Towards the async proxy, for shared memory.
-    Async,
+    /// Towards the async proxy, for these memories.
+    Async(&'static [View]),
     /// For a tensor map that was changed in memory.
     TensorMap(Option<Address>),
 }
@@ -27,10 +28,10 @@ pub(crate) fn decode_membar(form: &mut Form<'_>) -> Result<Box<dyn Instruction>,
     if form.flag("proxy") {
         return decode_proxy(form);
     }
-    if !(form.flag("cta") || form.flag("gl") || form.flag("sys")) {
-        return Err(form.error("`membar` needs a level: `.cta`, `.gl` or `.sys`"));
-    }
-    Ok(Box::new(Fence { kind: Kind::Memory }))
+    let scope = form.one_of(&[("cta", Scope::Cta), ("gl", Scope::Gpu), ("sys", Scope::Gpu)]);
+    let scope = scope.ok_or_else(|| form.error("`membar` needs a level: `.cta`, `.gl` or `.sys`"))?;
+    // `membar` is `fence.sc`.
+    Ok(Box::new(Fence { kind: Kind::Memory(scope, true) }))
 }
 
 /// Decodes `fence`.
@@ -42,14 +43,13 @@ pub(crate) fn decode_fence(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, 
         if !(form.flag("release") && form.flag("cluster")) {
             return Err(form.error("`fence.mbarrier_init` is always `fence.mbarrier_init.release.cluster`"));
         }
-        return Ok(Box::new(Fence { kind: Kind::Memory }));
+        return Ok(Box::new(Fence { kind: Kind::Memory(Scope::Cluster, false) }));
     }
     let semantics = form.modifier_where(|modifier| matches!(modifier, "sc" | "acq_rel" | "acquire" | "release"));
     take_restriction(form, semantics)?;
-    if ordering::take_scope(form).is_none() {
-        return Err(form.error("`fence` needs a scope: `.cta`, `.cluster`, `.gpu` or `.sys`"));
-    }
-    Ok(Box::new(Fence { kind: Kind::Memory }))
+    let scope = ordering::take_scope(form);
+    let scope = scope.ok_or_else(|| form.error("`fence` needs a scope: `.cta`, `.cluster`, `.gpu` or `.sys`"))?;
+    Ok(Box::new(Fence { kind: Kind::Memory(scope, semantics == Some("sc")) }))
 }
 
 /// Takes `.sync_restrict::shared::..`, which belongs to one direction.
@@ -71,8 +71,11 @@ fn decode_proxy(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported
             if is_global && is_shared {
                 return Err(form.error("one space at most may be named"));
             }
-            // Global memory has no race detector, so there is nothing to order.
-            if is_global { Kind::Nothing } else { Kind::Async }
+            Kind::Async(match (is_global, is_shared) {
+                (true, _) => &[View::AsyncGlobal],
+                (_, true) => &[View::AsyncShared],
+                _ => &[View::AsyncShared, View::AsyncGlobal],
+            })
         }
         "async::generic" => {
             let semantics = form.modifier_where(|modifier| matches!(modifier, "acquire" | "release"));
@@ -80,7 +83,7 @@ fn decode_proxy(form: &mut Form<'_>) -> Result<Box<dyn Instruction>, Unsupported
             if !form.flag("cluster") {
                 return Err(form.error("`fence.proxy.async::generic` has the scope `.cluster`"));
             }
-            Kind::Async
+            Kind::Async(&[View::AsyncShared])
         }
         "tensormap::generic" => {
             let is_acquire = form.one_of(&[("acquire", true), ("release", false)]);
@@ -107,11 +110,11 @@ impl Instruction for Fence {
     fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
         match self.kind {
             Kind::Nothing | Kind::TensorMap(None) => {}
-            Kind::Memory => ordering::fence(cx),
+            Kind::Memory(scope, is_sequential) => ordering::fence(cx, scope, is_sequential),
             Kind::TensorMap(Some(address)) => drop(cx.addresses(address)?),
-            Kind::Async => {
+            Kind::Async(memories) => {
                 let warp = cx.cluster.clocks.warp(cx.rank, cx.warp.index);
-                cx.cluster.clocks.fence_proxy_async(warp, cx.lanes);
+                cx.cluster.clocks.fence_proxy_async(warp, cx.lanes, memories);
             }
         }
         Ok(Progress::Done)

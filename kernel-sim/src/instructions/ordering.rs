@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use crate::instructions::{Form, Unsupported};
 use crate::lanes::{Row, WARP};
-use crate::machine::{Cx, Place};
-use crate::memory::Stamp;
+use crate::machine::{self, Cluster, Cx};
+use crate::memory::{Clocks, Released, Scope, Stamp};
 use crate::ptx::Space;
 
 /// What an access promises beside its bytes.
@@ -26,11 +26,6 @@ pub(crate) enum Semantics {
 }
 
 impl Semantics {
-    /// Do two such accesses race? Only weak ones do.
-    pub(crate) fn is_strong(self) -> bool {
-        self != Semantics::Weak
-    }
-
     fn acquires(self) -> bool {
         matches!(self, Semantics::Acquire | Semantics::AcquireRelease)
     }
@@ -40,96 +35,203 @@ impl Semantics {
     }
 }
 
-/// What was released at each place of memory that threads of the cluster stored to with strong accesses, for whoever reads it there. It
-/// only grows: to learn from an older store than the one that is read hides a race, and finds no wrong one.
+/// The semantics of an access, and its scope if it is strong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Ordering {
+    pub(crate) semantics: Semantics,
+    pub(crate) scope: Option<Scope>,
+}
+
+impl Ordering {
+    /// A weak access.
+    pub(crate) const WEAK: Ordering = Ordering { semantics: Semantics::Weak, scope: None };
+
+    /// Is it strong?
+    pub(crate) fn is_strong(self) -> bool {
+        self.scope.is_some()
+    }
+}
+
+/// What was released at the addresses of a memory by strong accesses, for threads that read there. A strong store begins anew; an
+/// atomic adds to what was released before, as all of them are one release sequence.
 #[derive(Default)]
 pub(crate) struct Published {
     /// By rank (none for global memory) and address.
-    stamps: HashMap<(Option<usize>, u64), Stamp>,
+    places: HashMap<(Option<usize>, u64), Place>,
+}
+
+/// What was released at an address, by how far it reaches: an acquire of a narrow scope learns of its own CTA or cluster only, and so does
+/// any other of what was released in a narrow scope.
+#[derive(Default)]
+struct Place {
+    of_ctas: HashMap<(u32, usize), Level>,
+    of_clusters: HashMap<u32, Level>,
+    of_all: Level,
+    /// What happened before fences in the sequential order that the stores were ordered after.
+    sequenced: Level,
+}
+
+/// What was released, and the same as a cluster sees it that looked.
+#[derive(Default)]
+struct Level {
+    released: Released,
+    seen: Option<(u32, Stamp)>,
 }
 
 /// What the fences of a warp's lanes order: a fence before a strong store makes that a release, and one after a strong load makes that an
-/// acquire (PTX ISA, 8.8, "release patterns" and "acquire patterns").
+/// acquire (PTX ISA, 8.8, "release patterns" and "acquire patterns"). For each scope: fences of that scope or a wider one.
 #[derive(Default)]
 pub(crate) struct Fences {
-    fenced: [Option<Stamp>; WARP],
-    observed: [Option<Stamp>; WARP],
+    fenced: [[Option<Stamp>; WARP]; 3],
+    observed: [[Option<Stamp>; WARP]; 3],
 }
 
 impl Fences {
-    /// What a lane knew at its last fence.
-    pub(crate) fn fenced(&self, lane: usize) -> Option<&Stamp> {
-        self.fenced[lane].as_ref()
+    /// What a lane knew at its last fence of that scope.
+    pub(crate) fn fenced(&self, lane: usize, scope: Scope) -> Option<&Stamp> {
+        self.fenced[scope as usize][lane].as_ref()
     }
 }
 
-/// The lanes execute a fence.
-pub(crate) fn fence(cx: &mut Cx<'_>) {
-    let warp = cx.cluster.clocks.warp(cx.rank, cx.warp.index);
-    for lane in cx.lanes {
-        if let Some(stamp) = cx.warp.fences.observed[lane].take() {
-            cx.cluster.clocks.acquire(warp, lane, &stamp);
+impl Place {
+    /// What reaches a CTA of a cluster through that scope.
+    fn level(&mut self, scope: Scope, cluster: u32, rank: usize) -> Option<&mut Level> {
+        match scope {
+            Scope::Cta => self.of_ctas.get_mut(&(cluster, rank)),
+            Scope::Cluster => self.of_clusters.get_mut(&cluster),
+            Scope::Gpu => Some(&mut self.of_all),
         }
-        cx.warp.fences.fenced[lane] = Some(cx.cluster.clocks.release(warp, lane));
+    }
+
+    fn add(&mut self, scope: Scope, cluster: u32, rank: usize, released: &Released) {
+        let level = match scope {
+            Scope::Cta => self.of_ctas.entry((cluster, rank)).or_default(),
+            Scope::Cluster => self.of_clusters.entry(cluster).or_default(),
+            Scope::Gpu => &mut self.of_all,
+        };
+        level.add(released);
     }
 }
 
-/// The lanes have stored at these addresses.
-pub(crate) fn publish(cx: &mut Cx<'_>, semantics: Semantics, space: Space, addresses: &Row) {
-    if !semantics.is_strong() {
-        return;
+impl Level {
+    fn add(&mut self, released: &Released) {
+        self.released.join(released);
+        self.seen = None;
     }
+
+    /// What was released, as the cluster of these clocks sees it.
+    fn gathered(&mut self, clocks: &Clocks) -> &Stamp {
+        let (cluster, stamp) = self.seen.get_or_insert_with(|| (clocks.cluster(), clocks.gathered(&self.released)));
+        if *cluster != clocks.cluster() {
+            (*cluster, *stamp) = (clocks.cluster(), clocks.gathered(&self.released));
+        }
+        stamp
+    }
+}
+
+/// The scopes that one includes.
+fn within(scope: Scope) -> impl Iterator<Item = Scope> {
+    Scope::ALL.into_iter().filter(move |&narrow| narrow <= scope)
+}
+
+/// The lanes execute a fence of that scope: `fence.sc`, or one that is not in the sequential order.
+pub(crate) fn fence(cx: &mut Cx<'_>, scope: Scope, is_sequential: bool) {
     let warp = cx.cluster.clocks.warp(cx.rank, cx.warp.index);
     for lane in cx.lanes {
-        let stamp = match semantics.releases() {
-            true => Some(cx.cluster.clocks.release(warp, lane)),
-            false => cx.warp.fences.fenced[lane].clone(),
-        };
-        if let (Some(stamp), Some(key)) = (stamp, key(cx, space, addresses[lane])) {
-            cx.cluster.published.stamps.entry(key).or_default().join(&stamp);
+        for scope in within(scope) {
+            if let Some(stamp) = cx.warp.fences.observed[scope as usize][lane].take() {
+                cx.cluster.clocks.acquire(warp, lane, &stamp);
+            }
+        }
+        if is_sequential && scope == Scope::Gpu {
+            cx.cluster.clocks.fence_sequential(warp, lane);
+        }
+        let stamp = cx.cluster.clocks.release(warp, lane);
+        for scope in within(scope) {
+            cx.warp.fences.fenced[scope as usize][lane] = Some(stamp.clone());
+        }
+    }
+}
+
+/// The lanes have stored at these addresses; an atomic has also read what it replaced.
+pub(crate) fn publish(cx: &mut Cx<'_>, ordering: Ordering, is_atomic: bool, space: Space, addresses: &Row) {
+    let Some(scope) = ordering.scope else { return };
+    let warp = cx.cluster.clocks.warp(cx.rank, cx.warp.index);
+    for lane in cx.lanes {
+        let Some(key) = key(cx, space, addresses[lane]) else { continue };
+        let released = ordering.semantics.releases().then(|| {
+            let stamp = cx.cluster.clocks.release(warp, lane);
+            cx.cluster.clocks.spread(&stamp)
+        });
+        let (cluster, rank) = (cx.cluster.clocks.cluster(), cx.rank);
+        let published = if key.0.is_none() { &mut cx.cluster.global.published } else { &mut cx.cluster.published };
+        if !is_atomic {
+            published.places.remove(&key);
+        }
+        for scope in within(scope) {
+            let fenced = || cx.warp.fences.fenced(lane, scope).map(|stamp| cx.cluster.clocks.spread(stamp));
+            if let Some(released) = released.clone().or_else(fenced) {
+                published.places.entry(key).or_default().add(scope, cluster, rank, &released);
+            }
+        }
+        if let Some(stamp) = cx.cluster.clocks.sequenced(warp, lane).filter(|_| scope == Scope::Gpu) {
+            let sequenced = cx.cluster.clocks.spread(&stamp);
+            published.places.entry(key).or_default().sequenced.add(&sequenced);
         }
     }
 }
 
 /// The lanes have loaded from these addresses.
-pub(crate) fn observe(cx: &mut Cx<'_>, semantics: Semantics, space: Space, addresses: &Row) {
-    if !semantics.is_strong() || cx.cluster.published.stamps.is_empty() {
+pub(crate) fn observe(cx: &mut Cx<'_>, ordering: Ordering, space: Space, addresses: &Row) {
+    let Some(scope) = ordering.scope else { return };
+    let Cluster { clocks, published, global, .. } = &mut *cx.cluster;
+    if published.places.is_empty() && global.published.places.is_empty() {
         return;
     }
-    let warp = cx.cluster.clocks.warp(cx.rank, cx.warp.index);
+    let warp = clocks.warp(cx.rank, cx.warp.index);
     for lane in cx.lanes {
-        let stamp = key(cx, space, addresses[lane]).and_then(|key| cx.cluster.published.stamps.get(&key).cloned());
-        let Some(stamp) = stamp else { continue };
-        if semantics.acquires() {
-            cx.cluster.clocks.acquire(warp, lane, &stamp);
-        } else {
-            cx.warp.fences.observed[lane].get_or_insert_with(Stamp::default).join(&stamp);
+        let Some(key) = key(cx, space, addresses[lane]) else { continue };
+        let Cluster { clocks, published, global, .. } = &mut *cx.cluster;
+        let published = if key.0.is_none() { &mut global.published } else { published };
+        let Some(place) = published.places.get_mut(&key) else { continue };
+        if scope == Scope::Gpu {
+            let stamp = place.sequenced.gathered(clocks);
+            clocks.observe(warp, lane, stamp);
+        }
+        for scope in within(scope) {
+            let Some(level) = place.level(scope, clocks.cluster(), cx.rank) else { continue };
+            let stamp = level.gathered(clocks);
+            if ordering.semantics.acquires() {
+                clocks.acquire(warp, lane, stamp);
+            } else {
+                cx.warp.fences.observed[scope as usize][lane].get_or_insert_with(Stamp::default).join(stamp);
+            }
         }
     }
 }
 
 fn key(cx: &Cx<'_>, space: Space, address: u64) -> Option<(Option<usize>, u64)> {
     match cx.resolve(space, address) {
-        Ok(Place::Global(address)) => Some((None, address)),
-        Ok(Place::Shared { rank, offset }) => Some((Some(rank), offset)),
+        Ok(machine::Place::Global(address)) => Some((None, address)),
+        Ok(machine::Place::Shared { rank, offset }) => Some((Some(rank), offset)),
         _ => None,
     }
 }
 
-/// Takes a scope, if there is one: `cta`, `cluster`, `gpu` or `sys`. One launch is simulated at a time and all its memory is one, so a
-/// narrow scope shows no more than a wide one; which it is does not matter.
-pub(crate) fn take_scope<'a>(form: &mut Form<'a>) -> Option<&'a str> {
-    form.modifier_where(|modifier| matches!(modifier, "cta" | "cluster" | "gpu" | "sys"))
+/// Takes a scope, if there is one.
+pub(crate) fn take_scope(form: &mut Form<'_>) -> Option<Scope> {
+    form.one_of(&[("cta", Scope::Cta), ("cluster", Scope::Cluster), ("gpu", Scope::Gpu), ("sys", Scope::Gpu)])
 }
 
 /// Takes the semantics and the scope of a `ld` (`synchronising` is `acquire`) or a `st` (`release`).
-pub(crate) fn take_access(form: &mut Form<'_>, synchronising: (&str, Semantics)) -> Result<Semantics, Unsupported> {
+pub(crate) fn take_access(form: &mut Form<'_>, synchronising: (&str, Semantics)) -> Result<Ordering, Unsupported> {
     let is_mmio = form.flag("mmio");
     let choices = [("weak", Semantics::Weak), ("volatile", Semantics::Volatile), ("relaxed", Semantics::Relaxed), synchronising];
     let semantics = form.one_of(&choices);
+    let is_system = form.has(&["sys"]);
     let scope = take_scope(form);
     match (semantics, scope) {
-        (Some(Semantics::Relaxed), Some("sys")) if is_mmio => Ok(Semantics::Relaxed),
+        (Some(Semantics::Relaxed), Some(_)) if is_mmio && is_system => Ok(Ordering { semantics: Semantics::Relaxed, scope }),
         _ if is_mmio => Err(form.error("`.mmio` is always `.mmio.relaxed.sys`")),
         (Some(Semantics::Relaxed), None) => Err(form.error("`.relaxed` needs a scope, such as `.relaxed.gpu`")),
         (Some(semantics), None) if semantics == synchronising.1 => {
@@ -137,15 +239,16 @@ pub(crate) fn take_access(form: &mut Form<'_>, synchronising: (&str, Semantics))
             Err(form.error(format!("`.{name}` needs a scope, such as `.{name}.gpu`")))
         }
         (None | Some(Semantics::Weak | Semantics::Volatile), Some(scope)) => {
-            Err(form.error(format!("the scope `.{scope}` needs `.relaxed` or `.{}`", synchronising.0)))
+            let name = format!("{scope:?}").to_lowercase();
+            Err(form.error(format!("the scope `.{name}` needs `.relaxed` or `.{}`", synchronising.0)))
         }
-        (semantics, _) => Ok(semantics.unwrap_or(Semantics::Weak)),
+        (Some(Semantics::Volatile), None) => Ok(Ordering { semantics: Semantics::Volatile, scope: Some(Scope::Gpu) }),
+        (semantics, scope) => Ok(Ordering { semantics: semantics.unwrap_or(Semantics::Weak), scope }),
     }
 }
 
 /// Takes the semantics and the scope of an atomic: `.relaxed` and `.gpu` if they are not written.
-pub(crate) fn take_atomic(form: &mut Form<'_>, choices: &[(&str, Semantics)]) -> Semantics {
+pub(crate) fn take_atomic(form: &mut Form<'_>, choices: &[(&str, Semantics)]) -> Ordering {
     let semantics = form.one_of(choices).unwrap_or(Semantics::Relaxed);
-    take_scope(form);
-    semantics
+    Ordering { semantics, scope: Some(take_scope(form).unwrap_or(Scope::Gpu)) }
 }

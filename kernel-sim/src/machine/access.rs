@@ -1,10 +1,12 @@
 //! Accesses of a warp to memory: which memory each lane means, every check, and what is counted.
 
+use std::ops::Range;
+
 use crate::counters::LineCounters;
 use crate::fault::{FaultKind, Trap};
 use crate::lanes::{Lanes, Row, WARP, WideRow};
-use crate::machine::{Access, Cx, Grid, Unknown, window};
-use crate::memory::{Agent, Allocation, Touch};
+use crate::machine::{Access, Cluster, Cx, Grid, Unknown, window};
+use crate::memory::{Agent, Allocation, Operation, Scope, Touch};
 use crate::ptx::Space;
 
 /// Where the rank of a CTA begins in a shared address: 0 is the own CTA, `r + 1` the one of rank `r`.
@@ -62,6 +64,14 @@ impl Cx<'_> {
         missing.first().map_or(Ok(row), |missing| Err(missing.unknown.trap(missing.lane)))
     }
 
+    /// Loads from global memory for asynchronous operations, one for each executing lane.
+    pub(crate) fn load_asynchronously(&mut self, access: Access, addresses: &Row, operations: &[Option<Operation>]) -> Result<WideRow, Trap> {
+        self.check_alignment(access, addresses)?;
+        let mut row = [0; WARP];
+        self.load_global(access, self.lanes, addresses, operations, &mut row)?;
+        Ok(row)
+    }
+
     /// The same, but lanes may load bytes of shared or local memory that nobody wrote, as long as nothing depends on them. In global
     /// memory that is a fault: a thread has no reason to look at what it was not given.
     pub(crate) fn load_through(&mut self, access: Access, addresses: &Row) -> Result<(WideRow, Vec<Missing>), Trap> {
@@ -69,7 +79,7 @@ impl Cx<'_> {
         let mut row = [0; WARP];
         let mut missing = Vec::new();
         self.in_each_window(access.space, addresses, |cx, window, lanes, addresses| match window {
-            Window::Global => cx.load_global(access, lanes, addresses, &mut row),
+            Window::Global => cx.load_global(access, lanes, addresses, &[], &mut row),
             Window::Shared => cx.load_shared(access, lanes, addresses, (&mut row, &mut missing)),
             Window::Local => cx.load_local(access, lanes, addresses, (&mut row, &mut missing)),
             Window::Param => each_lane(lanes, |lane| {
@@ -96,7 +106,7 @@ impl Cx<'_> {
     /// Replaces the bytes at each address by what `update` makes of them, one lane after the other, each indivisibly; gives what was there.
     pub(crate) fn update(&mut self, access: Access, addresses: &Row, update: &dyn Fn(usize, u128) -> u128) -> Result<WideRow, Trap> {
         self.check_alignment(access, addresses)?;
-        let access = Access { strong: true, ..access };
+        let access = Access { scope: access.scope.or(Some(Scope::Gpu)), ..access };
         let mut row = [0; WARP];
         self.in_each_window(access.space, addresses, |cx, window, lanes, addresses| match window {
             Window::Global => cx.update_global(access, lanes, addresses, update, &mut row),
@@ -162,17 +172,28 @@ impl Cx<'_> {
         fault.map_or(Ok(()), Err)
     }
 
-    fn load_global(&mut self, access: Access, lanes: Lanes, addresses: &Row, row: &mut WideRow) -> Result<(), Trap> {
+    fn load_global(
+        &mut self,
+        access: Access,
+        lanes: Lanes,
+        addresses: &Row,
+        operations: &[Option<Operation>],
+        row: &mut WideRow,
+    ) -> Result<(), Trap> {
         let grid = self.grid;
         self.here().global.record_load(lanes, addresses, access.bytes);
+        let (warp, touch) = self.toucher(access);
+        let Cluster { clocks, global, .. } = &mut *self.cluster;
         let mut last = None;
         each_lane(lanes, |lane| {
             let (allocation, offset) = find(grid, &mut last, addresses[lane], access.bytes)?;
+            let agent = match operations.get(lane).and_then(Option::as_ref) {
+                Some(operation) => Agent::Async(operation),
+                None => Agent::Thread { warp, lane },
+            };
+            global.read((grid, clocks, allocation), agent, bytes_of(access, addresses[lane]), touch, access.element)?;
             check_written(grid, allocation, offset, access)?;
-            row[lane] = pieces(access).rev().fold(0, |value, piece| {
-                let bytes = access.bytes.min(access.alignment);
-                value << (8 * (bytes % 16)) | allocation.load(offset + piece, bytes)
-            });
+            row[lane] = value(access, allocation, offset);
             Ok(())
         })
     }
@@ -180,10 +201,19 @@ impl Cx<'_> {
     fn store_global(&mut self, access: Access, lanes: Lanes, addresses: &Row, values: &WideRow) -> Result<(), Trap> {
         let grid = self.grid;
         self.here().global.record_store(lanes, addresses, access.bytes);
+        let (warp, touch) = self.toucher(access);
+        let Cluster { clocks, global, .. } = &mut *self.cluster;
         let mut last = None;
         each_lane(lanes, |lane| {
             let (allocation, offset) = find(grid, &mut last, addresses[lane], access.bytes)?;
             check_writable(allocation, access, addresses[lane])?;
+            let start = addresses[lane];
+            let unchanged = |part: &Range<u64>| {
+                let (shift, mask) = (8 * (part.start - start), u128::MAX >> (128 - 8 * (part.end - part.start)));
+                (value(access, allocation, offset) ^ values[lane]) >> shift & mask == 0
+            };
+            let agent = Agent::Thread { warp, lane };
+            global.write((grid, clocks, allocation), agent, bytes_of(access, start), (touch, access.element), unchanged)?;
             for piece in pieces(access) {
                 allocation.store(offset + piece, access.bytes.min(access.alignment), values[lane] >> (8 * piece));
             }
@@ -201,10 +231,16 @@ impl Cx<'_> {
     ) -> Result<(), Trap> {
         let grid = self.grid;
         self.here().global.record_update(lanes, addresses, access.bytes);
+        let (warp, touch) = self.toucher(access);
+        let touch = Touch { is_atomic: true, ..touch };
+        let Cluster { clocks, global, .. } = &mut *self.cluster;
         let mut last = None;
         each_lane(lanes, |lane| {
             let (allocation, offset) = find(grid, &mut last, addresses[lane], access.bytes)?;
             check_writable(allocation, access, addresses[lane])?;
+            let agent = Agent::Thread { warp, lane };
+            let bytes = bytes_of(access, addresses[lane]);
+            global.write((grid, clocks, allocation), agent, bytes, (touch, access.element), |_| false)?;
             check_written(grid, allocation, offset, access)?;
             row[lane] = allocation.update(offset, access.bytes, |old| update(lane, old));
             Ok(())
@@ -278,6 +314,7 @@ impl Cx<'_> {
     ) -> Result<(), Trap> {
         self.here().shared.record_update(lanes, addresses, access.bytes);
         let (warp, touch) = self.toucher(access);
+        let touch = Touch { is_atomic: true, ..touch };
         each_lane(lanes, |lane| {
             let (rank, offset) = self.shared_place(access.space, addresses[lane], access.bytes)?;
             let cluster = &mut *self.cluster;
@@ -295,7 +332,7 @@ impl Cx<'_> {
 
     /// The warp's number in its cluster, and the access as races show it.
     fn toucher(&self, access: Access) -> (usize, Touch) {
-        let touch = Touch { name: access.name, line: self.line.line, strong: access.strong };
+        let touch = Touch { scope: access.scope, ..Touch::plain(access.name, self.line.line) };
         (self.cluster.clocks.warp(self.rank, self.warp.index), touch)
     }
 
@@ -372,6 +409,17 @@ fn check_writable(allocation: &Allocation, access: Access, address: u64) -> Resu
         true => Err(FaultKind::ReadOnly { space: access.space, address }),
         false => Ok(()),
     }
+}
+
+/// The bytes of an access.
+fn bytes_of(access: Access, address: u64) -> Range<u64> {
+    address..address + u64::from(access.bytes)
+}
+
+/// What an allocation holds where an access is.
+fn value(access: Access, allocation: &Allocation, offset: u64) -> u128 {
+    let bytes = access.bytes.min(access.alignment);
+    pieces(access).rev().fold(0, |value, piece| value << (8 * (bytes % 16)) | allocation.load(offset + piece, bytes))
 }
 
 /// The offsets of the parts of an access that are aligned to their size: most often one.

@@ -5,6 +5,7 @@ use crate::fault::{FaultKind, Trap};
 use crate::instructions::{Address, Register, Value};
 use crate::lanes::{Lanes, Row, WARP};
 use crate::machine::{Cluster, Cta, Grid, Issuer, Warp};
+use crate::memory::Scope;
 use crate::ptx::{SourceLine, Space};
 
 /// What an instruction sees while it executes.
@@ -34,14 +35,16 @@ pub(crate) struct Access {
     pub(crate) alignment: u32,
     /// What a message calls it: `load`, `store`, `atomic`.
     pub(crate) name: &'static str,
-    /// Is it a strong access (`.volatile`, `.relaxed`, `.acquire`, `.release`, an atomic)? Two strong accesses do not race.
-    pub(crate) strong: bool,
+    /// Bytes of an element: a vector access has several.
+    pub(crate) element: u32,
+    /// The scope of a strong access (`.volatile`, `.relaxed`, `.acquire`, `.release`, an atomic); none if it is weak.
+    pub(crate) scope: Option<Scope>,
 }
 
 impl Access {
     /// A plain access, aligned to its size.
     pub(crate) fn plain(name: &'static str, space: Space, bytes: u32) -> Access {
-        Access { space, bytes, alignment: bytes, name, strong: false }
+        Access { space, bytes, alignment: bytes, name, element: bytes, scope: None }
     }
 }
 

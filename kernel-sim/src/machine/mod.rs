@@ -20,5 +20,5 @@ pub use launch::{Launch, LaunchError, Options};
 pub(crate) use access::{Missing, Place};
 pub(crate) use cx::{Access, Cx};
 pub(crate) use progress::{Cycles, Progress, Version};
-pub(crate) use state::{AsyncOperation, Cluster, Cta, Grid, InFlight, Issuer, Warp};
+pub(crate) use state::{AsyncOperation, Cluster, Cta, GlobalState, Grid, InFlight, Issuer, Warp};
 pub(crate) use unknown::{Unknown, Unknowns};

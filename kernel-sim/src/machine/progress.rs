@@ -253,7 +253,7 @@ impl Cx<'_> {
         let Some(lane) = self.lanes.lowest().filter(|_| self.cluster.progress.is_watched) else { return };
         let Ok(place @ (Place::Global(_) | Place::Shared { .. })) = self.resolve(access.space, addresses[lane]) else { return };
         let (step, value, time) = (self.step, values[lane], self.cluster.progress.time);
-        let poll = Poll { step, lane, place, value, time, is_strong: access.strong };
+        let poll = Poll { step, lane, place, value, time, is_strong: access.scope.is_some() };
         let known = &mut self.warp.cycles.polls[poll.rank()];
         if known.is_none_or(|known| known.time <= time) {
             *known = Some(poll);

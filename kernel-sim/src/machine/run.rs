@@ -6,7 +6,7 @@ use crate::counters::Counters;
 use crate::fault::{Caller, Fault, FaultKind};
 use crate::lanes::{Lanes, WARP};
 use crate::machine::step::{Failure, Outcome, Running, Standstill};
-use crate::machine::{Cluster, Cta, Grid, Issuer, Version, Warp, waiting};
+use crate::machine::{Cluster, Cta, GlobalState, Grid, Issuer, Version, Warp, waiting};
 use crate::program::Program;
 use crate::ptx::SourceLine;
 
@@ -53,17 +53,12 @@ impl ClusterRun {
     /// The cluster with that number, its CTAs loaded and nothing executed.
     pub(crate) fn new(number: u64, job: &Job<'_>) -> ClusterRun {
         let Job { program, grid, seed, .. } = job;
-        let clusters: [u64; 3] = std::array::from_fn(|axis| u64::from(grid.grid[axis] / grid.cluster[axis]));
-        let id = [number % clusters[0], number / clusters[0] % clusters[1], number / clusters[0] / clusters[1]].map(|id| id as u32);
-        let [width, height, _] = grid.cluster;
         let threads = grid.block.iter().product::<u32>() as usize;
         let ranks = grid.cluster.iter().product::<u32>();
-        let ctas = (0..ranks).map(|rank| {
-            let inside = [rank % width, rank / width % height, rank / width / height];
-            let id = std::array::from_fn(|axis| id[axis] * grid.cluster[axis] + inside[axis]);
-            Cta::new(id, threads as u32, grid)
-        });
-        let mut cluster = Cluster::new(id, ctas.collect(), grid.block);
+        let ctas = (0..ranks).map(|rank| Cta::new(grid.cta(number, rank).1, threads as u32, grid));
+        let mut cluster = Cluster::new(grid.cta(number, 0).0, ctas.collect(), grid.block);
+        cluster.clocks = cluster.clocks.of_cluster(number as u32);
+        cluster.global = GlobalState::new(grid);
         cluster.progress.is_watched = program.is_cooperative;
         let warps = (0..ranks as usize).flat_map(|rank| {
             (0..threads.div_ceil(WARP)).map(move |index| {
@@ -74,6 +69,18 @@ impl ClusterRun {
         let warps = warps.collect();
         let random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number);
         ClusterRun { cluster, warps, random, idle_rounds: 0, standstill: None }
+    }
+
+    /// Takes what clusters before it did in global memory, or gives that back with what this one did.
+    pub(crate) fn exchange(&mut self, state: &mut GlobalState) {
+        std::mem::swap(&mut self.cluster.global, state);
+    }
+
+    /// It ended, and no other cluster saw what it did: compares that with theirs.
+    pub(crate) fn compare(&self, job: &Job<'_>) {
+        if let (Some(record), Some(shadow)) = (&job.grid.record, &self.cluster.global.shadow) {
+            record.ended(self.cluster.clocks.cluster(), shadow);
+        }
     }
 
     /// What it did.
@@ -231,6 +238,7 @@ impl ClusterRun {
 
 /// Runs clusters that may see each other's work: side by side, in a fixed order, as many at a time as the GPU holds.
 pub(crate) fn run_in_turns(clusters: u64, resident: usize, job: &Job<'_>, mut done: impl FnMut(Counters)) -> Result<(), Box<Fault>> {
+    let mut state = GlobalState::new(job.grid);
     let mut next = 0;
     let mut running: VecDeque<ClusterRun> = VecDeque::new();
     let mut idle = 0;
@@ -246,7 +254,9 @@ pub(crate) fn run_in_turns(clusters: u64, resident: usize, job: &Job<'_>, mut do
         }
         while let Some(mut run) = running.pop_front() {
             run.cluster.progress.version.1 = changes;
+            run.exchange(&mut state);
             let advance = run.round(job)?;
+            run.exchange(&mut state);
             if run.cluster.progress.version.1 != changes {
                 still = 0;
             }
@@ -275,6 +285,19 @@ pub(crate) fn run_in_turns(clusters: u64, resident: usize, job: &Job<'_>, mut do
             return Ok(());
         }
     }
+}
+
+/// Runs clusters one after the other, each with what those before it did in global memory.
+pub(crate) fn run_in_order(clusters: u64, job: &Job<'_>, mut done: impl FnMut(Counters)) -> Result<(), Box<Fault>> {
+    let mut state = GlobalState::new(job.grid);
+    for number in 0..clusters {
+        let mut run = ClusterRun::new(number, job);
+        run.exchange(&mut state);
+        run.run(job)?;
+        run.exchange(&mut state);
+        done(run.into_counters());
+    }
+    Ok(())
 }
 
 /// Turns in which every cluster only asks whether something has happened.

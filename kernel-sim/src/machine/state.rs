@@ -1,16 +1,17 @@
 //! What a launch is made of while it runs: the grid, clusters of CTAs, warps.
 
 use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 
 use crate::arguments::Arguments;
 use crate::counters::Counters;
-use crate::fault::Trap;
+use crate::fault::{FaultKind, Trap};
 use crate::instructions::{
     self, Barriers, BulkGroups, ClusterBarrier, Copies, Fences, Matrices, Mbarriers, Published, Register, Special, Warpgroups,
 };
 use crate::lanes::{Lanes, Row, WARP};
 use crate::machine::{Cycles, Progress, Unknown};
-use crate::memory::{Clocks, GlobalView, LocalMemory, SharedMemory};
+use crate::memory::{Agent, Allocation, Clocks, Conflict, GlobalView, LaunchRecord, LocalMemory, Shadow, SharedMemory, Touch, View};
 
 /// What is the same for all threads of a launch.
 pub(crate) struct Grid {
@@ -33,6 +34,8 @@ pub(crate) struct Grid {
     pub(crate) num_sms: u32,
     /// May memory be read that nobody wrote?
     pub(crate) allow_uninitialised: bool,
+    /// What is kept to find races in global memory; none where they are allowed.
+    pub(crate) record: Option<LaunchRecord>,
 }
 
 /// A warp: registers of its 32 lanes, and which of them still run.
@@ -92,8 +95,10 @@ pub(crate) struct Cluster {
     pub(crate) ctas: Vec<Cta>,
     /// The barrier of `barrier.cluster`.
     pub(crate) barrier: ClusterBarrier,
-    /// What was released at places of memory.
+    /// What was released in shared memory.
     pub(crate) published: Published,
+    /// What accesses to global memory left for later ones.
+    pub(crate) global: GlobalState,
     /// Asynchronous operations in flight, oldest first. The scheduler completes them at a time of its choice, and so may an
     /// instruction that waits for one.
     pub(crate) in_flight: VecDeque<InFlight>,
@@ -103,9 +108,18 @@ pub(crate) struct Cluster {
     pub(crate) events: u64,
     /// How often something has changed that lanes may look at.
     pub(crate) progress: Progress,
-    /// Who knows of whom, for races in shared memory.
+    /// Which thread knows of which, for races.
     pub(crate) clocks: Clocks,
     pub(crate) counters: Counters,
+}
+
+/// What accesses to global memory left for later ones, of this cluster and of those that run in turns with it.
+#[derive(Default)]
+pub(crate) struct GlobalState {
+    /// What was released there.
+    pub(crate) published: Published,
+    /// For races; none where they are allowed.
+    pub(crate) shadow: Option<Shadow>,
 }
 
 /// An asynchronous operation, and who issued it.
@@ -185,6 +199,7 @@ impl Cluster {
             ctas,
             barrier: ClusterBarrier::default(),
             published: Published::default(),
+            global: GlobalState::default(),
             in_flight: VecDeque::new(),
             bulk_groups: BulkGroups::default(),
             events: 0,
@@ -205,6 +220,50 @@ impl Cluster {
     /// To be called when something happened that may set a waiting lane free: a barrier completed, an mbarrier changed phase, data arrived.
     pub(crate) fn happened(&mut self) {
         self.events += 1;
+    }
+}
+
+impl GlobalState {
+    /// Nothing was done yet.
+    pub(crate) fn new(grid: &Grid) -> GlobalState {
+        let shadow = grid.record.as_ref().map(|_| Shadow::new(View::AsyncGlobal));
+        GlobalState { published: Published::default(), shadow }
+    }
+
+    /// An agent reads these bytes of an allocation.
+    pub(crate) fn read(
+        &mut self,
+        (grid, clocks, allocation): (&Grid, &Clocks, &Allocation),
+        agent: Agent<'_>,
+        range: Range<u64>,
+        touch: Touch,
+        element: u32,
+    ) -> Result<(), FaultKind> {
+        let Some(shadow) = &mut self.shadow else { return Ok(()) };
+        if allocation.is_read_only() {
+            return Ok(());
+        }
+        shadow.read(agent, clocks, range, touch).map_err(|conflict| grid.race(&conflict, clocks, touch, element))
+    }
+
+    /// An agent writes these bytes of an allocation; `unchanged(range)` says whether it leaves some of them as they are.
+    pub(crate) fn write(
+        &mut self,
+        (grid, clocks, allocation): (&Grid, &Clocks, &Allocation),
+        agent: Agent<'_>,
+        range: Range<u64>,
+        (touch, element): (Touch, u32),
+        unchanged: impl Fn(&Range<u64>) -> bool,
+    ) -> Result<(), FaultKind> {
+        let Some(shadow) = &mut self.shadow else { return Ok(()) };
+        if let Some(record) = &grid.record {
+            for address in [range.start, range.end - 1] {
+                if shadow.is_first_write(address) {
+                    record.before_write(allocation, address);
+                }
+            }
+        }
+        shadow.write(agent, clocks, range, touch, unchanged).map_err(|conflict| grid.race(&conflict, clocks, touch, element))
     }
 }
 
@@ -247,6 +306,32 @@ impl Grid {
             Special::ClusterNumCtas(axis) => each(u64::from(self.cluster[axis])),
             Special::ClusterCtaRank => each(rank as u64),
             Special::ClusterNumCtaRank => each(u64::from(self.cluster.iter().product::<u32>())),
+        }
+    }
+
+    /// The index of the cluster of that number, and of its CTA of that rank.
+    pub(crate) fn cta(&self, cluster: u64, rank: u32) -> ([u32; 3], [u32; 3]) {
+        let clusters: [u64; 3] = std::array::from_fn(|axis| u64::from(self.grid[axis] / self.cluster[axis]));
+        let id = [cluster % clusters[0], cluster / clusters[0] % clusters[1], cluster / clusters[0] / clusters[1]].map(|id| id as u32);
+        let [width, height, _] = self.cluster;
+        let inside = [rank % width, rank / width % height, rank / width / height];
+        (id, std::array::from_fn(|axis| id[axis] * self.cluster[axis] + inside[axis]))
+    }
+
+    /// The fault of an access to global memory that is not ordered after another one.
+    pub(crate) fn race(&self, conflict: &Conflict, clocks: &Clocks, touch: Touch, element_bytes: u32) -> FaultKind {
+        let (offset, allocation) = self.global.place(conflict.address);
+        FaultKind::GlobalRace {
+            address: conflict.address,
+            element: offset / u64::from(element_bytes.max(1)),
+            element_bytes,
+            allocation,
+            access: touch.name,
+            other_access: conflict.touch.name,
+            other_cta: self.cta(conflict.cluster.into(), clocks.rank(conflict.warp) as u32).1,
+            other_thread: clocks.thread(conflict.warp, conflict.lane),
+            other_line: conflict.touch.line,
+            hint: conflict.hint,
         }
     }
 

@@ -1,11 +1,20 @@
-//! Who knows of whom: vector clocks over the threads of a cluster, which say whether two accesses are ordered.
+//! Which thread knows of which: vector clocks over the threads of a cluster, which say whether two accesses are ordered.
 //!
 //! Each warp has a time, which advances whenever one of its lanes lets others know what it did. An access is named by its thread and
 //! the warp's time then; it is ordered before another thread if that thread *knows* of it, that is of all that its thread did up to
 //! a later or the same time. Knowledge is spread by barriers ([`Clocks::barrier`]) and by pairs of a release and an acquire.
 //!
-//! What was written in the generic proxy is seen in the async proxy after a proxy fence only, so there is a second kind of knowledge:
-//! what was known at the last `fence.proxy.async`, one's own or that of one who spread it.
+//! What was written in the generic proxy is seen in the async proxy after a proxy fence only, so there are two more kinds of knowledge:
+//! what was known at the last `fence.proxy.async` for shared memory, and at the last one for global memory; one's own or that of one
+//! who spread it ([`View`]).
+//!
+//! A `fence.sc` need not stand beside the store that others see, nor beside their load: all such fences have one order, and what is before
+//! one of them in the causality order, by a barrier or otherwise, is known behind a later one ("Fence-SC order"). The order is
+//! only taken from a store that was seen between the two, so two more kinds of knowledge are carried along: what was before a fence, and
+//! what such a store showed.
+//!
+//! Each cluster has clocks of its own. What is released in global memory reaches other clusters as [`Released`], which says of each cluster
+//! what is known of its threads.
 //!
 //! Vector clocks: Mattern, "Virtual Time and Global States of Distributed Systems" (1988); that most accesses need the time of one
 //! thread only: Flanagan and Freund, "FastTrack: Efficient and Precise Dynamic Race Detection" (PLDI 2009). The order itself: PTX ISA,
@@ -15,26 +24,52 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::lanes::{Lanes, WARP};
-use crate::memory::knowledge::Knowledge;
+use crate::memory::knowledge::{Clusters, Knowledge, join_clusters};
 
 /// Clocks of all threads of a cluster. Warps are numbered through the cluster: `rank * warps of a CTA + warp`.
 pub(crate) struct Clocks {
+    /// The number of the cluster in the grid.
+    cluster: u32,
     warps: Vec<WarpClock>,
     block: [u32; 3],
     warps_of_a_cta: usize,
-    /// Operations issued so far in each queue of each warp.
-    issued: Vec<u32>,
+    /// In each queue of each warp: the time of the last operation, and the lanes that issued one at that time.
+    issued: Vec<(u32, Lanes)>,
     tracked: u64,
     /// The last knowledge of each kind that was put together: the lanes of a warp mostly learn the same from the same.
-    last_joins: [Option<[Arc<Knowledge>; 3]>; 2],
+    last_joins: [Option<[Arc<Knowledge>; 3]>; VIEWS],
 }
 
 /// A copy of what a thread knew.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stamp {
-    known: Arc<Knowledge>,
-    fenced: Arc<Knowledge>,
+    /// By [`View`].
+    views: [Arc<Knowledge>; VIEWS],
 }
+
+/// What threads of any clusters let others know: the same as a [`Stamp`], which is of one cluster.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Released {
+    /// By [`View`].
+    views: [Clusters; VIEWS],
+}
+
+/// The kinds of knowledge.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum View {
+    /// What happened before.
+    Known,
+    /// What a proxy fence made visible to the async proxy in shared memory.
+    AsyncShared,
+    /// The same in global memory.
+    AsyncGlobal,
+    /// What happened before a `fence.sc` of all the GPU that is itself known.
+    Sequenced,
+    /// What such fences elsewhere ordered, by atomics and flags that were seen; it is known from the next `fence.sc` on.
+    Observed,
+}
+
+const VIEWS: usize = 5;
 
 /// Who accesses memory.
 #[derive(Clone, Copy, Debug)]
@@ -68,12 +103,14 @@ pub(crate) enum Proxy {
 pub(crate) enum Queue {
     /// `cp.async`: done after all earlier ones of the thread.
     Copy,
-    /// Bulk copies in bulk groups: done after all earlier ones of the thread.
+    /// Bulk copies in bulk groups, as far as they read: done after all earlier ones of the thread.
     Bulk,
     /// `wgmma`: done after all earlier ones of the thread.
     Matrix,
     /// By an mbarrier: in any order.
     Mbarrier,
+    /// Bulk copies in bulk groups, as far as they write: done after all earlier ones of the thread.
+    BulkWrite,
 }
 
 /// Names an access: who, and that one's time.
@@ -107,8 +144,8 @@ struct WarpClock {
     /// Was something let known at this time? Then it ends before the next access: accesses of the same time are found together more
     /// often, and the knowledge of lanes that release one after the other stays small.
     is_over: Cell<bool>,
-    known: Shared,
-    fenced: Shared,
+    /// By [`View`].
+    views: [Shared; VIEWS],
     /// Lanes without a thread: they never do anything, so all of it is known.
     absent: Lanes,
 }
@@ -122,11 +159,25 @@ impl Clocks {
         let warps = (0..ctas * warps_of_a_cta).map(|warp| WarpClock {
             time: Cell::new(1),
             is_over: Cell::new(false),
-            known: Shared::All(nothing.clone()),
-            fenced: Shared::All(nothing.clone()),
+            views: std::array::from_fn(|_| Shared::All(nothing.clone())),
             absent: Lanes::ALL.without(Lanes::first(threads - warp % warps_of_a_cta * WARP)),
         });
-        Clocks { warps: warps.collect(), block, warps_of_a_cta, issued: Vec::new(), tracked: 0, last_joins: [None, None] }
+        Clocks { cluster: 0, warps: warps.collect(), block, warps_of_a_cta, issued: Vec::new(), tracked: 0, last_joins: Default::default() }
+    }
+
+    /// The same clocks for the cluster of that number; the first one's if nothing is said.
+    pub(crate) fn of_cluster(self, cluster: u32) -> Clocks {
+        Clocks { cluster, ..self }
+    }
+
+    /// The number of the cluster in the grid.
+    pub(crate) fn cluster(&self) -> u32 {
+        self.cluster
+    }
+
+    /// The rank of a warp's CTA in the cluster.
+    pub(crate) fn rank(&self, warp: usize) -> usize {
+        warp / self.warps_of_a_cta
     }
 
     /// The number of a warp in its cluster.
@@ -143,62 +194,103 @@ impl Clocks {
 
     /// Are two warps of the same CTA?
     pub(crate) fn same_cta(&self, warp: usize, other: usize) -> bool {
-        warp / self.warps_of_a_cta == other / self.warps_of_a_cta
+        self.rank(warp) == self.rank(other)
     }
 
     /// All of these threads know what all of them know and did.
     pub(crate) fn barrier(&mut self, participants: &[(usize, Lanes)]) {
-        let mut known = Union::default();
-        let mut fenced = Union::default();
-        for &(warp, lanes) in participants {
-            self.warps[warp].known.each(lanes, |knowledge| known.add(knowledge));
-            self.warps[warp].fenced.each(lanes, |knowledge| fenced.add(knowledge));
-        }
-        let mut known = known.all();
-        let all = Arc::make_mut(&mut known);
-        for &(warp, lanes) in participants {
-            all.learn(warp, lanes.or(self.warps[warp].absent), self.warps[warp].time.get());
-        }
-        let fenced = fenced.all();
-        for &(warp, lanes) in participants {
-            let clock = &mut self.warps[warp];
-            let lanes = lanes.or(clock.absent);
-            clock.known.set(lanes, &known);
-            clock.fenced.set(lanes, &fenced);
-            clock.is_over.set(true);
+        let times: Vec<_> = participants.iter().map(|&(warp, _)| self.warps[warp].time.get()).collect();
+        for view in 0..VIEWS {
+            let mut all = Union::default();
+            for &(warp, lanes) in participants {
+                self.warps[warp].views[view].each(lanes, |knowledge| all.add(knowledge));
+            }
+            let mut all = all.all();
+            if view == View::Known as usize {
+                let known = Arc::make_mut(&mut all);
+                for (&(warp, lanes), &time) in participants.iter().zip(&times) {
+                    known.learn(warp, lanes.or(self.warps[warp].absent), time);
+                }
+            }
+            for &(warp, lanes) in participants {
+                let clock = &mut self.warps[warp];
+                clock.views[view].set(lanes.or(clock.absent), &all);
+                clock.is_over.set(true);
+            }
         }
     }
 
     /// What a thread knows and did; whoever acquires it is ordered after that.
     pub(crate) fn release(&mut self, warp: usize, lane: usize) -> Stamp {
         let clock = &mut self.warps[warp];
-        let mut known = clock.known.of(lane).clone();
-        Arc::make_mut(&mut known).learn(warp, Lanes::of(lane), clock.time.get());
+        let mut views = clock.views.each_ref().map(|view| view.of(lane).clone());
+        Arc::make_mut(&mut views[View::Known as usize]).learn(warp, Lanes::of(lane), clock.time.get());
         clock.is_over.set(true);
-        Stamp { known, fenced: clock.fenced.of(lane).clone() }
+        Stamp { views }
     }
 
     /// A thread learns what was released.
     pub(crate) fn acquire(&mut self, warp: usize, lane: usize, stamp: &Stamp) {
         let clock = &mut self.warps[warp];
-        let [last_known, last_fenced] = &mut self.last_joins;
-        let known = join(clock.known.of(lane), &stamp.known, last_known);
-        let fenced = join(clock.fenced.of(lane), &stamp.fenced, last_fenced);
-        clock.known.set(Lanes::of(lane), &known);
-        clock.fenced.set(Lanes::of(lane), &fenced);
+        for ((view, other), last) in clock.views.iter_mut().zip(&stamp.views).zip(&mut self.last_joins) {
+            if other.is_empty() {
+                continue;
+            }
+            let joined = join(view.of(lane), other, last);
+            view.set(Lanes::of(lane), &joined);
+        }
     }
 
-    /// `fence.proxy.async`: what the threads know and did becomes visible to the async proxy.
+    /// A thread executes a `fence.sc` of all the GPU.
+    pub(crate) fn fence_sequential(&mut self, warp: usize, lane: usize) {
+        let clock = &mut self.warps[warp];
+        let observed = clock.views[View::Observed as usize].of(lane);
+        let known = join(clock.views[View::Known as usize].of(lane), observed, &mut self.last_joins[View::Observed as usize]);
+        clock.views[View::Known as usize].set(Lanes::of(lane), &known);
+        let mut sequenced = known;
+        Arc::make_mut(&mut sequenced).learn(warp, Lanes::of(lane), clock.time.get());
+        clock.is_over.set(true);
+        clock.views[View::Sequenced as usize].set(Lanes::of(lane), &sequenced);
+    }
+
+    /// What happened before the last `fence.sc` of all the GPU that a thread knows, for threads that see what it stores now.
+    pub(crate) fn sequenced(&self, warp: usize, lane: usize) -> Option<Stamp> {
+        let sequenced = self.warps[warp].views[View::Sequenced as usize].of(lane);
+        let mut stamp = Stamp::default();
+        stamp.views[View::Known as usize] = sequenced.clone();
+        (!sequenced.is_empty()).then_some(stamp)
+    }
+
+    /// A thread saw what was stored behind such a fence.
+    pub(crate) fn observe(&mut self, warp: usize, lane: usize, stamp: &Stamp) {
+        let view = &mut self.warps[warp].views[View::Observed as usize];
+        let observed = join(view.of(lane), &stamp.views[View::Known as usize], &mut self.last_joins[View::Observed as usize]);
+        view.set(Lanes::of(lane), &observed);
+    }
+
+    /// What was released in this cluster, for readers in any.
+    pub(crate) fn spread(&self, stamp: &Stamp) -> Released {
+        Released { views: stamp.views.each_ref().map(|view| view.spread(self.cluster)) }
+    }
+
+    /// What was released in any cluster, for a reader in this one.
+    pub(crate) fn gathered(&self, released: &Released) -> Stamp {
+        Stamp { views: released.views.each_ref().map(|view| Knowledge::gathered(view, self.cluster)) }
+    }
+
+    /// `fence.proxy.async`: what the threads know and did becomes visible to the async proxy, in the memories of these views.
     ///
     /// Each then takes what any of them fenced for fenced. That is exact in effect: who acts on it must also *know* of the write.
-    pub(crate) fn fence_proxy_async(&mut self, warp: usize, lanes: Lanes) {
+    pub(crate) fn fence_proxy_async(&mut self, warp: usize, lanes: Lanes, spaces: &[View]) {
         let clock = &mut self.warps[warp];
-        let mut fenced = Union::default();
-        clock.fenced.each(lanes, |knowledge| fenced.add(knowledge));
-        clock.known.each(lanes, |knowledge| fenced.add(knowledge));
-        let mut fenced = fenced.all();
-        Arc::make_mut(&mut fenced).learn(warp, lanes.or(clock.absent), clock.time.get());
-        clock.fenced.set(lanes, &fenced);
+        for &space in spaces {
+            let mut fenced = Union::default();
+            clock.views[space as usize].each(lanes, |knowledge| fenced.add(knowledge));
+            clock.views[View::Known as usize].each(lanes, |knowledge| fenced.add(knowledge));
+            let mut fenced = fenced.all();
+            Arc::make_mut(&mut fenced).learn(warp, lanes.or(clock.absent), clock.time.get());
+            clock.views[space as usize].set(lanes, &fenced);
+        }
         clock.is_over.set(true);
     }
 
@@ -210,12 +302,17 @@ impl Clocks {
                 self.tracked += 1;
                 Moment::Tracked { number: self.tracked, warp: warp as u16, lane: lane as u8 }
             }
-            Queue::Copy | Queue::Bulk | Queue::Matrix => {
+            Queue::Copy | Queue::Bulk | Queue::Matrix | Queue::BulkWrite => {
                 // The queues stand in the vectors behind the warps, as if each were a warp of its own.
                 let row = self.warps.len() * queue as usize + warp;
-                self.issued.resize(self.issued.len().max(row + 1), 0);
-                self.issued[row] += 1;
-                Moment::Lanes { row: (self.warps.len() + row) as u32, lanes: Lanes::of(lane), time: self.issued[row] }
+                self.issued.resize(self.issued.len().max(row + 1), (0, Lanes::ALL));
+                let (time, lanes) = &mut self.issued[row];
+                // The lanes of an instruction issue at one time, so that their accesses are found together.
+                if lanes.has(lane) {
+                    (*time, *lanes) = (*time + 1, Lanes::NONE);
+                }
+                *lanes = lanes.or(Lanes::of(lane));
+                Moment::Lanes { row: (self.warps.len() + row) as u32, lanes: Lanes::of(lane), time: *time }
             }
         };
         Operation { warp, proxy, stamp, moment }
@@ -235,16 +332,36 @@ impl Clocks {
         }
     }
 
-    /// Is that moment ordered before what the agent does now? With `needs_fence`, it must also have been fenced for the async proxy.
-    pub(crate) fn order(&self, earlier: Moment, agent: Agent<'_>, needs_fence: bool) -> Result<(), Unordered> {
+    /// Is that moment of a thread of that cluster ordered before what the agent does now? With `needs_fence`, it must also have been fenced
+    /// for the async proxy.
+    pub(crate) fn order(&self, cluster: u32, earlier: Moment, agent: Agent<'_>, needs_fence: Option<View>) -> Result<(), Unordered> {
+        let fence = needs_fence.unwrap_or(View::Known) as usize;
         let (known, fenced, own) = match agent {
             Agent::Thread { warp, lane } => {
-                let clock = &self.warps[warp];
-                (clock.known.of(lane), clock.fenced.of(lane), Some((warp as u32, Lanes::of(lane))))
+                let views = &self.warps[warp].views;
+                (views[View::Known as usize].of(lane), views[fence].of(lane), Some((warp as u32, Lanes::of(lane))))
             }
-            Agent::Async(operation) if operation.moment == earlier => return Ok(()),
-            Agent::Async(operation) => (&operation.stamp.known, &operation.stamp.fenced, None),
+            Agent::Async(operation) if cluster == self.cluster && operation.moment == earlier => return Ok(()),
+            Agent::Async(operation) => (&operation.stamp.views[View::Known as usize], &operation.stamp.views[fence], None),
         };
+        if cluster == self.cluster {
+            return self.known_of(earlier, known, fenced, own, needs_fence.is_some());
+        }
+        let nothing = Knowledge::default();
+        let known = known.of_cluster(cluster).map_or(&nothing, |known| &**known);
+        let fenced = fenced.of_cluster(cluster).map_or(&nothing, |fenced| &**fenced);
+        self.known_of(earlier, known, fenced, None, needs_fence.is_some())
+    }
+
+    /// The same for one of whose cluster that much is known; `own` is the row and the lane of the thread itself.
+    fn known_of(
+        &self,
+        earlier: Moment,
+        known: &Knowledge,
+        fenced: &Knowledge,
+        own: Option<(u32, Lanes)>,
+        needs_fence: bool,
+    ) -> Result<(), Unordered> {
         match earlier {
             Moment::Lanes { row, lanes, time } => {
                 let others = match own {
@@ -270,13 +387,20 @@ impl Clocks {
 impl Stamp {
     /// Adds what another one knew.
     pub(crate) fn join(&mut self, other: &Stamp) {
-        for (own, other) in [(&mut self.known, &other.known), (&mut self.fenced, &other.fenced)] {
+        for (own, other) in self.views.iter_mut().zip(&other.views) {
             if own.is_empty() {
                 own.clone_from(other);
             } else if !Arc::ptr_eq(own, other) && !other.is_empty() {
                 Arc::make_mut(own).join(other);
             }
         }
+    }
+}
+
+impl Released {
+    /// Adds what others let know.
+    pub(crate) fn join(&mut self, other: &Released) {
+        self.views.iter_mut().zip(&other.views).for_each(|(own, other)| join_clusters(own, other));
     }
 }
 
@@ -288,7 +412,9 @@ impl Operation {
             Moment::Lanes { row, lanes, time } => known.learn(row as usize, lanes, time),
             Moment::Tracked { number, .. } => known.learn_operation(number),
         }
-        Stamp { known: Arc::new(known), fenced: Arc::default() }
+        let mut stamp = Stamp::default();
+        stamp.views[View::Known as usize] = Arc::new(known);
+        stamp
     }
 }
 

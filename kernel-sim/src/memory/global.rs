@@ -98,6 +98,13 @@ pub(crate) struct Allocation {
     wide: Mutex<()>,
 }
 
+/// What some bytes of memory held.
+pub(crate) struct Snapshot {
+    address: u64,
+    words: Vec<u64>,
+    written: Vec<u64>,
+}
+
 impl GlobalMemory {
     /// Memory of that many bytes, none of them in use.
     pub(crate) fn new(total: u64) -> GlobalMemory {
@@ -207,6 +214,20 @@ impl GlobalView {
     pub(crate) fn find(&self, address: u64, bytes: u32) -> Result<(&Allocation, u64), FaultKind> {
         let allocation = self.before(address).filter(|allocation| allocation.holds(address, bytes));
         allocation.map(|allocation| (allocation, address - allocation.address)).ok_or_else(|| self.outside(address, bytes))
+    }
+
+    /// Makes memory what it was.
+    pub(crate) fn restore(&self, before: &Snapshot) {
+        let Some(allocation) = self.before(before.address) else { return };
+        let offset = before.address - allocation.address;
+        let words = allocation.words[(offset / 8) as usize..].iter().zip(&before.words);
+        let written = allocation.written[(offset / 64) as usize..].iter().zip(&before.written);
+        words.chain(written).for_each(|(word, &value)| word.store(value, Ordering::Relaxed));
+    }
+
+    /// Where an address is: the offset in an allocation, and what that is called.
+    pub(crate) fn place(&self, address: u64) -> (u64, String) {
+        self.before(address).map_or((address, "no allocation".to_owned()), |allocation| (address - allocation.address, allocation.describe()))
     }
 
     /// The last allocation that begins at the address or before it.
@@ -343,6 +364,17 @@ impl Allocation {
                 Err(other) => seen = other,
             }
         }
+    }
+
+    /// What those of these bytes hold that are inside. The range begins and ends at multiples of 64 from the first byte.
+    pub(crate) fn snapshot(&self, address: u64, bytes: u64) -> Snapshot {
+        let start = address.max(self.address) - self.address;
+        let end = (address + bytes - self.address).min(self.bytes);
+        let copy = |cells: &[AtomicU64], unit: u64| {
+            let range = (start / unit) as usize..end.div_ceil(unit) as usize;
+            cells[range].iter().map(|cell| cell.load(Ordering::Relaxed)).collect()
+        };
+        Snapshot { address: self.address + start, words: copy(&self.words, 8), written: copy(&self.written, 64) }
     }
 
     /// The offset of the first of these (at most 16, aligned) bytes that nobody wrote.

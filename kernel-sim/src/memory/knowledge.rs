@@ -1,5 +1,7 @@
 //! What a thread knows of others: for each lane of each warp the time up to which it knows all, and a set of operations.
 
+use std::sync::Arc;
+
 use crate::lanes::{Lanes, WARP};
 
 /// What one knows. A row is a warp, or a queue of asynchronous operations of a warp; one time stands for all 32 lanes of a row as long
@@ -12,11 +14,16 @@ pub(crate) struct Knowledge {
     some: Vec<(u32, Box<[u32; WARP]>)>,
     /// Operations that are known to be done: ranges of their numbers, first and last, sorted and apart from each other.
     operations: Vec<(u64, u64)>,
+    /// The same of other clusters.
+    others: Clusters,
 }
+
+/// What is known of several clusters: by their numbers, ascending. What stands here of a cluster has no `others` itself.
+pub(crate) type Clusters = Vec<(u32, Arc<Knowledge>)>;
 
 impl Knowledge {
     pub(crate) fn is_empty(&self) -> bool {
-        self.all.is_empty() && self.some.is_empty() && self.operations.is_empty()
+        self.all.is_empty() && self.some.is_empty() && self.operations.is_empty() && self.others.is_empty()
     }
 
     /// Now all that these lanes did up to that time is known.
@@ -78,6 +85,36 @@ impl Knowledge {
         if !other.operations.is_empty() && self.operations != other.operations {
             self.join_operations(&other.operations);
         }
+        join_clusters(&mut self.others, &other.others);
+    }
+
+    /// What is known of another cluster.
+    pub(crate) fn of_cluster(&self, cluster: u32) -> Option<&Arc<Knowledge>> {
+        find(&self.others, cluster)
+    }
+
+    /// All that one of that cluster knows, for readers in any cluster.
+    pub(crate) fn spread(self: &Arc<Knowledge>, cluster: u32) -> Clusters {
+        if self.is_empty() {
+            return Vec::new();
+        }
+        if self.others.is_empty() {
+            return vec![(cluster, self.clone())];
+        }
+        let mut clusters = self.others.clone();
+        let own = Arc::new(Knowledge { others: Vec::new(), ..Knowledge::clone(self) });
+        join_clusters(&mut clusters, &[(cluster, own)]);
+        clusters
+    }
+
+    /// What was spread, as one of that cluster sees it.
+    pub(crate) fn gathered(clusters: &Clusters, cluster: u32) -> Arc<Knowledge> {
+        let own = find(clusters, cluster).cloned().unwrap_or_default();
+        if clusters.iter().all(|&(number, _)| number == cluster) {
+            return own;
+        }
+        let others = clusters.iter().filter(|&&(number, _)| number != cluster).cloned().collect();
+        Arc::new(Knowledge { others, ..Arc::unwrap_or_clone(own) })
     }
 
     /// The first of these lanes of which not all up to that time is known.
@@ -137,6 +174,35 @@ impl Knowledge {
             }
         }
         self.operations = both;
+    }
+}
+
+fn find(clusters: &Clusters, cluster: u32) -> Option<&Arc<Knowledge>> {
+    clusters.binary_search_by_key(&cluster, |&(number, _)| number).ok().map(|place| &clusters[place].1)
+}
+
+/// Adds what is known of some clusters to what is known of others.
+pub(crate) fn join_clusters(own: &mut Clusters, others: &[(u32, Arc<Knowledge>)]) {
+    if own.is_empty() {
+        own.extend_from_slice(others);
+        return;
+    }
+    let mut missing = Vec::new();
+    let mut place = 0;
+    for (cluster, other) in others {
+        place += own[place..].partition_point(|(number, _)| number < cluster);
+        match own.get_mut(place) {
+            Some((number, knowledge)) if number == cluster => {
+                if !Arc::ptr_eq(knowledge, other) {
+                    Arc::make_mut(knowledge).join(other);
+                }
+            }
+            _ => missing.push((*cluster, other.clone())),
+        }
+    }
+    if !missing.is_empty() {
+        own.extend(missing);
+        own.sort_unstable_by_key(|&(number, _)| number);
     }
 }
 

@@ -4,18 +4,23 @@ mod clocks;
 mod global;
 mod knowledge;
 mod local;
+mod past;
 #[cfg(test)]
 mod races;
+mod rerun;
 mod shadow;
 mod shared;
+mod touch;
 
 pub use global::MemoryError;
 
-pub(crate) use clocks::{Agent, Clocks, Moment, Operation, Proxy, Queue, Stamp, Unordered};
+pub(crate) use clocks::{Agent, Clocks, Moment, Operation, Proxy, Queue, Released, Stamp, Unordered, View};
 pub(crate) use global::{Allocation, GlobalMemory, GlobalView};
 pub(crate) use local::LocalMemory;
-pub(crate) use shadow::Touch;
+pub(crate) use rerun::LaunchRecord;
+pub(crate) use shadow::{Conflict, Shadow};
 pub(crate) use shared::SharedMemory;
+pub(crate) use touch::{Scope, Touch};
 
 /// Every byte that nobody wrote. In each floating-point format it makes a NaN, and a negative integer.
 const POISON: u8 = 0xff;

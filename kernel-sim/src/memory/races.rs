@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use crate::fault::FaultKind;
 use crate::lanes::{Lanes, WARP};
 use crate::machine::Issuer;
-use crate::memory::{Agent, Clocks, Operation, Proxy, Queue, SharedMemory, Stamp, Touch};
+use crate::memory::{Agent, Clocks, Operation, Proxy, Queue, Scope, SharedMemory, Stamp, Touch, View};
 
 /// The shared memory of one CTA, and the clocks of its cluster.
 struct World {
@@ -13,9 +13,9 @@ struct World {
     shared: SharedMemory,
 }
 
-const STORE: Touch = Touch { name: "store", line: 1, strong: false };
-const LOAD: Touch = Touch { name: "load", line: 2, strong: false };
-const COPY: Touch = Touch { name: "copy", line: 3, strong: false };
+const STORE: Touch = Touch { name: "store", line: 1, scope: None, is_atomic: false };
+const LOAD: Touch = Touch { name: "load", line: 2, scope: None, is_atomic: false };
+const COPY: Touch = Touch { name: "copy", line: 3, scope: None, is_atomic: false };
 
 fn thread(warp: usize, lane: usize) -> Agent<'static> {
     Agent::Thread { warp, lane }
@@ -151,13 +151,13 @@ fn the_async_proxy_sees_what_was_fenced() {
     let operation = world.clocks.issue(1, 0, Proxy::Generic, Queue::Copy);
     world.copy_out(&operation, 0).unwrap();
     // The issuer fences, after the barrier.
-    world.clocks.fence_proxy_async(1, Lanes::of(0));
+    world.clocks.fence_proxy_async(1, Lanes::of(0), &[View::AsyncShared]);
     let operation = world.clocks.issue(1, 0, Proxy::Async, Queue::Bulk);
     world.copy_out(&operation, 0).unwrap();
     // The writers fence, before the barrier.
     let mut world = World::new(64);
     world.store(thread(0, 0), 0).unwrap();
-    world.clocks.fence_proxy_async(0, Lanes::ALL);
+    world.clocks.fence_proxy_async(0, Lanes::ALL, &[View::AsyncShared]);
     world.store(thread(0, 0), 64).unwrap();
     world.barrier(&[0, 1]);
     let operation = world.clocks.issue(1, 0, Proxy::Async, Queue::Matrix);
@@ -166,7 +166,7 @@ fn the_async_proxy_sees_what_was_fenced() {
     // A fence orders nothing without a barrier.
     let mut world = World::new(64);
     world.store(thread(0, 0), 0).unwrap();
-    world.clocks.fence_proxy_async(0, Lanes::of(0));
+    world.clocks.fence_proxy_async(0, Lanes::of(0), &[View::AsyncShared]);
     let operation = world.clocks.issue(1, 0, Proxy::Async, Queue::Bulk);
     assert_eq!(race(world.copy_out(&operation, 0)), Some((": a barrier is missing", [0, 0, 0])));
 }
@@ -211,7 +211,7 @@ fn operations_of_a_queue_end_in_order_and_those_of_an_mbarrier_do_not() {
 #[test]
 fn strong_accesses_do_not_race_with_each_other() {
     let mut world = World::new(64);
-    let strong = Touch { name: "atomic", line: 4, strong: true };
+    let strong = Touch { name: "atomic", line: 4, scope: Some(Scope::Gpu), is_atomic: true };
     let add = |world: &mut World, warp| world.shared.update(thread(warp, 0), &world.clocks, 0, 4, strong, |old| old + 1).map(|_| ());
     add(&mut world, 0).unwrap();
     add(&mut world, 1).unwrap();

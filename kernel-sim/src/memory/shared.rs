@@ -5,8 +5,9 @@ use std::ops::Range;
 use crate::fault::FaultKind;
 use crate::machine::Issuer;
 use crate::memory::POISON;
-use crate::memory::clocks::{Agent, Clocks};
-use crate::memory::shadow::{Shadow, Touch};
+use crate::memory::clocks::{Agent, Clocks, View};
+use crate::memory::shadow::{Conflict, Shadow};
+use crate::memory::touch::Touch;
 use crate::ptx::Space;
 
 /// Shared memory of a CTA. Offsets count from its first byte.
@@ -41,7 +42,7 @@ impl SharedMemory {
             bytes: vec![POISON; bytes],
             written: vec![0; bytes.div_ceil(64)],
             allow_uninitialised,
-            shadow: Shadow::default(),
+            shadow: Shadow::new(View::AsyncShared),
             pending: Vec::new(),
         }
     }
@@ -83,7 +84,7 @@ impl SharedMemory {
         let range = self.check(offset, bytes.len())?;
         self.check_pending(agent, &range, true)?;
         // The thread did look at bytes that nobody wrote: who writes them later must be ordered after it.
-        self.shadow.read(agent, clocks, range.clone(), touch)?;
+        self.shadow.read(agent, clocks, wide(&range), touch).map_err(|conflict| race(*conflict, clocks, touch))?;
         self.check_written(&range)?;
         bytes.copy_from_slice(&self.bytes[range]);
         Ok(())
@@ -102,7 +103,11 @@ impl SharedMemory {
         self.check_pending(agent, &range, false)?;
         let old = &self.bytes;
         let start = range.start;
-        self.shadow.write(agent, clocks, range.clone(), touch, |part| old[part.clone()] == bytes[part.start - start..part.end - start])?;
+        let unchanged = |part: &Range<u64>| {
+            let part = part.start as usize..part.end as usize;
+            old[part.clone()] == bytes[part.start - start..part.end - start]
+        };
+        self.shadow.write(agent, clocks, wide(&range), touch, unchanged).map_err(|conflict| race(*conflict, clocks, touch))?;
         self.put(range, bytes);
         Ok(())
     }
@@ -120,7 +125,7 @@ impl SharedMemory {
         let range = self.check(offset, bytes as usize)?;
         self.check_pending(agent, &range, false)?;
         self.check_written(&range)?;
-        self.shadow.write(agent, clocks, range.clone(), touch, |_| false)?;
+        self.shadow.write(agent, clocks, wide(&range), touch, |_| false).map_err(|conflict| race(*conflict, clocks, touch))?;
         let old = self.value(&range);
         self.put(range, &change(old).to_le_bytes()[..bytes as usize]);
         Ok(old)
@@ -240,6 +245,21 @@ impl SharedMemory {
     }
 }
 
+fn wide(range: &Range<usize>) -> Range<u64> {
+    range.start as u64..range.end as u64
+}
+
+fn race(conflict: Conflict, clocks: &Clocks, touch: Touch) -> FaultKind {
+    FaultKind::SharedRace {
+        address: conflict.address,
+        access: touch.name,
+        other_access: conflict.touch.name,
+        other_thread: clocks.thread(conflict.warp, conflict.lane),
+        other_line: conflict.touch.line,
+        hint: conflict.hint,
+    }
+}
+
 /// The pieces that a range touches.
 fn pieces(range: &Range<usize>) -> Range<usize> {
     if range.is_empty() { 0..0 } else { range.start / PIECE..(range.end - 1) / PIECE + 1 }
@@ -288,7 +308,7 @@ mod tests {
         let mut shared = SharedMemory::new(16, false);
         let clocks = Clocks::new(1, [32, 1, 1]);
         let agent = Agent::Thread { warp: 0, lane: 0 };
-        let touch = Touch { name: "atomic", line: 1, strong: true };
+        let touch = Touch { scope: Some(crate::memory::Scope::Gpu), ..Touch::plain("atomic", 1) };
         assert!(shared.update(agent, &clocks, 4, 4, touch, |old| old).is_err(), "nobody wrote it");
         shared.poke(4, 4, 41).unwrap();
         assert_eq!(shared.update(agent, &clocks, 4, 4, touch, |old| old + 1), Ok(41));

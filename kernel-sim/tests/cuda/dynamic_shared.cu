@@ -16,7 +16,7 @@ extern "C" __global__ void scan(const int *in, int *out, int n) {
     }
     asm volatile("bar.sync %0, %1;" ::"r"(1), "r"(blockDim.x) : "memory");
     if (i < n) out[i] = front[i];
-    if (__syncthreads_or(out[i & 1] < 0)) __trap();
+    __syncthreads(); if (__syncthreads_or(out[i & 1] < 0)) __trap();
 }
 
 extern "C" __global__ void __cluster_dims__(2, 1, 1) neighbours(const int *in, int *out) {

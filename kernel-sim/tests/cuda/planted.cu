@@ -65,7 +65,7 @@ extern "C" __global__ void last_block(const float *in, float *partial, float *ou
     if (threadIdx.x == 0) {
         partial[blockIdx.x] = sums[0];
         __threadfence();
-        is_last = atomicAdd(&finished, 1u) == gridDim.x - 1;
+        is_last = atomicAdd(&finished, 1u) == gridDim.x - 1; __threadfence();
     }
     if (mistake != 2) __syncthreads();
     if (is_last && threadIdx.x == 0) {

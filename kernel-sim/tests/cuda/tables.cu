@@ -14,7 +14,7 @@ extern "C" __global__ void lookup(const int *in, double *out, int *lengths) {
     int length = 0;
     while (name[length]) ++length;
     lengths[i] = length + *second + *entries[0].where + entries[in[i] & 1].tag;
-    counts[i & 7] = length;
+    __syncthreads(); if (i < 8) counts[i] = length;
 }
 
 extern "C" __global__ void choose(const int *in, float *out) {

@@ -90,7 +90,7 @@ extern "C" __global__ void match_count(const unsigned long long *keys, int *bins
 }
 
 __device__ float atomic_max(float *address, float value) {
-    int *bits = (int *)address, old = *bits, seen;
+    int *bits = (int *)address, old = *(volatile int *)bits, seen;
     do {
         seen = old;
         if (__int_as_float(seen) >= value) break;
@@ -105,7 +105,7 @@ extern "C" __global__ void atomics_by_hand(const float *in, float *most, __half 
     atomic_max(most, in[i]);
     atomic_add(half, in[i] > 0.0f ? 1.0f : 0.0f);
     atomicAdd(pair, __floats2bfloat162_rn(1.0f, in[i] > 0.0f));
-    unsigned long long *bits = (unsigned long long *)product, old = *bits, seen;
+    unsigned long long *bits = (unsigned long long *)product, old = *(volatile unsigned long long *)bits, seen;
     do {
         seen = old;
         old = atomicCAS(bits, seen, __double_as_longlong(__longlong_as_double(seen) * (i % 7 == 0 ? 2.0 : 1.0)));

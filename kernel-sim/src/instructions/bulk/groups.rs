@@ -17,12 +17,21 @@ pub(crate) type BulkGroups = HashMap<(usize, usize, usize), Groups>;
 pub(crate) struct Groups {
     /// The number of the group that the next copy joins: as many were committed.
     current: u64,
-    /// What one learns from the end of each copy, with its group, oldest first.
-    ends: VecDeque<(u64, Stamp)>,
+    /// The end of each copy, with its group, oldest first.
+    ends: VecDeque<(u64, End)>,
 }
 
-/// A copy joins the thread's group, whose number this gives; who waits for it learns that stamp.
-pub(in crate::instructions) fn join(cx: &mut Cx<'_>, lane: usize, end: Stamp) -> u64 {
+/// What a thread learns from the end of a copy.
+#[derive(Clone)]
+pub(in crate::instructions) struct End {
+    /// That shared memory was read.
+    pub(in crate::instructions) read: Stamp,
+    /// That global memory was written.
+    pub(in crate::instructions) written: Stamp,
+}
+
+/// A copy joins the thread's group, whose number this gives; a wait for it learns of its end.
+pub(in crate::instructions) fn join(cx: &mut Cx<'_>, lane: usize, end: End) -> u64 {
     let groups = cx.cluster.bulk_groups.entry((cx.rank, cx.warp.index, lane)).or_default();
     groups.ends.push_back((groups.current, end));
     groups.current
@@ -67,15 +76,17 @@ impl Instruction for Wait {
             let is_done = |group: u64| group < limit;
             let count = groups.ends.iter().take_while(|(group, _)| is_done(*group)).count();
             // A copy that was only read is waited for again when it shall be written.
-            let ended: Vec<Stamp> = if self.is_read {
-                groups.ends.iter().take(count).map(|(_, stamp)| stamp.clone()).collect()
-            } else {
-                groups.ends.drain(..count).map(|(_, stamp)| stamp).collect()
-            };
+            let last = count.checked_sub(1).and_then(|last| groups.ends.get(last)).map(|(_, end)| end.clone());
+            if !self.is_read {
+                groups.ends.drain(..count);
+            }
             self.finish(cx, lane, is_done)?;
             // Each copy of a thread ends after those before it, so the last one tells of them all.
-            if let Some(stamp) = ended.last() {
-                async_access::acquire(cx, lane, stamp);
+            if let Some(end) = last {
+                async_access::acquire(cx, lane, &end.read);
+                if !self.is_read {
+                    async_access::acquire(cx, lane, &end.written);
+                }
             }
         }
         Ok(Progress::Done)

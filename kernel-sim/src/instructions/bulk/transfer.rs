@@ -2,12 +2,12 @@
 
 use std::any::Any;
 
-use super::super::async_access::{self, Held, Place};
+use super::super::async_access::{self, GlobalAccess, Held, Place};
 use super::super::atomic::{self, Reduction};
 use super::super::mbarrier;
 use crate::fault::{FaultKind, Trap};
 use crate::machine::{AsyncOperation, Cluster, Grid, Issuer};
-use crate::memory::{Operation, Touch};
+use crate::memory::{Operation, Scope, Touch};
 use crate::ptx::Type;
 
 /// Up to 16 bytes that are copied together.
@@ -80,7 +80,11 @@ impl Load {
             let bytes = &mut buffer[..piece.bytes as usize];
             match (piece.other, self.source) {
                 (None, _) => bytes.chunks_mut(self.fill.len()).for_each(|element| element.copy_from_slice(&self.fill)),
-                (Some(address), Source::Global) => async_access::load_global(grid, address, bytes)?,
+                (Some(address), Source::Global) => {
+                    let touch = Touch::plain("bulk copy's load", self.line);
+                    let access = GlobalAccess { cluster: &mut *cluster, grid, operation: &self.operation, touch };
+                    async_access::load_global(access, address, bytes)?;
+                }
                 (Some(offset), Source::Shared(rank)) => {
                     let place = Place { rank, offset: offset as u32 };
                     async_access::load_shared(cluster, &self.operation, place, bytes, Touch::plain("bulk copy's load", self.line))?;
@@ -119,7 +123,7 @@ pub(in crate::instructions) fn put(
     let Some(combine) = combine else {
         return async_access::store_shared(cluster, operation, place, bytes, Touch::plain("asynchronous store", line));
     };
-    let touch = Touch { strong: true, ..Touch::plain("asynchronous reduction", line) };
+    let touch = Touch { scope: Some(Scope::Gpu), ..Touch::plain("asynchronous reduction", line) };
     let size = combine.ty.bytes();
     for (element, bytes) in (0..).zip(bytes.chunks_exact(size as usize)) {
         let place = Place { offset: place.offset + element * size, ..place };
@@ -141,12 +145,14 @@ pub(in crate::instructions) struct Store {
     /// The bulk group of its thread.
     pub(in crate::instructions) group: u64,
     pub(in crate::instructions) operation: Operation,
+    /// The same, as far as it writes.
+    pub(in crate::instructions) writing: Operation,
     pub(in crate::instructions) line: u32,
 }
 
 impl AsyncOperation for Store {
     fn complete(&mut self, cluster: &mut Cluster, grid: &Grid, issuer: Issuer) -> Result<(), Trap> {
-        self.read(cluster).and_then(|()| self.write(grid)).map_err(|kind| Trap::new(issuer.lane, kind))?;
+        self.read(cluster).and_then(|()| self.write(cluster, grid)).map_err(|kind| Trap::new(issuer.lane, kind))?;
         cluster.happened();
         Ok(())
     }
@@ -177,19 +183,23 @@ impl Store {
         Ok(())
     }
 
-    fn write(&self, grid: &Grid) -> Result<(), FaultKind> {
+    fn write(&self, cluster: &mut Cluster, grid: &Grid) -> Result<(), FaultKind> {
         for (piece, bytes) in self.pieces.iter().zip(self.buffer.iter().flatten()) {
             let Some(address) = piece.other else { continue };
             let bytes = &bytes[..piece.bytes as usize];
+            let operation = &self.writing;
             let Some(combine) = self.combine else {
-                async_access::store_global(grid, address, bytes)?;
+                let touch = Touch::plain("bulk copy's store", self.line);
+                async_access::store_global(GlobalAccess { cluster: &mut *cluster, grid, operation, touch }, address, bytes)?;
                 continue;
             };
+            let touch = Touch { scope: Some(Scope::Gpu), ..Touch::plain("bulk reduction", self.line) };
             let size = combine.ty.bytes();
             for (element, bytes) in (0..).zip(bytes.chunks_exact(size as usize)) {
                 let value = little_endian(bytes);
                 let address = address + u64::from(element * size);
-                async_access::update_global(grid, address, size, |old| combine.apply(old, value, true))?;
+                let access = GlobalAccess { cluster: &mut *cluster, grid, operation, touch };
+                async_access::update_global(access, address, size, |old| combine.apply(old, value, true))?;
             }
         }
         Ok(())

@@ -1,0 +1,204 @@
+//! What is kept of a launch to find races between its programs, and to run it once more: how each cluster used memory, and what memory
+//! held before.
+//!
+//! Clusters that run side by side on several cores have a [`Shadow`] each, and what one did is compared with the others at its end.
+//! The comparison depends on no order: for each record it is known which cluster, or that several, wrote it, read it, or used atomics.
+//! It says only that there is a race; the launch is then run again, one cluster after the other, which shows both accesses.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::memory::global::{Allocation, GlobalView, Snapshot};
+use crate::memory::past::Mixed;
+use crate::memory::shadow::{PAGE, Shadow, Uses};
+
+/// What is kept of a launch.
+pub(crate) struct LaunchRecord {
+    shards: Vec<Mutex<HashMap<u64, PageRecord, Mixed>>>,
+    has_race: AtomicBool,
+}
+
+/// How many parts of the record can be changed at the same time.
+const SHARDS: u64 = 64;
+
+#[derive(Default)]
+struct PageRecord {
+    /// What the page held before the first write to it.
+    before: Option<Snapshot>,
+    users: Option<Users>,
+}
+
+/// The clusters that used the records of a page.
+enum Users {
+    /// All of them in the same way.
+    Whole(User),
+    /// Each record has `1 << shift` bytes.
+    Each { shift: u32, users: Vec<User> },
+}
+
+/// The clusters that used a record.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct User {
+    weak_write: Who,
+    strong: Who,
+    weak_read: Who,
+}
+
+/// No cluster, one, or several.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Who(u32);
+
+const SEVERAL: Who = Who(u32::MAX);
+
+impl LaunchRecord {
+    /// Nothing was used yet.
+    pub(crate) fn new() -> LaunchRecord {
+        LaunchRecord { shards: (0..SHARDS).map(|_| Mutex::default()).collect(), has_race: AtomicBool::new(false) }
+    }
+
+    /// To be called before the first write of a cluster to the page of an address, which is in the allocation.
+    pub(crate) fn before_write(&self, allocation: &Allocation, address: u64) {
+        let number = address / PAGE;
+        let mut shard = self.shard(number);
+        let page = shard.entry(number).or_default();
+        page.before.get_or_insert_with(|| allocation.snapshot(number * PAGE, PAGE));
+    }
+
+    /// Makes memory what it was before the launch.
+    pub(crate) fn restore(&self, memory: &GlobalView) {
+        for shard in &self.shards {
+            for page in shard.lock().unwrap_or_else(PoisonError::into_inner).values() {
+                if let Some(before) = &page.before {
+                    memory.restore(before);
+                }
+            }
+        }
+    }
+
+    /// A cluster ended: compares what it did with what others did.
+    pub(crate) fn ended(&self, cluster: u32, shadow: &Shadow) {
+        shadow.each_page(|number, shift, uses| {
+            let mut shard = self.shard(number);
+            let users = shard.entry(number).or_default().users.get_or_insert(Users::Whole(User::default()));
+            if users.add(cluster, shift, uses) {
+                self.has_race.store(true, Ordering::Relaxed);
+            }
+        });
+    }
+
+    /// Did clusters race with each other?
+    pub(crate) fn has_race(&self) -> bool {
+        self.has_race.load(Ordering::Relaxed)
+    }
+
+    fn shard(&self, number: u64) -> MutexGuard<'_, HashMap<u64, PageRecord, Mixed>> {
+        self.shards[(number % SHARDS) as usize].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Users {
+    /// Adds how a cluster used each record of the page. True if it races with another one.
+    fn add(&mut self, cluster: u32, shift: u32, uses: &[Uses]) -> bool {
+        if let Users::Whole(user) = self
+            && uses.iter().all(|other| *other == uses[0])
+        {
+            user.add(cluster, uses[0]);
+            return user.has_race();
+        }
+        let finest = match self {
+            Users::Whole(_) => shift,
+            Users::Each { shift: own, .. } => shift.min(*own),
+        };
+        self.split(finest);
+        let Users::Each { users, .. } = self else { return false };
+        let mut has_race = false;
+        for (place, user) in users.iter_mut().enumerate() {
+            user.add(cluster, uses[place << finest >> shift]);
+            has_race |= user.has_race();
+        }
+        has_race
+    }
+
+    fn split(&mut self, finest: u32) {
+        let users = match self {
+            Users::Whole(user) => vec![*user; (PAGE >> finest) as usize],
+            Users::Each { shift, .. } if *shift == finest => return,
+            Users::Each { shift, users } => users.iter().flat_map(|user| std::iter::repeat_n(*user, 1 << (*shift - finest))).collect(),
+        };
+        *self = Users::Each { shift: finest, users };
+    }
+}
+
+impl User {
+    fn add(&mut self, cluster: u32, uses: Uses) {
+        let Uses { weak_write, strong, weak_read } = uses;
+        for (who, is_used) in [(&mut self.weak_write, weak_write), (&mut self.strong, strong), (&mut self.weak_read, weak_read)] {
+            if is_used {
+                *who = if *who == Who::default() || *who == Who(cluster + 1) { Who(cluster + 1) } else { SEVERAL };
+            }
+        }
+    }
+
+    /// Is there a write of one cluster and an access of another, not both atomic?
+    fn has_race(&self) -> bool {
+        let User { weak_write, strong, weak_read } = *self;
+        weak_write.differs(weak_write) || weak_write.differs(strong) || weak_write.differs(weak_read) || strong.differs(weak_read)
+    }
+}
+
+impl Who {
+    /// Is there one of these and another one of those?
+    fn differs(self, other: Who) -> bool {
+        let nobody = Who::default();
+        self != nobody && other != nobody && (self == SEVERAL || self != other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WRITE: Uses = Uses { weak_write: true, strong: false, weak_read: false };
+    const ATOMIC: Uses = Uses { weak_write: false, strong: true, weak_read: false };
+    const READ: Uses = Uses { weak_write: false, strong: false, weak_read: true };
+    const NOTHING: Uses = Uses { weak_write: false, strong: false, weak_read: false };
+
+    fn has_race(uses: &[(u32, Uses)]) -> bool {
+        let mut user = User::default();
+        uses.iter().for_each(|&(cluster, uses)| user.add(cluster, uses));
+        user.has_race()
+    }
+
+    #[test]
+    fn two_clusters_race_unless_both_read_or_both_are_atomic() {
+        for (first, second, expected) in [
+            (WRITE, WRITE, true),
+            (WRITE, READ, true),
+            (WRITE, ATOMIC, true),
+            (ATOMIC, READ, true),
+            (ATOMIC, ATOMIC, false),
+            (READ, READ, false),
+            (WRITE, NOTHING, false),
+        ] {
+            assert_eq!(has_race(&[(3, first), (7, second)]), expected, "{first:?} {second:?}");
+            assert_eq!(has_race(&[(7, second), (3, first)]), expected, "{second:?} {first:?}");
+            assert!(!has_race(&[(3, first), (3, second)]), "one cluster is not compared with itself");
+        }
+        assert!(has_race(&[(0, READ), (1, READ), (0, WRITE)]));
+    }
+
+    #[test]
+    fn records_of_two_sizes_are_compared_byte_by_byte() {
+        let mut users = Users::Whole(User::default());
+        let mut words = vec![NOTHING; 256];
+        words[5] = WRITE;
+        assert!(!users.add(0, 2, &words));
+        let mut bytes = vec![NOTHING; 1024];
+        bytes[19] = WRITE;
+        bytes[24] = WRITE;
+        assert!(!users.add(1, 0, &bytes));
+        bytes[23] = READ;
+        assert!(users.add(1, 0, &bytes));
+    }
+}
