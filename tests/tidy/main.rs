@@ -67,7 +67,7 @@ const COMPILER: Rooms = &[
     ("location", &["diagnostic"]),
     ("schedule", &[]),
     ("target", &["diagnostic", "dtype", "location", "schedule"]),
-    ("ir", &["diagnostic", "dtype", "float8", "layout", "location", "target"]),
+    ("ir", &["diagnostic", "dtype", "float8", "layout", "location", "schedule", "target"]),
     // Texts of the kernel language, which the frontend embeds.
     ("library", &[]),
     ("layout", &["diagnostic", "dtype", "location", "target"]),
