@@ -8,8 +8,12 @@
 //! An entry is code that the program will run unchecked. So the folder and the files must be this user's or root's, and nobody else may write them
 //! ([`trusted_files`]); what is refused is told once, and not used. What is above the folder Cargo trusts with more: the compiler's own plug-ins lie there.
 
+mod entry;
+#[cfg(test)]
+mod refusals;
+mod warning;
+
 use std::fs;
-use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
@@ -17,7 +21,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
 
 use kernel_lang::frontend::Store;
-use trusted_files::Refused;
 
 /// Entries in a folder.
 pub(crate) struct Files {
@@ -45,7 +48,7 @@ impl Files {
     }
 
     fn path(&self, key: &str) -> PathBuf {
-        self.folder.join(format!("{:016x}{:016x}", hash(1, &[key.as_bytes()]), hash(2, &[key.as_bytes()])))
+        self.folder.join(entry::name(key))
     }
 
     /// Can nobody else write the folder, if it is there?
@@ -55,7 +58,8 @@ impl Files {
 
     fn write(&self, key: &str, value: &[u8]) -> io::Result<()> {
         static NUMBER: AtomicUsize = AtomicUsize::new(0);
-        if value.len() as u64 + CHECKSUM_BYTES as u64 > MOST_ENTRY_BYTES {
+        let entry = entry::seal(key, value);
+        if entry.len() as u64 > MOST_ENTRY_BYTES {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         trusted_files::create_folder(&self.folder)?;
@@ -64,8 +68,7 @@ impl Files {
         // One of that name was left by a process that was killed.
         let _ = fs::remove_file(&aside);
         let done = trusted_files::options().write(true).create_new(true).open(&aside).and_then(|mut file| {
-            file.write_all(&checksum(key, value).to_le_bytes())?;
-            file.write_all(value)?;
+            file.write_all(&entry)?;
             fs::rename(&aside, self.path(key))
         });
         if done.is_err() {
@@ -105,21 +108,12 @@ impl Store for Files {
         if self.is_off() {
             return None;
         }
-        let mut file = match self.check().and_then(|()| trusted_files::open(&self.path(key))) {
-            Ok(file) => file,
-            Err(error) => {
-                tell(&self.folder, &error);
-                return None;
-            }
-        };
-        let entry = trusted_files::read_open(&mut file, MOST_ENTRY_BYTES).ok()??;
-        let (sum, value) = entry.split_at_checked(CHECKSUM_BYTES)?;
-        if sum != checksum(key, value).to_le_bytes() {
-            return None;
-        }
+        let opened = self.check().and_then(|()| trusted_files::open(&self.path(key)));
+        let mut file = opened.inspect_err(|error| warning::tell(&self.folder, error)).ok()?;
+        let value = entry::open(key, &trusted_files::read_open(&mut file, MOST_ENTRY_BYTES).ok()??)?;
         // It was used now. Where that cannot be noted, it counts from when it was written.
         let _ = file.set_modified(SystemTime::now());
-        Some(value.to_vec())
+        Some(value)
     }
 
     fn keep(&self, key: &str, value: &[u8]) {
@@ -131,42 +125,6 @@ impl Store for Files {
             });
         }
     }
-}
-
-/// Tells once in a process, which expands one crate, that entries are refused. A build does not end because nobody listens.
-fn tell(folder: &Path, error: &io::Error) {
-    static TOLD: Once = Once::new();
-    if let Some(text) = told(folder, error) {
-        TOLD.call_once(|| {
-            let _ = writeln!(io::stderr(), "{text}");
-        });
-    }
-}
-
-fn told(folder: &Path, error: &io::Error) -> Option<String> {
-    let refused = Refused::of(error)?;
-    Some(format!(
-        "warning: kernels are compiled anew, because somebody else may have written what an earlier build kept in {}: {refused}\nhelp: {}; or keep \
-         nothing: `GALATEA_BUILD_CACHE=off`",
-        folder.display(),
-        refused.help()
-    ))
-}
-
-const CHECKSUM_BYTES: usize = size_of::<u64>();
-
-fn checksum(key: &str, value: &[u8]) -> u64 {
-    hash(3, &[key.as_bytes(), value])
-}
-
-fn hash(seed: u8, parts: &[&[u8]]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    hasher.write_u8(seed);
-    for part in parts {
-        hasher.write_usize(part.len());
-        hasher.write(part);
-    }
-    hasher.finish()
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! Faults of files and of the disk, and files that somebody else can write: no build fails for them, or uses them.
+//! Faults of files and of the disk: nothing of them reaches a build.
 
 use std::fs::File;
 
 use super::*;
 
-fn folder(name: &str) -> Files {
+pub(super) fn folder(name: &str) -> Files {
     let folder = Path::new(env!("OUT_DIR")).join("tests").join(name);
     let _ = fs::remove_dir_all(&folder);
     Files { folder, most_bytes: 1000 }
@@ -81,40 +81,4 @@ fn what_is_too_large_is_not_read() {
     large.set_len(MOST_ENTRY_BYTES + 1).unwrap();
     assert_eq!(files.find("key"), None);
     assert!(files.write("key", &vec![0; MOST_ENTRY_BYTES as usize]).is_err(), "what would not be read is not written");
-}
-
-#[cfg(unix)]
-#[test]
-fn what_others_can_write_is_not_used() {
-    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-
-    let set_mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-    let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
-    let files = folder("refused");
-    files.keep("key", b"value");
-    assert_eq!((mode(&files.folder), mode(&files.path("key"))), (0o700, 0o600));
-    for bad in [0o770, 0o702] {
-        set_mode(&files.folder, bad);
-        assert_eq!(files.find("key"), None);
-        files.keep("key", b"another");
-        files.bound().unwrap_err();
-        set_mode(&files.folder, 0o755);
-        assert_eq!(files.find("key"), Some(b"value".to_vec()), "it was not written");
-    }
-    for bad in [0o620, 0o602] {
-        set_mode(&files.path("key"), bad);
-        assert_eq!(files.find("key"), None);
-        files.keep("key", b"value");
-        assert_eq!(files.find("key"), Some(b"value".to_vec()), "it was replaced");
-    }
-
-    let link = Files { folder: files.folder.with_file_name("link"), most_bytes: 1000 };
-    let _ = fs::remove_file(&link.folder);
-    symlink(&files.folder, &link.folder).unwrap();
-    assert_eq!(link.find("key"), None);
-    let told = told(&link.folder, &link.check().unwrap_err()).expect("it is told");
-    assert!(told.contains("link is a symbolic link") && told.contains("GALATEA_BUILD_CACHE=off"), "{told}");
-    fs::rename(files.path("key"), files.path("other")).unwrap();
-    symlink(files.path("other"), files.path("key")).unwrap();
-    assert_eq!(files.find("key"), None);
 }

@@ -1,0 +1,27 @@
+//! What is said of entries that somebody else may have written.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Once;
+
+use trusted_files::Refused;
+
+/// Tells once in a process, which expands one crate, that entries are refused. A build does not end because nobody listens.
+pub(super) fn tell(folder: &Path, error: &io::Error) {
+    static TOLD: Once = Once::new();
+    if let Some(text) = told(folder, error) {
+        TOLD.call_once(|| {
+            let _ = writeln!(io::stderr(), "{text}");
+        });
+    }
+}
+
+pub(super) fn told(folder: &Path, error: &io::Error) -> Option<String> {
+    let refused = Refused::of(error)?;
+    Some(format!(
+        "warning: kernels are compiled anew, because somebody else may have written what an earlier build kept in {}: {refused}\nhelp: {}; or keep \
+         nothing: `GALATEA_BUILD_CACHE=off`",
+        folder.display(),
+        refused.help()
+    ))
+}
