@@ -97,7 +97,7 @@ const SIMULATOR: Rooms = &[
     ("memory", &["counters", "fault", "lanes", "machine", "ptx"]),
     // An instruction sees the machine through its context, and the machine holds what instructions keep in it.
     ("instructions", &["arguments", "counters", "fault", "lanes", "machine", "memory", "numerics", "program", "ptx", "tensor_map"]),
-    ("program", &["fault", "instructions", "lanes", "ptx"]),
+    ("program", &["counters", "fault", "instructions", "lanes", "ptx"]),
     ("machine", &["arguments", "counters", "fault", "instructions", "lanes", "memory", "program", "ptx", "tensor_map"]),
 ];
 
