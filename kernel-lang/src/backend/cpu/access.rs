@@ -96,7 +96,13 @@ impl Machine<'_> {
     /// The slots of the access are those of this machine, its tensor is as [`super::Program::run`] demands.
     pub(super) unsafe fn load(&self, access: &Access) -> Result<(), Violation> {
         // SAFETY: the caller's promise.
-        unsafe { if self.aim(access) { Ok(()) } else { self.access(access, true) } }
+        unsafe {
+            match self.aim(access) {
+                true => Ok(()),
+                false if self.conflicts(access) => self.shared_access(access, true),
+                false => self.access::<false>(access, true),
+            }
+        }
     }
 
     /// # Safety
@@ -107,12 +113,20 @@ impl Machine<'_> {
             return Ok(());
         }
         // SAFETY: the caller's promise.
-        unsafe { self.access(access, false) }
+        unsafe { if self.conflicts(access) { self.shared_access(access, false) } else { self.access::<false>(access, false) } }
     }
 
-    /// May another program be at the same elements at the same time, one of the two storing? Then each element is accessed by an atomic.
+    /// May another program access the same elements at the same time, one of the two storing? Then each element is accessed by an atomic.
+    #[inline(always)]
     fn conflicts(&self, access: &Access) -> bool {
-        self.conflicts.contains(access.number as usize)
+        self.conflicts.get(access.number as usize) == Some(&true)
+    }
+
+    /// Stands apart, so that the code of plain accesses is as if there were no others.
+    #[inline(never)]
+    unsafe fn shared_access(&self, access: &Access, is_load: bool) -> Result<(), Violation> {
+        // SAFETY: the caller's promise.
+        unsafe { self.access::<true>(access, is_load) }
     }
 
     /// Sets the view of an access, if it has one: to the tensor, and then returns true, or to its own tile.
@@ -124,9 +138,8 @@ impl Machine<'_> {
         let (count, width) = (access.extents[0], access.dtype.bytes());
         // SAFETY: the slots hold what the access says.
         let address = match unsafe { self.ranges(access, 0, count, self.length(access)) } {
-            // Through a view, elements are accessed by slices, which nobody else may write to meanwhile.
-            _ if self.conflicts(access) => None,
-            Some((start, 1, inside, active)) if inside.len() == count && active.len() == count => {
+            // Through a view, elements are accessed by slices, so that no other program may access them meanwhile.
+            Some((start, 1, inside, active)) if inside.len() == count && active.len() == count && !self.conflicts(access) => {
                 Some(tensor(self.address(access), start, width)).filter(|address| address.addr() % width == 0)
             }
             _ => None,
@@ -136,15 +149,16 @@ impl Machine<'_> {
         address.is_some()
     }
 
-    unsafe fn access(&self, access: &Access, is_load: bool) -> Result<(), Violation> {
+    /// A load or a store; if `SHARED`, other programs may access the same elements, and each is accessed by an atomic.
+    unsafe fn access<const SHARED: bool>(&self, access: &Access, is_load: bool) -> Result<(), Violation> {
         let count = access.extents.last().copied().unwrap_or(1);
-        let (length, conflicts) = (self.length(access), self.conflicts(access));
+        let length = self.length(access);
         for row in 0..rows(&access.extents) {
             // SAFETY: the slots hold what the access says.
             let ranges = unsafe { self.ranges(access, row, count, length) };
             let Some((start, step, inside, active)) = ranges else {
                 // SAFETY: as above.
-                unsafe { self.blocks(access, is_load, conflicts, row, count)? };
+                unsafe { self.blocks::<SHARED>(access, is_load, row, count)? };
                 continue;
             };
             let lanes = intersection(&inside, &active);
@@ -160,14 +174,14 @@ impl Machine<'_> {
                 if is_load {
                     self.rest(access, data, row * count, 0..lanes.start);
                     self.rest(access, data, row * count, lanes.end..count);
-                    match conflicts {
+                    match SHARED {
                         true => shared::load_row(data, tensor, step, width, lanes),
                         false => memory::copy_strided(data, 1, tensor, step, width, lanes),
                     }
                     if access.dtype == Dtype::Bool {
                         memory::normalise_bools(data, count);
                     }
-                } else if conflicts {
+                } else if SHARED {
                     shared::store_row(tensor, step, data, width, lanes);
                 } else {
                     memory::copy_strided(tensor, step, data, 1, width, lanes);
@@ -216,7 +230,7 @@ impl Machine<'_> {
     }
 
     /// A row lane by lane.
-    unsafe fn blocks(&self, access: &Access, is_load: bool, conflicts: bool, row: usize, count: usize) -> Result<(), Violation> {
+    unsafe fn blocks<const SHARED: bool>(&self, access: &Access, is_load: bool, row: usize, count: usize) -> Result<(), Violation> {
         let width = access.dtype.bytes();
         for first in (0..count).step_by(BLOCK) {
             let lanes = first..count.min(first + BLOCK);
@@ -227,14 +241,14 @@ impl Machine<'_> {
             let data = self.at(access.data).wrapping_add(at * width);
             let tensor = |offset: i64| tensor(self.address(access), offset, width);
             let bits = || (0..lanes.len()).filter(|bit| chosen >> bit & 1 != 0);
-            // SAFETY: a chosen lane is inside the tensor, and the tile has these lanes. With conflicts, no other thread accesses an element but by atomics.
+            // SAFETY: a chosen lane is inside the tensor, and the tile has these lanes. If they are shared, all threads access them by atomics.
             unsafe {
                 if is_load {
                     self.rest(access, data, at, 0..lanes.len());
                 }
                 memory::by_bytes!(width, T => {
                     let at = |bit: usize| (data.cast::<T>().add(bit), tensor(offsets[bit]).cast::<T>());
-                    match (is_load, conflicts) {
+                    match (is_load, SHARED) {
                         (true, false) => bits().map(at).for_each(|(element, tensor)| element.write(tensor.read_unaligned())),
                         (true, true) => bits().map(at).for_each(|(element, tensor)| element.write(T::load(tensor))),
                         (false, false) => bits().map(at).for_each(|(element, tensor)| tensor.write_unaligned(element.read())),

@@ -13,8 +13,8 @@ pub(super) struct Machine<'a> {
     pub(super) scratch: *mut u8,
     pub(super) program: [u32; 3],
     pub(super) checked: bool,
-    /// The accesses made by relaxed atomics.
-    pub(super) conflicts: &'a Conflicts,
+    /// Is the access with that number made by relaxed atomics? Nothing if none is.
+    pub(super) conflicts: &'a [bool],
 }
 
 /// Runs one program.
@@ -30,7 +30,7 @@ pub(super) unsafe fn run(
     checked: bool,
     conflicts: &Conflicts,
 ) -> Result<(), Violation> {
-    let machine = Machine { code, scratch, program, checked, conflicts };
+    let machine = Machine { code, scratch, program, checked, conflicts: conflicts.as_slice() };
     // SAFETY: the front of the scratch has room for these words.
     unsafe {
         scratch.cast::<u64>().copy_from_nonoverlapping(args.as_ptr(), args.len());

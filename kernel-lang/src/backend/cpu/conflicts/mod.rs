@@ -55,9 +55,13 @@ impl Conflicts {
     }
 
     /// Is the access with that number, in the order of the kernel's text, a load or a store made by relaxed atomics?
-    #[inline]
     pub fn contains(&self, access: usize) -> bool {
-        self.0.as_deref().is_some_and(|conflicts| conflicts.get(access) == Some(&true))
+        self.as_slice().get(access) == Some(&true)
+    }
+
+    /// By the number of an access; nothing if all accesses are plain.
+    pub(super) fn as_slice(&self) -> &[bool] {
+        self.0.as_deref().unwrap_or_default()
     }
 }
 
