@@ -9,7 +9,7 @@ mod tuned;
 use allocations::allocations;
 use axpy::{AXPY, axpy};
 use kernel_runtime::prelude::*;
-use kernel_runtime::private::{Args, AutotunedLaunch, Kernel, KeyPart, Launch, Rules, Schedule, Tuner};
+use kernel_runtime::private::{Args, AutotunedLaunch, Kernel, KeyPart, Rules, Schedule, Tuner};
 use kernel_runtime::tune::Outcome;
 use tuned::{Config, of, tuned};
 

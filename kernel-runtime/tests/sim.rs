@@ -8,7 +8,7 @@ mod tuned;
 use axpy::axpy;
 use kernel_runtime::Target;
 use kernel_runtime::prelude::*;
-use kernel_runtime::private::{Args, Kernel, KeyPart, Launch, Param, ParamKind, Rules, Schedule, Tuner, Variant};
+use kernel_runtime::private::{Args, Kernel, KeyPart, Param, ParamKind, Rules, Schedule, Tuner, Variant};
 use kernel_runtime::sim::FaultKind;
 use kernel_runtime::tune::Outcome;
 use tuned::{Config, of, tuned};

@@ -314,7 +314,7 @@ impl Left {
     /// Frees what can be freed now; the rest comes back.
     #[inline]
     fn free(&self) {
-        if self.any.swap(false, Ordering::AcqRel) {
+        if self.any.load(Ordering::Acquire) && self.any.swap(false, Ordering::AcqRel) {
             let buffers = std::mem::take(&mut *self.buffers.lock().unwrap_or_else(PoisonError::into_inner));
             drop(buffers);
         }

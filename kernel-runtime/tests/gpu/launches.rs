@@ -1,7 +1,7 @@
 //! Launches: results, and every way in which one can fail.
 
 use kernel_runtime::prelude::*;
-use kernel_runtime::private::{Args, Kernel, Launch, Schedule, Variant};
+use kernel_runtime::private::{Args, Kernel, Schedule, Variant};
 
 use crate::Test;
 use crate::allocations::allocations;
