@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use galatea::prelude::*;
+use galatea::sim::FaultKind;
 use galatea::{Error, Target};
 
 #[kernel(BLOCK_SIZE = 1024)]
@@ -60,5 +61,62 @@ fn elements_that_nobody_wrote_are_found_on_their_line() {
         assert!(fault.file.as_deref().is_some_and(|file| file.ends_with("tests/sim.rs")), "{error}");
         assert_eq!((fault.line, fault.cta, fault.thread[0] / 32), (line, [0; 3], 0), "{error}");
         assert!(error.to_string().contains("is read before it is written\n  --> "), "{error}");
+    }
+}
+
+/// The source line that ends with this comment.
+fn marked(comment: &str) -> u32 {
+    include_str!("sim.rs").lines().position(|line| line.ends_with(comment)).map_or(0, |line| line as u32 + 1)
+}
+
+#[kernel(B = 64)]
+fn overlapping<const B: usize>(y: PtrMut<f32>, step: usize) {
+    let at = program_id(0) * step + arange(0, B);
+    store(y + at, full::<f32>([B], 1.0)); // the same element
+}
+
+#[test]
+fn two_programs_that_write_one_element_race() {
+    let device = Device::sim(Target::SM_80).unwrap();
+    let mut y = device.zeros::<f32>(256).unwrap();
+    overlapping::<64>(&mut y, 64).grid(4).launch().unwrap();
+    let error = overlapping::<64>(&mut y, 60).grid(3).launch().unwrap_err();
+    let Error::Fault(fault) = &error else { panic!("{error}") };
+    let FaultKind::GlobalRace { element, element_bytes, other_cta, other_line, .. } = &fault.kind else { panic!("{error}") };
+    let line = marked("// the same element");
+    assert_eq!((fault.line, *other_line, fault.cta, *other_cta), (line, line, [1, 0, 0], [0; 3]), "{error}");
+    assert_eq!(element * u64::from(*element_bytes), 240, "{error}");
+
+    device.allow_sim_races(true);
+    let outcome = overlapping::<64>(&mut y, 60).grid(3).launch();
+    device.allow_sim_races(false);
+    outcome.unwrap();
+}
+
+#[kernel(B = 128)]
+fn locked_sum<const B: usize>(lock: PtrMut<i32>, y: PtrMut<i32>) {
+    let at = arange(0, B);
+    while atomic_cas(lock, 0, 1, sem = "acquire") == 1 {}
+    store(y + at, load(y + at) + 1);
+    atomic_xchg(lock, 0, sem = "release");
+}
+
+#[kernel(B = 128)]
+fn loosely_locked_sum<const B: usize>(lock: PtrMut<i32>, y: PtrMut<i32>) {
+    let at = arange(0, B);
+    while atomic_cas(lock, 0, 1, sem = "relaxed") == 1 {}
+    store(y + at, load(y + at) + 1);
+    atomic_xchg(lock, 0, sem = "relaxed");
+}
+
+#[test]
+fn a_lock_orders_if_it_acquires_and_releases() {
+    for target in [Target::SM_80, Target::SM_90A] {
+        let device = Device::sim(target).unwrap();
+        let (mut lock, mut y) = (device.zeros::<i32>(1).unwrap(), device.zeros::<i32>(128).unwrap());
+        locked_sum::<128>(&mut lock, &mut y).grid(50).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [50; 128]);
+        let error = loosely_locked_sum::<128>(&mut lock, &mut y).grid(50).launch().unwrap_err();
+        assert!(matches!(&error, Error::Fault(fault) if matches!(fault.kind, FaultKind::GlobalRace { .. })), "{error}");
     }
 }
