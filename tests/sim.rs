@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use galatea::prelude::*;
+use galatea::sim::FaultKind;
 use galatea::{Error, Target};
 
 #[kernel(BLOCK_SIZE = 1024)]
@@ -96,6 +97,7 @@ fn never_ends(launch: impl FnOnce() -> galatea::Result<()>) -> (String, u32) {
     (text.lines().next().unwrap_or_default().to_owned(), fault.line)
 }
 
+/// The source line that ends with this comment.
 fn line_of(comment: &str) -> u32 {
     include_str!("sim.rs").lines().position(|line| line.ends_with(comment)).unwrap() as u32 + 1
 }
@@ -135,5 +137,57 @@ fn programs_that_wait_for_each_other_are_named() {
             assert!(text.contains(&format!("program [{program}, 0, 0] asks again and again at line {line}")), "{text}");
             assert!(text.contains(&format!("for element {element} of argument `flags`, which stays 0")), "{text}");
         }
+    }
+}
+
+#[kernel(B = 64)]
+fn overlapping<const B: usize>(y: PtrMut<f32>, step: usize) {
+    let at = program_id(0) * step + arange(0, B);
+    store(y + at, full::<f32>([B], 1.0)); // the same element
+}
+
+#[test]
+fn two_programs_that_write_one_element_race() {
+    let device = Device::sim(Target::SM_80).unwrap();
+    let mut y = device.zeros::<f32>(256).unwrap();
+    overlapping::<64>(&mut y, 64).grid(4).launch().unwrap();
+    let error = overlapping::<64>(&mut y, 60).grid(3).launch().unwrap_err();
+    let Error::Fault(fault) = &error else { panic!("{error}") };
+    let FaultKind::GlobalRace { element, element_bytes, other_cta, other_line, .. } = &fault.kind else { panic!("{error}") };
+    let line = line_of("// the same element");
+    assert_eq!((fault.line, *other_line, fault.cta, *other_cta), (line, line, [1, 0, 0], [0; 3]), "{error}");
+    assert_eq!(element * u64::from(*element_bytes), 240, "{error}");
+
+    device.allow_sim_races(true);
+    let outcome = overlapping::<64>(&mut y, 60).grid(3).launch();
+    device.allow_sim_races(false);
+    outcome.unwrap();
+}
+
+#[kernel(B = 128)]
+fn locked_sum<const B: usize>(lock: PtrMut<i32>, y: PtrMut<i32>) {
+    let at = arange(0, B);
+    while atomic_cas(lock, 0, 1, sem = "acquire") == 1 {}
+    store(y + at, load(y + at) + 1);
+    atomic_xchg(lock, 0, sem = "release");
+}
+
+#[kernel(B = 128)]
+fn loosely_locked_sum<const B: usize>(lock: PtrMut<i32>, y: PtrMut<i32>) {
+    let at = arange(0, B);
+    while atomic_cas(lock, 0, 1, sem = "relaxed") == 1 {}
+    store(y + at, load(y + at) + 1);
+    atomic_xchg(lock, 0, sem = "relaxed");
+}
+
+#[test]
+fn a_lock_orders_if_it_acquires_and_releases() {
+    for target in [Target::SM_80, Target::SM_90A] {
+        let device = Device::sim(target).unwrap();
+        let (mut lock, mut y) = (device.zeros::<i32>(1).unwrap(), device.zeros::<i32>(128).unwrap());
+        locked_sum::<128>(&mut lock, &mut y).grid(50).launch().unwrap();
+        assert_eq!(y.to_vec().unwrap(), [50; 128]);
+        let error = loosely_locked_sum::<128>(&mut lock, &mut y).grid(50).launch().unwrap_err();
+        assert!(matches!(&error, Error::Fault(fault) if matches!(fault.kind, FaultKind::GlobalRace { .. })), "{error}");
     }
 }

@@ -52,6 +52,20 @@ fn a_fault_says_where_and_fails() {
 }
 
 #[test]
+fn programs_that_write_one_element_race_unless_that_is_allowed() {
+    let softmax = concat!(env!("CARGO_MANIFEST_DIR"), "/../kernel-lang/tests/filetests/ptx/sm_80/softmax_rows.ptx");
+    // Each program writes the same four rows.
+    let arguments =
+        ["--arg", "f32:512=iota", "--arg", "u64=512", "--arg", "f32:512", "--arg", "u64=512", "--grid", "2", "--shared", "1024"];
+    let arguments: Vec<&str> = ["sim", softmax].into_iter().chain(arguments).collect();
+    let output = galatea(&arguments);
+    let error = text(&output.stderr);
+    assert!(!output.status.success() && error.contains("of program [0, 0, 0]") && error.contains("in program [1, 0, 0]"), "{error}");
+    let output = galatea(&[&arguments[..], &["--allow-races"]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}
+
+#[test]
 fn mistakes_on_the_command_line_are_explained() {
     let cases: [(&[&str], &str); 5] = [
         (&["sim"], "required"),

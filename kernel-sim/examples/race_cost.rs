@@ -28,9 +28,27 @@ enum Argument {
 use Argument::{Number, Tensor};
 
 const CASES: &[Case] = &[
-    Case { file: "sm_80/vector_add", programs: 1024, threads: 128, shared_bytes: 0, arguments: &[Tensor(4), Tensor(4), Tensor(4), Number(LEN as u64)] },
-    Case { file: "sm_80/layer_norm_row", programs: 1024, threads: 64, shared_bytes: 1 << 10, arguments: &[Tensor(2), Tensor(2), Number(1000), Number(0)] },
-    Case { file: "sm_80/row_loop", programs: 256, threads: 128, shared_bytes: 48 << 10, arguments: &[Tensor(4), Tensor(4), Number(4096), Number(4096)] },
+    Case {
+        file: "sm_80/vector_add",
+        programs: 1024,
+        threads: 128,
+        shared_bytes: 0,
+        arguments: &[Tensor(4), Tensor(4), Tensor(4), Number(LEN as u64)],
+    },
+    Case {
+        file: "sm_80/layer_norm_row",
+        programs: 1024,
+        threads: 64,
+        shared_bytes: 1 << 10,
+        arguments: &[Tensor(2), Tensor(2), Number(1000), Number(0)],
+    },
+    Case {
+        file: "sm_80/row_loop",
+        programs: 256,
+        threads: 128,
+        shared_bytes: 48 << 10,
+        arguments: &[Tensor(4), Tensor(4), Number(4096), Number(4096)],
+    },
     Case { file: "sm_80/silu_bf16", programs: 512, threads: 128, shared_bytes: 0, arguments: &[Tensor(2), Tensor(2), Number(LEN as u64)] },
 ];
 

@@ -170,7 +170,7 @@ fn bits<T: Int, const B: usize>(bins: Ptr<u8>, x: Ptr<T>, both: PtrMut<T>, any: 
     let (bin, v) = (load(bins + at, other = 255) as i32, load(x + at));
     atomic_and(both + bin, v);
     atomic_or(any + bin, v, sem = "acquire");
-    atomic_xor(odd + bin, v, scope = "cta", sem = "relaxed");
+    atomic_xor(odd + bin, v, scope = "gpu", sem = "relaxed");
 }
 
 fn bits_meet<T: Value + galatea::Int>(lab: &mut Lab) {

@@ -63,7 +63,7 @@ impl Device {
     }
 
     /// Whether races in global memory are no fault of launches from now on. At first they are a fault, unless the environment variable
-    /// `GALATEA_SIM_RACES` is `allow`; without the check a launch takes about two thirds of the time. Races in shared memory are a fault
+    /// `GALATEA_SIM_RACES` is `allow`; without the check a launch takes two thirds to nine tenths of the time. Races in shared memory are a fault
     /// always. Does nothing on other devices. With the feature `sim`.
     pub fn allow_sim_races(&self, are_allowed: bool) {
         if let Backend::Sim(sim) = self.backend() {

@@ -102,7 +102,8 @@ fn decode(form: &mut Form<'_>, ordering: Ordering, has_result: bool) -> Result<B
     let operands = form.sources(elements, ty)?;
     let replacement = if operation == Reduction::CompareAndSwap { Some(form.source(ty)?) } else { None };
     let policy = hints.policy(form)?;
-    let access = Access { element: ty.bytes(), scope: ordering.scope, ..Access::plain("atomic", address.space, elements as u32 * ty.bytes()) };
+    let access =
+        Access { element: ty.bytes(), scope: ordering.scope, ..Access::plain("atomic", address.space, elements as u32 * ty.bytes()) };
     Ok(Box::new(Atomic { access, ordering, address, operation, ty, destinations, operands, replacement, policy }))
 }
 

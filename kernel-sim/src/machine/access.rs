@@ -65,7 +65,12 @@ impl Cx<'_> {
     }
 
     /// Loads from global memory for asynchronous operations, one for each executing lane.
-    pub(crate) fn load_asynchronously(&mut self, access: Access, addresses: &Row, operations: &[Option<Operation>]) -> Result<WideRow, Trap> {
+    pub(crate) fn load_asynchronously(
+        &mut self,
+        access: Access,
+        addresses: &Row,
+        operations: &[Option<Operation>],
+    ) -> Result<WideRow, Trap> {
         self.check_alignment(access, addresses)?;
         let mut row = [0; WARP];
         self.load_global(access, self.lanes, addresses, operations, &mut row)?;

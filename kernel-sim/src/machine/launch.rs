@@ -90,7 +90,11 @@ pub(crate) fn run(gpu: &Gpu, memory: &GlobalMemory, program: &Program, launch: &
     let in_order = |job: &Job<'_>| {
         let mut counters = Counters::default();
         let add = |done: Counters| counters.merge(&done);
-        if program.is_cooperative { run_in_turns(clusters, resident(), job, add)? } else { run_in_order(clusters, job, add)? }
+        if program.is_cooperative {
+            run_in_turns(clusters, resident(), job, add)?
+        } else {
+            run_in_order(clusters, job, add)?
+        }
         Ok(counters)
     };
     let is_alone = program.is_cooperative || clusters == 1;

@@ -227,7 +227,8 @@ impl GlobalView {
 
     /// Where an address is: the offset in an allocation, and what that is called.
     pub(crate) fn place(&self, address: u64) -> (u64, String) {
-        self.before(address).map_or((address, "no allocation".to_owned()), |allocation| (address - allocation.address, allocation.describe()))
+        self.before(address)
+            .map_or((address, "no allocation".to_owned()), |allocation| (address - allocation.address, allocation.describe()))
     }
 
     /// The last allocation that begins at the address or before it.
