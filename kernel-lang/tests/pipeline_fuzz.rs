@@ -2,6 +2,9 @@
 //! with odd offsets, strides, limits and masks. No access of the result leaves its tensor, and wide ones are aligned.
 
 mod cpu_support;
+#[allow(dead_code, reason = "the kernels of another test, of which only some compute what can be compared")]
+#[path = "compile_bounds/kernels.rs"]
+mod kernels;
 
 use std::fmt::Write;
 
@@ -283,5 +286,47 @@ proptest! {
         without_approximations(&mut func);
         let func = parse(&func.to_string()).unwrap();
         compare(&func, random_kernels::tensors(&func, seed), &random_kernels::SCALARS);
+    }
+}
+
+/// Sizes at which passes and the CPU's translation stop following masks, sums and chains: what they leave whole computes the same.
+#[test]
+fn what_is_too_long_to_be_followed_computes_what_it_did() {
+    let cases: &[(fn(usize) -> String, usize)] = &[
+        (kernels::shared_masks, 20),
+        (kernels::shared_boxes, 40),
+        (kernels::shared_positions, 20),
+        (kernels::shared_prefetch, 10),
+        (kernels::chain_of_masks, 400),
+        (kernels::chain_of_scalars, 100),
+        (kernels::chain_of_offsets, 300),
+        (kernels::chain_of_gathers, 100),
+        (kernels::chain_of_divisions, 120),
+        (kernels::many_divisions, 100),
+        (kernels::many_loops, 30),
+        (kernels::many_branches, 60),
+        (kernels::carried_scalars, 12),
+        (kernels::carried_indices, 12),
+        (kernels::carried_shift, 12),
+        (kernels::nested_loops, 3),
+    ];
+    for (text, size) in cases {
+        let func = parse(&text(*size)).expect("it is well formed");
+        for [n, m] in [[50, 3], [64, 2], [200, 1], [-5, 3]] {
+            let mut numbers = [n, m].into_iter().chain(std::iter::repeat(1));
+            let (mut tensors, mut scalars) = (Vec::new(), Vec::new());
+            for param in &func.params {
+                let ty = func.ty(param.value);
+                if ty.is_pointer() {
+                    let bits: Vec<u64> =
+                        (0..1000u64).map(|at| if ty.dtype() == Dtype::F32 { u64::from((at as f32).to_bits()) } else { at % 300 }).collect();
+                    tensors.push(Some(Buffer::new(ty.dtype(), &bits)));
+                } else {
+                    tensors.push(None);
+                    scalars.push(numbers.next().map_or(0, |number: i64| number as u64));
+                }
+            }
+            compare(&func, tensors, &scalars);
+        }
     }
 }

@@ -11,9 +11,11 @@
 //! %6 = mul %5, (broadcast %stride)           %base * %stride + 2 * %stride + %stride * i_0
 //! ```
 
+use std::collections::HashMap;
+
 use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
-use crate::ir::{BinaryOp, Builder, ConstExpr, Elem, Function, Op, SideTable, Type, UnaryOp, Value};
+use crate::ir::{BinaryOp, Builder, ConstExpr, Elem, Function, Op, SideTable, Type, UnaryOp, Value, postorder};
 
 /// An index as a sum. Equality of the parts is equality of the indices, whatever the scalars are.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -60,6 +62,10 @@ impl Affine {
     /// The scalars that it is made of.
     pub fn scalars(&self) -> impl Iterator<Item = Value> {
         self.start.scalars().chain(self.lanes.iter().flat_map(Polynomial::scalars))
+    }
+
+    fn is_short(&self) -> bool {
+        self.start.is_short() && self.lanes.iter().all(Polynomial::is_short)
     }
 
     /// Appends ops that compute the part that is the same for every lane, as a scalar.
@@ -116,9 +122,14 @@ pub fn place(b: &mut Builder<'_>, shape: &[ConstExpr], axis: usize) -> Value {
 }
 
 /// The affine form of indices of one kernel, computed when asked for.
+///
+/// Each is computed once, from those of its operands, and is short: a sum of more scalars than [`Polynomial::MOST_TERMS`] has no form if it is a
+/// tile, and is one scalar if it is one. So all of them together take a time that is linear in the kernel.
 #[derive(Debug, Default)]
 pub struct AffineFacts {
     known: SideTable<Value, Option<Option<Affine>>>,
+    /// By axis: the steps that were asked for of indices without a form.
+    steps: HashMap<(Value, usize), Option<i64>>,
     /// Are products of scalars taken apart?
     products: bool,
 }
@@ -136,51 +147,101 @@ impl AffineFacts {
 
     /// The affine form of an `i64` scalar or tile; every scalar has one, its own value if nothing better.
     pub fn get(&mut self, func: &Function, value: Value) -> Option<Affine> {
-        if let Some(known) = &self.known[value] {
-            return known.clone();
-        }
-        let found = self.compute(func, value);
-        self.known[value] = Some(found.clone());
-        found
+        self.compute(func, value);
+        self.known(value).cloned()
+    }
+
+    /// Forgets what is known of a value whose op has changed, or of one that follows from such a value.
+    pub fn forget(&mut self, value: Value) {
+        self.known[value] = None;
+        self.steps.clear();
+    }
+
+    /// The form of a value that has been looked at.
+    fn known(&self, value: Value) -> Option<&Affine> {
+        self.known[value].as_ref()?.as_ref()
     }
 
     /// By how much an index grows from one element to the next along an axis, where that is a known number: also of an index that has no affine form
     /// as a whole, such as `rows * stride + columns` with rows from memory.
     pub fn step(&mut self, func: &Function, value: Value, axis: usize) -> Option<i64> {
-        if let Some(affine) = self.get(func, value) {
-            return affine.lanes[axis].as_constant();
+        let enter = |facts: &mut AffineFacts, (value, axis): (Value, usize), before: &mut Vec<(Value, usize)>| {
+            facts.compute(func, value);
+            let is_new = facts.known(value).is_none() && !facts.steps.contains_key(&(value, axis));
+            if is_new && func.ty(value).shape().get(axis).is_some_and(|extent| extent.as_int() != Some(1)) {
+                step_operands(func, value, axis, before);
+            }
+            is_new
+        };
+        let leave = |facts: &mut AffineFacts, (value, axis): (Value, usize)| {
+            let step = facts.step_of(func, value, axis);
+            facts.steps.insert((value, axis), step);
+        };
+        postorder(self, (value, axis), enter, leave);
+        self.known_step((value, axis))
+    }
+
+    /// The step of an index that has been looked at.
+    fn known_step(&self, (value, axis): (Value, usize)) -> Option<i64> {
+        match self.known(value) {
+            Some(affine) => affine.lanes[axis].as_constant(),
+            None => self.steps.get(&(value, axis)).copied().flatten(),
         }
+    }
+
+    /// The step of an index without a form, from those of its operands.
+    fn step_of(&self, func: &Function, value: Value, axis: usize) -> Option<i64> {
         if func.ty(value).shape().get(axis)?.as_int() == Some(1) {
             return Some(0);
         }
+        let mut operands = Vec::new();
+        step_operands(func, value, axis, &mut operands);
+        let mut steps = operands.into_iter().map(|operand| self.known_step(operand));
         match func.def_op(value)? {
             Op::Broadcast { x } if func.ty(*x).is_scalar() || func.ty(*x).shape()[axis].as_int() == Some(1) => Some(0),
-            Op::Broadcast { x } => self.step(func, *x, axis),
-            Op::ExpandDims { x, axis: new } => self.step(func, *x, if axis < *new as usize { axis } else { axis - 1 }),
-            Op::Permute { x, order } => self.step(func, *x, order[axis] as usize),
-            Op::Convert { x } => self.step(func, *x, axis),
-            Op::Flip { x, axis: flipped } => {
-                let step = self.step(func, *x, axis)?;
+            Op::Broadcast { .. } | Op::ExpandDims { .. } | Op::Permute { .. } | Op::Convert { .. } => steps.next()?,
+            Op::Flip { axis: flipped, .. } => {
+                let step = steps.next()??;
                 Some(if axis == *flipped as usize { step.wrapping_neg() } else { step })
             }
-            Op::Binary { op: BinaryOp::Add, lhs, rhs } => Some(self.step(func, *lhs, axis)?.wrapping_add(self.step(func, *rhs, axis)?)),
-            Op::Binary { op: BinaryOp::Sub, lhs, rhs } => Some(self.step(func, *lhs, axis)?.wrapping_sub(self.step(func, *rhs, axis)?)),
+            Op::Binary { op: BinaryOp::Add, .. } => Some(steps.next()??.wrapping_add(steps.next()??)),
+            Op::Binary { op: BinaryOp::Sub, .. } => Some(steps.next()??.wrapping_sub(steps.next()??)),
             // What is the same along the axis stays so, whatever it is multiplied by or computed from.
-            Op::Binary { lhs, rhs, .. } => (self.step(func, *lhs, axis)? == 0 && self.step(func, *rhs, axis)? == 0).then_some(0),
+            Op::Binary { .. } => steps.all(|step| step == Some(0)).then_some(0),
             _ => None,
         }
     }
 
-    fn compute(&mut self, func: &Function, value: Value) -> Option<Affine> {
-        let ty = func.ty(value);
-        if ty.is_pointer() || ty.elem() != &Elem::Dtype(Dtype::I64) {
+    /// Sees to it that the form of a value is known, and those of all that it follows from.
+    fn compute(&mut self, func: &Function, value: Value) {
+        if self.known[value].is_some() {
+            return;
+        }
+        let enter = |facts: &mut AffineFacts, value: Value, before: &mut Vec<Value>| {
+            let is_new = facts.known[value].is_none();
+            if is_new && is_index(func, value) {
+                affine_operands(func, value, before);
+            }
+            is_new
+        };
+        let leave = |facts: &mut AffineFacts, value: Value| {
+            let form = facts.form(func, value);
+            facts.known[value] = Some(form);
+        };
+        postorder(self, value, enter, leave);
+    }
+
+    /// The form of a value, from those of its operands.
+    fn form(&self, func: &Function, value: Value) -> Option<Affine> {
+        if !is_index(func, value) {
             return None;
         }
-        let derived = func.def_op(value).and_then(|op| self.derive(func, op, ty.shape()));
+        let ty = func.ty(value);
+        let derived = func.def_op(value).and_then(|op| self.derive(func, op, ty.shape())).filter(Affine::is_short);
         derived.or_else(|| ty.is_scalar().then(|| Affine::uniform(Polynomial::scalar(value), 0)))
     }
 
-    fn derive(&mut self, func: &Function, op: &Op, shape: &[ConstExpr]) -> Option<Affine> {
+    fn derive(&self, func: &Function, op: &Op, shape: &[ConstExpr]) -> Option<Affine> {
         let rank = shape.len();
         match op {
             Op::Const { value: ConstExpr::Int(value) } => Some(Affine::uniform(Polynomial::constant(i64::try_from(*value).ok()?), rank)),
@@ -189,7 +250,7 @@ impl AffineFacts {
                 Some(Affine { start, lanes: vec![Polynomial::constant(1)] })
             }
             Op::Broadcast { x } => {
-                let mut affine = self.get(func, *x)?;
+                let mut affine = self.known(*x)?.clone();
                 let from = func.ty(*x).shape();
                 // An axis of extent 1 has the one position 0, whatever its coefficient was.
                 let lanes = (0..rank).map(|axis| match from.get(axis) {
@@ -200,34 +261,34 @@ impl AffineFacts {
                 Some(affine)
             }
             Op::ExpandDims { x, axis } => {
-                let mut affine = self.get(func, *x)?;
+                let mut affine = self.known(*x)?.clone();
                 affine.lanes.insert(*axis as usize, Polynomial::default());
                 Some(affine)
             }
             Op::Reshape { x } => {
-                let affine = self.get(func, *x)?;
+                let affine = self.known(*x)?.clone();
                 let lanes = reshaped(&affine.lanes, func.ty(*x).shape(), shape)?;
                 Some(Affine { lanes, ..affine })
             }
             Op::Permute { x, order } => {
-                let affine = self.get(func, *x)?;
+                let affine = self.known(*x)?.clone();
                 let lanes = order.iter().map(|axis| affine.lanes[*axis as usize].clone()).collect();
                 Some(Affine { lanes, ..affine })
             }
-            Op::Convert { x } => self.get(func, *x),
+            Op::Convert { x } => self.known(*x).cloned(),
             Op::Flip { x, axis } => {
                 // The first element is the one that was last.
-                let mut affine = self.get(func, *x)?;
+                let mut affine = self.known(*x)?.clone();
                 let (axis, last) = (*axis as usize, i64::try_from(shape[*axis as usize].as_int()? - 1).ok()?);
                 affine.start = affine.start.plus(&affine.lanes[axis].scaled(last));
                 affine.lanes[axis] = affine.lanes[axis].scaled(-1);
                 Some(affine)
             }
-            Op::Unary { op: UnaryOp::Neg, x } => Some(self.get(func, *x)?.scaled(-1)),
-            Op::Binary { op: BinaryOp::Add, lhs, rhs } => Some(self.get(func, *lhs)?.plus(&self.get(func, *rhs)?)),
-            Op::Binary { op: BinaryOp::Sub, lhs, rhs } => Some(self.get(func, *lhs)?.minus(&self.get(func, *rhs)?)),
+            Op::Unary { op: UnaryOp::Neg, x } => Some(self.known(*x)?.clone().scaled(-1)),
+            Op::Binary { op: BinaryOp::Add, lhs, rhs } => Some(self.known(*lhs)?.plus(self.known(*rhs)?)),
+            Op::Binary { op: BinaryOp::Sub, lhs, rhs } => Some(self.known(*lhs)?.minus(self.known(*rhs)?)),
             Op::Binary { op: BinaryOp::Mul, lhs, rhs } => {
-                let (lhs, rhs) = (self.get(func, *lhs)?, self.get(func, *rhs)?);
+                let (lhs, rhs) = (self.known(*lhs)?, self.known(*rhs)?);
                 match (lhs.as_constant(), rhs.as_constant()) {
                     (_, Some(factor)) => Some(lhs.scaled(factor)),
                     (Some(factor), _) => Some(rhs.scaled(factor)),
@@ -239,11 +300,46 @@ impl AffineFacts {
                 }
             }
             Op::Binary { op: BinaryOp::Shl, lhs, rhs } => {
-                let amount = self.get(func, *rhs)?.as_constant().filter(|amount| (0..63).contains(amount))?;
-                Some(self.get(func, *lhs)?.scaled(1 << amount))
+                let amount = self.known(*rhs)?.as_constant().filter(|amount| (0..63).contains(amount))?;
+                Some(self.known(*lhs)?.scaled(1 << amount))
             }
             _ => None,
         }
+    }
+}
+
+/// Is it an index, or a number of which indices are made?
+fn is_index(func: &Function, value: Value) -> bool {
+    let ty = func.ty(value);
+    !ty.is_pointer() && ty.elem() == &Elem::Dtype(Dtype::I64)
+}
+
+/// The operands from whose forms that of a value follows.
+fn affine_operands(func: &Function, value: Value, out: &mut Vec<Value>) {
+    match func.def_op(value) {
+        Some(
+            Op::Broadcast { x }
+            | Op::ExpandDims { x, .. }
+            | Op::Reshape { x }
+            | Op::Permute { x, .. }
+            | Op::Convert { x }
+            | Op::Flip { x, .. }
+            | Op::Unary { op: UnaryOp::Neg, x },
+        ) => out.push(*x),
+        Some(Op::Binary { op: BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Shl, lhs, rhs }) => out.extend([*lhs, *rhs]),
+        _ => {}
+    }
+}
+
+/// The operands from whose steps that of an index without a form follows, each with the axis that the index's axis is there.
+fn step_operands(func: &Function, value: Value, axis: usize, out: &mut Vec<(Value, usize)>) {
+    match func.def_op(value) {
+        Some(Op::Broadcast { x }) if func.ty(*x).is_scalar() || func.ty(*x).shape()[axis].as_int() == Some(1) => {}
+        Some(Op::ExpandDims { x, axis: new }) => out.push((*x, if axis < *new as usize { axis } else { axis - 1 })),
+        Some(Op::Permute { x, order }) => out.push((*x, order[axis] as usize)),
+        Some(Op::Broadcast { x } | Op::Convert { x } | Op::Flip { x, .. }) => out.push((*x, axis)),
+        Some(Op::Binary { lhs, rhs, .. }) => out.extend([(*lhs, axis), (*rhs, axis)]),
+        _ => {}
     }
 }
 

@@ -11,6 +11,8 @@
 //! Whether an `n` that is an argument is not negative, a test asks when the kernel runs; and whether it is so small that no sum overflows. Indices
 //! are numbers modulo 2^64, lengths are below 2^63: where the exact sum is in bounds, the index is that sum.
 
+use std::collections::HashSet;
+
 use crate::analysis::affine::Affine;
 use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
@@ -20,7 +22,7 @@ use crate::ir::{BinaryOp, Builder, CompareOp, Op, Value};
 pub const LONGEST_STEP: i64 = 1 << 40;
 
 /// An access that must be in bounds: of `index`'s lanes, those below each end.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Bound {
     /// The pointer.
     pub base: Value,
@@ -33,7 +35,7 @@ pub struct Bound {
 }
 
 /// The lanes from 0 up to a number along an axis.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct End {
     /// The axis.
     pub axis: usize,
@@ -94,10 +96,11 @@ impl Bound {
 /// Appends tests that together say that all these accesses are in bounds. They never say so wrongly, whatever the numbers are.
 pub fn tests(b: &mut Builder<'_>, bounds: &[Bound]) -> Vec<Value> {
     let mut tests = Vec::new();
-    for (at, bound) in bounds.iter().enumerate() {
+    let mut starts: HashSet<&Affine> = HashSet::new();
+    for bound in bounds {
         // 0 <= start and start < length - maximum: `length` is not negative and `maximum` is less than 2^60.
         let start = bound.index.uniform_value(b);
-        if !bounds[..at].iter().any(|known| known.index == bound.index) {
+        if starts.insert(&bound.index) {
             let zero = b.index(0);
             tests.push(b.compare(CompareOp::Ge, start, zero));
         }
@@ -106,10 +109,9 @@ pub fn tests(b: &mut Builder<'_>, bounds: &[Bound]) -> Vec<Value> {
         let limit = b.binary(BinaryOp::Sub, length, maximum);
         tests.push(b.compare(CompareOp::Lt, start, limit));
     }
-    let mut steps: Vec<&Polynomial> = Vec::new();
+    let mut steps: HashSet<&Polynomial> = HashSet::new();
     for step in bounds.iter().flat_map(Bound::steps) {
-        if !steps.contains(&step) {
-            steps.push(step);
+        if steps.insert(step) {
             let step = step.value(b);
             tests.push(is_below(b, step, LONGEST_STEP));
         }

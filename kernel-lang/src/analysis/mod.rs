@@ -2,6 +2,7 @@
 
 pub mod affine;
 pub mod bounds;
+pub mod conjuncts;
 pub mod meeting;
 pub mod one_reader;
 pub mod polynomial;

@@ -13,21 +13,19 @@
 //!
 //! An asynchronous copy is such a read, too: the owner fetches into its slots of the ring, and `fetched` broadcasts.
 
-use crate::ir::{Function, Op, SideTable, Value, may_alias};
+use crate::ir::{Function, Op, SideTable, Stored, Value};
 
 /// The results of loads whose tensor the kernel also writes, unless the result only reaches stores, element by element. A ring is marked if what
 /// comes out of it is.
 pub fn compute(func: &Function) -> SideTable<Value, bool> {
     let mut insts = func.all_insts();
-    let stored: Vec<Value> = insts
-        .iter()
-        .filter_map(|inst| match func.inst(*inst).op {
-            Op::Store { base, .. } => Some(base),
-            Op::Atomic { base, op, .. } => op.writes().then_some(base),
-            _ => None,
-        })
-        .collect();
-    let is_written = |base: Value| stored.iter().any(|stored| may_alias(func, base, *stored));
+    let bases = insts.iter().filter_map(|inst| match func.inst(*inst).op {
+        Op::Store { base, .. } => Some(base),
+        Op::Atomic { base, op, .. } => op.writes().then_some(base),
+        _ => None,
+    });
+    let stored = Stored::through(func, bases);
+    let is_written = |base: Value| stored.may_alias(func, base);
     let mut is_source_written: SideTable<Value, bool> = SideTable::new();
     for inst in &insts {
         if let Op::Fetch { ring, base, .. } = func.inst(*inst).op {

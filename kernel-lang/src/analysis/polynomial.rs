@@ -10,8 +10,7 @@
 
 use crate::ir::{BinaryOp, Builder, Value};
 
-/// What has more terms, or longer products, is not worth to be known.
-const MOST_TERMS: usize = 16;
+/// Longer products are not worth to be known.
 const MOST_FACTORS: usize = 4;
 
 /// A sum of products. Equality of the parts is equality of the numbers, whatever the scalars are.
@@ -24,6 +23,14 @@ pub struct Polynomial {
 }
 
 impl Polynomial {
+    /// What has more terms is not worth to be known.
+    pub const MOST_TERMS: usize = 16;
+
+    /// Has it so few terms, and such short products, that it is worth to be known?
+    pub fn is_short(&self) -> bool {
+        self.terms.len() <= Polynomial::MOST_TERMS && self.terms.iter().all(|(factors, _)| factors.len() <= MOST_FACTORS)
+    }
+
     /// A number.
     pub fn constant(constant: i64) -> Polynomial {
         Polynomial { terms: Vec::new(), constant }
@@ -108,8 +115,7 @@ impl Polynomial {
                 product.add_term(&all, coefficient.wrapping_mul(*own_coefficient));
             }
         }
-        let is_short = product.terms.len() <= MOST_TERMS && product.terms.iter().all(|(factors, _)| factors.len() <= MOST_FACTORS);
-        is_short.then_some(product)
+        product.is_short().then_some(product)
     }
 
     fn add_term(&mut self, factors: &[Value], coefficient: i64) {

@@ -11,26 +11,38 @@
 //! Where such an argument is known to be 1, neighbours in a tile are neighbours in memory. So these are the arguments whose value is worth
 //! a variant of its own. An index that grows by 1 along some axis anyway needs no such knowledge. The kernel may be generic: extents need not be known.
 
+use std::collections::HashSet;
+
 use crate::analysis::affine::AffineFacts;
-use crate::ir::{BinaryOp, Def, Function, Op, SideTable, Value};
+use crate::ir::{BinaryOp, Function, Op, SideTable, Value};
+
+/// An index that is made of more values is looked at no further: no variant is worth it.
+const MOST_PARTS: usize = 256;
 
 /// The pairs of a tensor and a scalar, both parameters of the kernel, where the scalar is a step along the tensor: each once, in the order
 /// of the parameters.
 pub fn compute(func: &Function) -> Vec<(Value, Value)> {
-    let mut cx =
-        Steps { func, carried: carried(func), facts: AffineFacts::new(), seen: SideTable::new(), found: Vec::new(), is_row: false };
+    let mut cx = Steps {
+        func,
+        carried: carried(func),
+        facts: AffineFacts::new(),
+        seen: HashSet::new(),
+        long: SideTable::new(),
+        found: Vec::new(),
+        is_row: false,
+    };
     let mut pairs = Vec::new();
     for access in func.all_insts().into_iter().filter_map(|inst| func.inst(inst).op.access()) {
-        (cx.seen, cx.is_row) = (SideTable::new(), false);
+        cx.is_row = false;
+        cx.seen.clear();
         cx.index(access.offset);
         let found = std::mem::take(&mut cx.found);
         if !cx.is_row {
             pairs.extend(found.into_iter().map(|step| (access.base, step)));
         }
     }
-    let place = |value: Value| func.params.iter().position(|param| param.value == value);
-    pairs.retain(|(tensor, _)| place(*tensor).is_some());
-    pairs.sort_by_key(|(tensor, step)| (place(*tensor), place(*step)));
+    pairs.retain(|(tensor, _)| func.param_index(*tensor).is_some());
+    pairs.sort_by_key(|(tensor, step)| (func.param_index(*tensor), func.param_index(*step)));
     pairs.dedup();
     pairs
 }
@@ -40,7 +52,9 @@ struct Steps<'a> {
     carried: SideTable<Value, Vec<Value>>,
     facts: AffineFacts,
     /// What has been looked at for this access: loops hand values round.
-    seen: SideTable<Value, bool>,
+    seen: HashSet<Value>,
+    /// Indices that are made of too many values: so is what is made of them.
+    long: SideTable<Value, bool>,
     found: Vec<Value>,
     /// Are there neighbours in memory whatever the arguments are?
     is_row: bool,
@@ -48,31 +62,34 @@ struct Steps<'a> {
 
 impl Steps<'_> {
     /// Looks for steps in an index.
-    fn index(&mut self, value: Value) {
-        if self.func.ty(value).is_scalar() || std::mem::replace(&mut self.seen[value], true) {
-            return;
-        }
-        for source in self.carried[value].clone() {
-            self.index(source);
-        }
-        match self.func.def_op(value) {
-            Some(Op::Binary { op: BinaryOp::Mul, lhs, rhs }) if self.argument(*lhs).or_else(|| self.argument(*rhs)).is_some() => {
-                for (step, index) in [(*lhs, *rhs), (*rhs, *lhs)] {
-                    if let Some(param) = self.argument(step)
-                        && self.has_neighbours(index)
-                    {
-                        self.found.push(param);
+    fn index(&mut self, index: Value) {
+        let func = self.func;
+        let mut next = vec![index];
+        while let Some(value) = next.pop() {
+            if func.ty(value).is_scalar() || !self.seen.insert(value) {
+                continue;
+            }
+            if self.seen.len() > MOST_PARTS || self.long[value] {
+                (self.is_row, self.long[index]) = (true, true);
+                return;
+            }
+            next.extend(&self.carried[value]);
+            match func.def_op(value) {
+                Some(Op::Binary { op: BinaryOp::Mul, lhs, rhs }) if self.argument(*lhs).or_else(|| self.argument(*rhs)).is_some() => {
+                    for (step, index) in [(*lhs, *rhs), (*rhs, *lhs)] {
+                        if let Some(param) = self.argument(step)
+                            && self.has_neighbours(index)
+                        {
+                            self.found.push(param);
+                        }
                     }
                 }
+                Some(Op::Binary { op: BinaryOp::Add | BinaryOp::Sub, lhs, rhs }) => next.extend([*lhs, *rhs]),
+                Some(Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Permute { x, .. } | Op::Reshape { x } | Op::Flip { x, .. }) => {
+                    next.push(*x);
+                }
+                _ => self.is_row |= self.has_neighbours(value),
             }
-            Some(Op::Binary { op: BinaryOp::Add | BinaryOp::Sub, lhs, rhs }) => {
-                self.index(*lhs);
-                self.index(*rhs);
-            }
-            Some(Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Permute { x, .. } | Op::Reshape { x } | Op::Flip { x, .. }) => {
-                self.index(*x);
-            }
-            _ => self.is_row |= self.has_neighbours(value),
         }
     }
 
@@ -83,13 +100,14 @@ impl Steps<'_> {
 
     /// The argument that every element of the tile is.
     fn argument(&self, value: Value) -> Option<Value> {
-        match self.func.def(value) {
-            Def::Param(..) => self.func.params.iter().map(|param| param.value).find(|param| *param == value),
-            Def::Result(..) => match self.func.def_op(value)? {
-                Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Cast { x } => self.argument(*x),
-                _ => None,
-            },
+        let mut at = value;
+        for _ in 0..MOST_PARTS {
+            match self.func.def_op(at) {
+                Some(Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Cast { x }) => at = *x,
+                _ => break,
+            }
         }
+        self.func.param_index(at).map(|_| at)
     }
 }
 

@@ -14,10 +14,9 @@ use crate::ir::{AccessKind, AtomicOp, Function};
 
 /// One truth for each tensor among the parameters, in their order: is it read and written?
 pub fn compute(func: &Function) -> Vec<bool> {
-    let tensors: Vec<_> = func.params.iter().map(|param| param.value).filter(|value| func.ty(*value).is_pointer()).collect();
-    let (mut reads, mut writes) = (vec![false; tensors.len()], vec![false; tensors.len()]);
+    let (mut reads, mut writes) = (vec![false; func.params.len()], vec![false; func.params.len()]);
     for access in func.all_insts().into_iter().filter_map(|inst| func.inst(inst).op.access()) {
-        let Some(tensor) = tensors.iter().position(|tensor| *tensor == access.base) else { continue };
+        let Some(tensor) = func.param_index(access.base) else { continue };
         let (read, write) = match access.kind {
             AccessKind::Load | AccessKind::Atomic(AtomicOp::Load) => (true, false),
             AccessKind::Store | AccessKind::Atomic(AtomicOp::Store) => (false, true),
@@ -26,7 +25,8 @@ pub fn compute(func: &Function) -> Vec<bool> {
         reads[tensor] |= read;
         writes[tensor] |= write;
     }
-    reads.into_iter().zip(writes).map(|(read, written)| read && written).collect()
+    let updates = func.params.iter().zip(reads.into_iter().zip(writes));
+    updates.filter(|(param, _)| func.ty(param.value).is_pointer()).map(|(_, (read, written))| read && written).collect()
 }
 
 #[cfg(test)]

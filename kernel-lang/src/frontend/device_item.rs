@@ -11,7 +11,7 @@ use crate::frontend::elaborate::check_function;
 use crate::frontend::parse::{self, Request};
 use crate::frontend::place::{Errors, Place};
 use crate::frontend::sources::{self, Definition, Source};
-use crate::frontend::{attributes, launcher, rust_item, syntax, words};
+use crate::frontend::{attributes, depth, launcher, rust_item, syntax, words};
 
 const FORMS: &str =
     "write `#[device] fn name(x: Value<f32>) -> Value<f32> { .. }`, `#[device] struct Name { .. }` or `#[device] mod name { .. }`";
@@ -20,6 +20,9 @@ const FORMS: &str =
 ///
 /// `crate_name` is the name of the crate that is being compiled.
 pub fn device(arguments: TokenStream, item: TokenStream, crate_name: &str) -> TokenStream {
+    if let Some(place) = depth::exceeded(&item) {
+        return depth::explained(place);
+    }
     let parsed = match syn::parse2::<syn::Item>(item.clone()) {
         Ok(parsed) => parsed,
         Err(error) => return syntax::explained(&item, &error),

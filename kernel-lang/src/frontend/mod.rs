@@ -8,6 +8,7 @@
 mod ast;
 mod attributes;
 mod autotune;
+mod depth;
 mod device;
 mod device_item;
 mod device_struct;
@@ -116,9 +117,15 @@ pub fn words() -> impl Iterator<Item = WordInfo> {
 /// The first kernel in a source text and its mistakes; without a kernel there is at least one.
 fn checked(source: &str, file: &str) -> (Option<Function>, Errors) {
     let mut errors = Errors::default();
+    let tokens: TokenStream = source.parse().unwrap_or_default();
+    if let Some(place) = depth::exceeded(&tokens) {
+        let (message, help) = depth::message();
+        errors.push_help(Place::at(place), message, help);
+        return (None, errors);
+    }
     let func = match syn::parse_file(source) {
         Err(error) => {
-            syntax::explain(&source.parse().unwrap_or_default(), &error, &mut errors);
+            syntax::explain(&tokens, &error, &mut errors);
             None
         }
         Ok(parsed) => {
@@ -203,6 +210,9 @@ fn attribute(mut given: Given, tokens: TokenStream, store: &dyn Store) -> Expans
 
 /// A function, or what to expand to where there is none.
 fn function(tokens: &TokenStream, what: &str, help: &str) -> Result<syn::ItemFn, TokenStream> {
+    if let Some(place) = depth::exceeded(tokens) {
+        return Err(depth::explained(place));
+    }
     syn::parse2::<syn::ItemFn>(tokens.clone()).map_err(|error| {
         // Something else than a function is returned as it is; a function that is not Rust is rustc's to explain.
         match syn::parse2::<syn::Item>(tokens.clone()).is_err() {
@@ -257,6 +267,9 @@ fn deferred(given: &Given, item: &syn::ItemFn, original: &syn::ItemFn, requests:
 ///
 /// `krate` is the name of the crate that is being compiled.
 pub fn kernel_bundle(tokens: TokenStream, krate: &str, store: &dyn Store) -> Expansion {
+    if let Some(place) = depth::exceeded(&tokens) {
+        return Expansion::of_tokens(depth::explained(place));
+    }
     let read = || {
         let (state, bundles) = sources::collected(tokens)?;
         let (requests, paths, mut item) = syn::parse::Parser::parse2(state_of_kernel, state)?;

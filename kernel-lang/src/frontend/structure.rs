@@ -13,12 +13,13 @@
 //! A loop that can be left has a hidden variable `going` in its condition. Nothing is copied, so a body grows only by a constant.
 
 use crate::frontend::ast::{Block, Expr, ExprKind, If, Name, Pattern, Stmt, StmtKind};
+use crate::frontend::depth;
 use crate::frontend::place::{Errors, Place};
 
 /// Rewrites a kernel's body so that nothing leaves early.
 pub(crate) fn run(body: Block, errors: &mut Errors) -> Block {
     let place = body.place;
-    let mut cx = Structurer { errors, flags: Vec::new(), depth: 0, next: 0 };
+    let mut cx = Structurer { errors, flags: Vec::new(), depth: 0, next: 0, lists: 0 };
     Block::of(cx.list(body.into_stmts(), place), place)
 }
 
@@ -27,7 +28,7 @@ pub(crate) fn run(body: Block, errors: &mut Errors) -> Block {
 /// before:  if c { return a; }   rest; b
 /// after:   if c { a } else { rest; b }
 pub(crate) fn function(body: Block, errors: &mut Errors) -> Block {
-    let mut cx = Structurer { errors, flags: Vec::new(), depth: 0, next: 0 };
+    let mut cx = Structurer { errors, flags: Vec::new(), depth: 0, next: 0, lists: 0 };
     cx.tail(body)
 }
 
@@ -55,10 +56,29 @@ struct Structurer<'a> {
     flags: Vec<Flag>,
     depth: usize,
     next: u32,
+    /// How many lists of statements are open, one inside of the other.
+    lists: usize,
 }
 
 impl Structurer<'_> {
     fn list(&mut self, stmts: Vec<Stmt>, place: Place) -> Vec<Stmt> {
+        self.nested(place, Vec::new, |cx| cx.list_inside(stmts, place))
+    }
+
+    /// Does something for a list of statements, unless it is inside of too many others: what stands behind an early exit moves into a branch.
+    fn nested<R>(&mut self, place: Place, none: impl FnOnce() -> R, inside: impl FnOnce(&mut Self) -> R) -> R {
+        if self.lists >= depth::MOST / depth::BLOCK {
+            let (message, help) = depth::message();
+            self.errors.push_help(place, message, help);
+            return none();
+        }
+        self.lists += 1;
+        let result = inside(self);
+        self.lists -= 1;
+        result
+    }
+
+    fn list_inside(&mut self, stmts: Vec<Stmt>, place: Place) -> Vec<Stmt> {
         let mut out = Vec::new();
         let mut rest = stmts.into_iter();
         while let Some(stmt) = rest.next() {
@@ -277,6 +297,11 @@ impl Structurer<'_> {
 
     /// A block that ends the function: nothing comes after it, so that a `return` in it gives its value.
     fn tail(&mut self, block: Block) -> Block {
+        let place = block.place;
+        self.nested(place, || Block::of(Vec::new(), place), |cx| cx.tail_inside(block))
+    }
+
+    fn tail_inside(&mut self, block: Block) -> Block {
         let Block { stmts, value, place } = block;
         let mut out = Vec::new();
         let mut rest = stmts.into_iter();

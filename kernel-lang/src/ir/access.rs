@@ -1,5 +1,7 @@
 //! What the ops that access memory have in common.
 
+use std::collections::HashSet;
+
 use crate::ir::arena::Value;
 use crate::ir::atomic::AtomicOp;
 use crate::ir::fields::{AttributeValue, Field, Parts, take_attribute};
@@ -71,6 +73,29 @@ pub fn may_alias(func: &Function, base: Value, stored: Value) -> bool {
     base == stored || !is_constant && (func.param_index(base).is_none() || func.param_index(stored).is_none())
 }
 
+/// The pointers that are stored through, as [`may_alias`] asks about all of them at once.
+#[derive(Clone, Debug, Default)]
+pub struct Stored {
+    bases: HashSet<Value>,
+    /// Is one of them no parameter?
+    has_computed: bool,
+}
+
+impl Stored {
+    /// Those pointers.
+    pub fn through(func: &Function, bases: impl IntoIterator<Item = Value>) -> Stored {
+        let bases: HashSet<Value> = bases.into_iter().collect();
+        Stored { has_computed: bases.iter().any(|base| func.param_index(*base).is_none()), bases }
+    }
+
+    /// May a pointer lead to what is stored to?
+    pub fn may_alias(&self, func: &Function, base: Value) -> bool {
+        let is_constant = matches!(func.ty(base), Type::Pointer { mutable: false, .. });
+        let any_may = self.has_computed || (func.param_index(base).is_none() && !self.bases.is_empty());
+        self.bases.contains(&base) || (!is_constant && any_may)
+    }
+}
+
 impl Op {
     /// What it touches, if it accesses memory.
     pub fn access(&self) -> Option<Access> {
@@ -88,6 +113,31 @@ impl Op {
     pub fn set_lanes(&mut self, lanes: Option<Value>, inside: bool) {
         if let Op::Load { mask, in_bounds, .. } | Op::Store { mask, in_bounds, .. } | Op::Atomic { mask, in_bounds, .. } = self {
             (*mask, *in_bounds) = (lanes, inside);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_stored_through_aliases_as_each_of_it_does() {
+        let text = "kernel @k(%x: ptr<f32>, %y: ptr_mut<f32>, %z: ptr_mut<f32>, %n: i64) unchecked {
+            %p = pointer %n : ptr_mut<f32>
+            %q = pointer %n : ptr<f32>
+            return
+        }";
+        let func = crate::ir::parse(text).expect("it is well formed");
+        let computed = func.region(func.body).insts[..2].iter().map(|inst| func.result(*inst));
+        let all: Vec<Value> = func.params[..3].iter().map(|param| param.value).chain(computed).collect();
+        let mutable = [all[1], all[2], all[3]];
+        for stored in [&mutable[..0], &mutable[..1], &mutable[..2], &mutable[1..], &mutable[2..], &mutable] {
+            let together = Stored::through(&func, stored.iter().copied());
+            for base in &all {
+                let each = stored.iter().any(|stored| may_alias(&func, *base, *stored));
+                assert_eq!(together.may_alias(&func, *base), each, "{base} and {stored:?}");
+            }
         }
     }
 }

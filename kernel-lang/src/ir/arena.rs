@@ -88,10 +88,15 @@ impl<H: Handle, T> IndexMut<H> for Arena<H, T> {
     }
 }
 
+/// How many entries of a [`SideTable`] are made at once.
+const PAGE: usize = 64;
+
 /// A table of facts beside an arena: one `T` a handle, its default until set.
+///
+/// Entries are made in pages, so that a table of a few facts about a large function is cheap: passes make one for each loop.
 #[derive(Clone, Debug)]
 pub struct SideTable<H, T> {
-    items: Vec<T>,
+    pages: Vec<Option<Box<[T]>>>,
     absent: T,
     handle: PhantomData<H>,
 }
@@ -105,22 +110,44 @@ impl<H: Handle, T: Clone + Default> SideTable<H, T> {
 
 impl<H, T: Default> Default for SideTable<H, T> {
     fn default() -> Self {
-        SideTable { items: Vec::new(), absent: T::default(), handle: PhantomData }
+        SideTable { pages: Vec::new(), absent: T::default(), handle: PhantomData }
     }
 }
 
 impl<H: Handle, T> Index<H> for SideTable<H, T> {
     type Output = T;
     fn index(&self, handle: H) -> &T {
-        self.items.get(handle.index()).unwrap_or(&self.absent)
+        match self.pages.get(handle.index() / PAGE) {
+            Some(Some(page)) => &page[handle.index() % PAGE],
+            _ => &self.absent,
+        }
     }
 }
 
 impl<H: Handle, T: Clone + Default> IndexMut<H> for SideTable<H, T> {
     fn index_mut(&mut self, handle: H) -> &mut T {
-        if self.items.len() <= handle.index() {
-            self.items.resize(handle.index() + 1, T::default());
+        let page = handle.index() / PAGE;
+        if self.pages.len() <= page {
+            self.pages.resize_with(page + 1, || None);
         }
-        &mut self.items[handle.index()]
+        let page = self.pages[page].get_or_insert_with(|| vec![T::default(); PAGE].into_boxed_slice());
+        &mut page[handle.index() % PAGE]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_set_is_the_default() {
+        let mut table: SideTable<Value, u32> = SideTable::new();
+        for index in [0, 63, 64, 1000] {
+            table[Value::new(index)] = index as u32 + 1;
+        }
+        for index in 0..2000 {
+            let expected = if [0, 63, 64, 1000].contains(&index) { index as u32 + 1 } else { 0 };
+            assert_eq!(table[Value::new(index)], expected, "{index}");
+        }
     }
 }

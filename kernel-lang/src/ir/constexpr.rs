@@ -101,6 +101,30 @@ const_binary! {
 pub const TARGET: &str = "target";
 
 impl ConstExpr {
+    /// An expression of more parts is long.
+    pub const MOST_PARTS: usize = 128;
+
+    /// How deep an expression nests that is not long: what the parser of the text form follows.
+    pub const MOST_DEPTH: usize = ConstExpr::MOST_PARTS / 2;
+
+    /// Has it more parts than what is computed by recursion should have? What has one operand counts twice.
+    pub fn is_long(&self) -> bool {
+        let (mut parts, mut next) = (0, vec![self]);
+        while let Some(part) = next.pop() {
+            parts += 1;
+            match part {
+                _ if parts > ConstExpr::MOST_PARTS => return true,
+                ConstExpr::Unary(_, operand) => {
+                    parts += 1;
+                    next.push(operand);
+                }
+                ConstExpr::Binary(_, lhs, rhs) => next.extend([&**lhs, &**rhs]),
+                ConstExpr::Int(_) | ConstExpr::Float(_) | ConstExpr::Bool(_) | ConstExpr::Param(_) => {}
+            }
+        }
+        false
+    }
+
     /// `op(a, b)`, evaluated at once where both are literals and the operation is defined.
     pub fn binary(op: ConstBinary, lhs: ConstExpr, rhs: ConstExpr) -> ConstExpr {
         use ConstBinary::{Add, Mul};

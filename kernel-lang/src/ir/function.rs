@@ -8,6 +8,12 @@ use crate::ir::types::Type;
 use crate::layout::Layout;
 use crate::location::{Loc, Name};
 
+/// How many regions of a kernel may stand inside of each other, its body not counted. Whatever looks at a kernel follows its regions by recursion.
+pub const MAX_NESTING: usize = 96;
+
+/// How many ops that only move elements [`Function::unmoved`] looks through: each question about an operand then takes a bounded time.
+pub const MOST_MOVES: usize = 64;
+
 /// A type parameter of a generic kernel and the dtypes it may stand for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TypeParam {
@@ -195,15 +201,27 @@ impl Function {
         }
     }
 
-    /// The constant that a scalar, or every element of a tile, is.
+    /// The constant that a scalar, or every element of a tile, is: as far as a few ops that only move elements lead there. (Where
+    /// `canonicalize` has passed, one does.)
     pub fn splat(&self, value: Value) -> Option<&ConstExpr> {
-        match self.def_op(value)? {
+        match self.def_op(self.unmoved(value))? {
             Op::Const { value } => Some(value),
-            Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } | Op::Flip { x, .. } => {
-                self.splat(*x)
-            }
             _ => None,
         }
+    }
+
+    /// The value whose elements are those of `value` in other positions or more often, behind [`MOST_MOVES`] ops at most.
+    pub fn unmoved(&self, value: Value) -> Value {
+        let mut at = value;
+        for _ in 0..MOST_MOVES {
+            match self.def_op(at) {
+                Some(Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } | Op::Flip { x, .. }) => {
+                    at = *x
+                }
+                _ => break,
+            }
+        }
+        at
     }
 
     /// How many values there ever were: the bound of their indices.
@@ -266,6 +284,18 @@ impl Function {
     /// Changes the type of a value.
     pub fn set_ty(&mut self, value: Value, ty: Type) {
         self.values[value].ty = ty;
+    }
+
+    /// How many regions stand inside of each other, the body not counted.
+    pub fn nesting(&self) -> usize {
+        let (mut deepest, mut next) = (0, vec![(self.body, 0)]);
+        while let Some((region, depth)) = next.pop() {
+            deepest = deepest.max(depth);
+            for inst in &self.regions[region].insts {
+                self.insts[*inst].op.for_each_region(&mut |inner| next.push((inner, depth + 1)));
+            }
+        }
+        deepest
     }
 
     /// Calls `visit` with every op under a region, an op before the ops of its regions.

@@ -1,12 +1,12 @@
 //! The text form: parsing. What [`super::print`] prints, it parses to an equal kernel.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::dtype::Dtype;
 use crate::ir::arena::{Region, Value};
 use crate::ir::constexpr::{ConstBinary, ConstExpr, ConstUnary, TARGET};
 use crate::ir::fields::{AttributeValue, Parts};
-use crate::ir::function::{ConstParam, Function, TypeParam};
+use crate::ir::function::{ConstParam, Function, MAX_NESTING, TypeParam};
 use crate::ir::lexer::{self, ParseError, Token};
 use crate::ir::ops::Op;
 use crate::ir::types::{Elem, Type};
@@ -18,7 +18,15 @@ use crate::location::{Loc, Name};
 /// # Errors
 /// The first place that is not well formed.
 pub fn parse(text: &str) -> Result<Function, ParseError> {
-    let mut parser = Parser { tokens: lexer::tokens(text)?, at: 0, func: Function::new(""), values: HashMap::new(), indices: Vec::new() };
+    let mut parser = Parser {
+        tokens: lexer::tokens(text)?,
+        at: 0,
+        func: Function::new(""),
+        values: HashMap::new(),
+        indices: HashSet::new(),
+        regions: 0,
+        parts: 0,
+    };
     parser.function()?;
     parser.expect_end()?;
     Ok(parser.func)
@@ -30,7 +38,19 @@ struct Parser {
     func: Function,
     values: HashMap<String, Value>,
     /// The indices of `static_for`s so far: constants in their bodies.
-    indices: Vec<String>,
+    indices: HashSet<String>,
+    /// How many regions are open.
+    regions: usize,
+    /// How many parts of a constant are.
+    parts: usize,
+}
+
+/// An op as far as its regions.
+struct Head {
+    line: u32,
+    results: Vec<String>,
+    name: String,
+    parts: Parts,
 }
 
 type Parsed<T> = Result<T, ParseError>;
@@ -195,6 +215,17 @@ impl Parser {
 
     /// A literal, a parameter, a parenthesised operation, or a call of `min`, `max`, `cdiv` or of an integer type.
     fn constant(&mut self) -> Parsed<ConstExpr> {
+        // An expression of that depth has a leaf behind it.
+        if self.parts > ConstExpr::MOST_DEPTH {
+            return self.error(format!("the limit is {} parts of a constant inside of each other", ConstExpr::MOST_DEPTH));
+        }
+        self.parts += 1;
+        let constant = self.constant_inside();
+        self.parts -= 1;
+        constant
+    }
+
+    fn constant_inside(&mut self) -> Parsed<ConstExpr> {
         match self.next() {
             Token::Int(int) => Ok(ConstExpr::Int(int)),
             Token::Float(float) => Ok(ConstExpr::Float(float)),
@@ -275,13 +306,31 @@ impl Parser {
 
     /// The ops up to the closing brace.
     fn insts(&mut self, region: Region) -> Parsed<()> {
+        if self.regions > MAX_NESTING {
+            return self.error(format!("the limit is {MAX_NESTING} regions inside of each other"));
+        }
+        self.regions += 1;
         while !self.accept("}") {
             self.inst(region)?;
         }
+        self.regions -= 1;
         Ok(())
     }
 
+    /// An op with its regions. What is inside of it is parsed by this function again, which therefore keeps little on the stack.
     fn inst(&mut self, region: Region) -> Parsed<()> {
+        let mut head = self.head()?;
+        while self.accept("(") {
+            let inner = self.func.add_region();
+            self.region_params(inner)?;
+            self.insts(inner)?;
+            head.parts.regions.push(inner);
+        }
+        self.finish(region, head)
+    }
+
+    /// The names of an op's results, its name and its operands.
+    fn head(&mut self) -> Parsed<Box<Head>> {
         let mut results = Vec::new();
         while let Token::Value(name) = self.peek().clone() {
             self.at += 1;
@@ -293,7 +342,13 @@ impl Parser {
         }
         let line = self.tokens[self.at].1;
         let name = self.word()?;
-        let parts = self.parts(line)?;
+        let parts = self.operands(line)?;
+        Ok(Box::new(Head { line, results, name, parts }))
+    }
+
+    /// What stands behind an op's regions; appends it.
+    fn finish(&mut self, region: Region, head: Box<Head>) -> Parsed<()> {
+        let Head { line, results, name, parts } = *head;
         let op = Op::from_parts(&name, parts).map_err(|message| ParseError::new(line, message))?;
         let (mut types, mut layouts) = (Vec::new(), Vec::new());
         if self.accept(":") {
@@ -316,7 +371,7 @@ impl Parser {
     }
 
     /// What stands behind the name of an op; its first operand is on the same line, for an op may have none.
-    fn parts(&mut self, line: u32) -> Parsed<Parts> {
+    fn operands(&mut self, line: u32) -> Parsed<Parts> {
         let mut parts = Parts::default();
         while matches!(self.peek(), Token::Value(_)) && (!parts.operands.is_empty() || self.tokens[self.at].1 == line) {
             parts.operands.push(self.operand()?);
@@ -330,22 +385,21 @@ impl Parser {
                 self.accept(",");
             }
         }
-        while self.accept("(") {
-            let region = self.func.add_region();
-            while !self.accept(")") {
-                let Token::Value(name) = self.next() else { return self.error("a parameter begins with `%`") };
-                self.expect(":")?;
-                let ty = self.ty()?;
-                let value = self.func.add_region_param(region, ty);
-                self.func.layouts[value] = self.layout()?;
-                self.define(name, value)?;
-                self.accept(",");
-            }
-            self.expect("{")?;
-            self.insts(region)?;
-            parts.regions.push(region);
-        }
         Ok(parts)
+    }
+
+    /// The parameters of a region, and the brace behind them.
+    fn region_params(&mut self, region: Region) -> Parsed<()> {
+        while !self.accept(")") {
+            let Token::Value(name) = self.next() else { return self.error("a parameter begins with `%`") };
+            self.expect(":")?;
+            let ty = self.ty()?;
+            let value = self.func.add_region_param(region, ty);
+            self.func.layouts[value] = self.layout()?;
+            self.define(name, value)?;
+            self.accept(",");
+        }
+        self.expect("{")
     }
 
     fn attribute(&mut self, parts: &mut Parts) -> Parsed<()> {
@@ -354,7 +408,7 @@ impl Parser {
         if let Token::Text(text) = self.peek().clone() {
             self.at += 1;
             if name == "index" {
-                self.indices.push(text.clone());
+                self.indices.insert(text.clone());
             }
             parts.attributes.push((name, AttributeValue::Text(text)));
         } else if matches!(self.peek(), Token::Value(_)) {

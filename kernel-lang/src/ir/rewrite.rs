@@ -20,8 +20,10 @@ impl Substitution {
         Substitution::default()
     }
 
-    /// From now on `to` stands for `from`.
+    /// From now on `to`, or what stands for it already, stands for `from`.
     pub fn insert(&mut self, from: Value, to: Value) {
+        // Chains stay short where they are made from their end on, as passes do that walk in the order of the text.
+        let to = self.get(to);
         if from != to {
             self.map[from] = Some(to);
             self.any = true;

@@ -228,10 +228,9 @@ fn fold(func: &Function, inst: Inst) -> Option<Simpler> {
 
 /// The least and the greatest element of a tile of places, or of one number: `columns < 1024` holds everywhere in a tile of 1024.
 fn range(func: &Function, value: Value) -> Option<(i128, i128)> {
-    match func.def_op(value)? {
+    match func.def_op(func.unmoved(value))? {
         Op::Const { value } => value.as_int().map(|number| (number, number)),
         Op::Arange { start, end } => Some((start.as_int()?, end.as_int()? - 1)),
-        Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } | Op::Flip { x, .. } => range(func, *x),
         _ => None,
     }
 }

@@ -80,11 +80,12 @@ impl Cx {
     }
 }
 
-/// A number that equal ops share: of the operands, or of the constant.
+/// A number that equal ops share: of the operands, or of the constants.
 fn number(op: &Op) -> u64 {
     let mut number = match op {
         Op::Const { value: ConstExpr::Int(value) } => *value as u64,
         Op::Const { value: ConstExpr::Float(value) } => value.to_bits(),
+        Op::Arange { start, end } => (start.as_int().unwrap_or(0) as u64).wrapping_mul(31).wrapping_add(end.as_int().unwrap_or(0) as u64),
         _ => 0,
     };
     op.for_each_operand(&mut |value| number = number.wrapping_mul(31).wrapping_add(value.index() as u64 + 1));

@@ -60,13 +60,16 @@ use std::collections::{HashMap, HashSet};
 
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute};
-use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value};
+use crate::ir::{BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, MOST_MOVES, Op, Region, SideTable, Type, Value, postorder};
 use crate::location::Loc;
 
 /// What fits is less.
 const END: i128 = 1 << 31;
 /// Tiles of fewer elements are divided sooner than tested.
 const WORTH: usize = 256;
+
+/// A kernel has no more tests than these: each takes a look at the whole kernel. What is left is divided in 64 bits.
+const MOST_TESTS: usize = 16;
 
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
@@ -80,14 +83,16 @@ pub fn run(func: &mut Function) -> Changed {
         }
         at += 1;
     }
-    let mut changed = false;
+    let mut tests = 0;
     for region in regions {
-        while let Some(cluster) = Cluster::find(func, region) {
+        while tests < MOST_TESTS
+            && let Some(cluster) = Cluster::find(func, region)
+        {
             cluster.narrow(func, region);
-            changed = true;
+            tests += 1;
         }
     }
-    changed
+    tests > 0
 }
 
 /// Ops of a region that can be computed in 32 bits, by one test.
@@ -210,15 +215,22 @@ fn is_division(op: &Op) -> bool {
 
 /// Can a value be computed of scalars that are not marked as late?
 fn is_early(func: &Function, value: Value, marks: &mut SideTable<Value, Option<bool>>) -> bool {
-    if let Some(is_early) = marks[value] {
-        return is_early;
-    }
-    let mut is = true;
-    if let Some(op) = func.def_op(value).filter(|_| func.ty(value).is_tile() && func.splat(value).is_none()) {
-        op.for_each_operand(&mut |value| is &= is_early(func, value, marks));
-    }
-    marks[value] = Some(is);
-    is
+    let operands = |value: Value| {
+        let mut operands = Vec::new();
+        if let Some(op) = func.def_op(value).filter(|_| func.ty(value).is_tile() && func.splat(value).is_none()) {
+            op.for_each_operand(&mut |value| operands.push(value));
+        }
+        operands
+    };
+    let enter = |marks: &mut SideTable<Value, Option<bool>>, value: Value, before: &mut Vec<Value>| {
+        before.extend(operands(value));
+        marks[value].is_none()
+    };
+    postorder(marks, value, enter, |marks, value| {
+        let is_early = operands(value).into_iter().all(|operand| marks[operand] == Some(true));
+        marks[value] = Some(is_early);
+    });
+    marks[value] == Some(true)
 }
 
 /// What is known of a tile of places without running the kernel.
@@ -236,7 +248,7 @@ impl Form {
     /// So that bounds do not overflow.
     const MOST_TERMS: u32 = 1 << 16;
     /// So that stacks do not.
-    const MOST_DEPTH: u32 = 200;
+    const MOST_DEPTH: u32 = 48;
 
     fn leaf(is_signed: bool) -> Form {
         Form { is_signed, terms: 1, depth: 0 }
@@ -307,11 +319,16 @@ fn divisor(func: &Function, value: Value) -> Option<Result<Value, i128>> {
     if let Some(constant) = func.splat(value) {
         return constant.as_int().filter(|constant| *constant > 0).map(Err);
     }
-    match *func.def_op(value)? {
-        Op::Broadcast { x } if func.ty(x).is_scalar() => Some(Ok(x)),
-        Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } => divisor(func, x),
-        _ => None,
+    let mut at = value;
+    // As far as `splat` looks.
+    for _ in 0..MOST_MOVES {
+        match *func.def_op(at)? {
+            Op::Broadcast { x } if func.ty(x).is_scalar() => return Some(Ok(x)),
+            Op::Broadcast { x } | Op::ExpandDims { x, .. } | Op::Reshape { x } | Op::Permute { x, .. } => at = x,
+            _ => return None,
+        }
     }
+    None
 }
 
 /// Makes the test.

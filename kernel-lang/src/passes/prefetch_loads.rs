@@ -87,10 +87,14 @@
 //! for memory, one with many has no room to waste. There only scalars are carried in registers, and where a ring runs ahead anyway: a turn that
 //! waits for one number waits as long.
 
+use std::collections::{HashMap, HashSet};
+
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute};
-use crate::ir::{BinaryOp, Builder, Cache, CompareOp, ConstExpr, Def, Function, Inst, Op, Region, SideTable, Type, Value, may_alias};
+use crate::ir::{
+    BinaryOp, Builder, Cache, CompareOp, ConstExpr, Def, Function, Inst, Op, Region, SideTable, Stored, Type, Value, postorder,
+};
 use crate::location::Loc;
 use crate::schedule::Schedule;
 use crate::target::{Asked, Target};
@@ -111,17 +115,17 @@ pub fn run(func: &mut Function, target: &Asked, schedule: Schedule) -> Result<Ch
     // A launch that reports accesses asks about each of them where it stands.
     let regions = if func.reports { Vec::new() } else { func.regions_under(func.body) };
     for region in regions {
+        let mut out = Vec::new();
         for inst in func.region(region).insts.clone() {
-            let Some(around) = Loop::of(func, inst) else { continue };
-            if let Some(plan) = plan(func, &around, target, schedule)? {
-                let before = prefetch(func, &around, &plan);
-                let list = func.insts_mut(region);
-                if let Some(place) = list.iter().position(|at| *at == inst) {
-                    list.splice(place..place, before);
-                }
+            if let Some(around) = Loop::of(func, inst)
+                && let Some(plan) = plan(func, &around, target, schedule)?
+            {
+                out.extend(prefetch(func, &around, &plan));
                 changed = true;
             }
+            out.push(inst);
         }
+        *func.insts_mut(region) = out;
     }
     Ok(changed)
 }
@@ -146,7 +150,7 @@ fn plan(func: &Function, around: &Loop, target: &Asked, schedule: Schedule) -> R
         .iter()
         .map(|load| func.ty(func.result(*load)))
         .map(|ty| (ty.numel() as u32 / (threads * schedule.num_ctas)).max(1) * ty.dtype().bytes() as u32);
-    let bytes: u32 = bytes.sum();
+    let bytes = bytes.fold(0, u32::saturating_add);
     let stages = match wanted {
         Some(wanted) => wanted,
         None if holds_loops(func, around.body) => 1,
@@ -158,7 +162,7 @@ fn plan(func: &Function, around: &Loop, target: &Asked, schedule: Schedule) -> R
     registers.extend(scalars);
     let slot = bytes.saturating_mul(threads);
     let most = Target::ALL.into_iter().map(Target::shared_bytes).max().unwrap_or_default();
-    if let Some(needed) = slot.checked_mul(stages).filter(|needed| *needed > most) {
+    if let Some(needed) = Some(slot.saturating_mul(stages)).filter(|needed| *needed > most) {
         let message = format!("{stages} stages of this loop take {needed} bytes of shared memory, and a GPU has at most {most}");
         return Err(Diagnostic::new(data.loc, message).help("say a smaller `num_stages`, or make the tiles smaller").beyond_gpu().into());
     }
@@ -178,16 +182,17 @@ fn holds_loops(func: &Function, body: Region) -> bool {
 
 /// Loads that may run ahead of their turn, in order.
 fn early_loads(func: &Function, around: &Loop) -> Vec<Inst> {
-    let mut writes: Vec<Value> = Vec::new();
+    let mut writes: HashSet<Value> = HashSet::new();
     let (mut waits, mut overlaps) = (false, false);
     func.for_each_inst(around.body, &mut |inst| match func.inst(inst).op {
-        Op::Store { base, .. } => writes.push(base),
+        Op::Store { base, .. } => drop(writes.insert(base)),
         // Others may write what is read behind it.
         Op::Atomic { .. } | Op::Barrier {} | Op::InlinePtx { volatile: true, .. } => waits = true,
         // The launch before may write all that is.
         Op::GdcWait {} => overlaps = true,
         _ => {}
     });
+    let writes = Stored::through(func, writes);
     let body = &func.region(around.body).insts;
     let mut early: SideTable<Value, bool> = SideTable::new();
     early[around.index(func)] = true;
@@ -204,7 +209,7 @@ fn early_loads(func: &Function, around: &Loop) -> Vec<Inst> {
         }
         if let Op::Load { base, volatile: false, .. } = data.op {
             let is_constant = matches!(func.ty(base), Type::Pointer { mutable: false, .. });
-            if follows && !overlaps && (is_constant || (!waits && !writes.iter().any(|stored| may_alias(func, base, *stored)))) {
+            if follows && !overlaps && (is_constant || (!waits && !writes.may_alias(func, base))) {
                 loads.push(*inst);
             }
         }
@@ -300,9 +305,15 @@ fn turn_rings(func: &mut Function, cx: &Cx<'_>, turn: &mut Turn) -> [Carried; 2]
     let is_end = b.compare(CompareOp::Eq, next, end);
     let zero = b.constant(ConstExpr::Int(0), i32);
     let next = b.select(is_end, zero, next);
-    for (load, ring) in &cx.rings {
-        take_out(func, cx.around.body, *load, Op::Fetched { ring: *ring, slot: read });
+    let rings: HashMap<Inst, Value> = cx.rings.iter().copied().collect();
+    let mut insts = Vec::new();
+    for inst in std::mem::take(func.insts_mut(cx.around.body)) {
+        if let Some(ring) = rings.get(&inst) {
+            insts.extend(take_out(func, inst, Op::Fetched { ring: *ring, slot: read }));
+        }
+        insts.push(inst);
     }
+    *func.insts_mut(cx.around.body) = insts;
     // What was read now is written in the next turn.
     [(first_read, next), (first_write, read)]
 }
@@ -320,7 +331,8 @@ fn shift_registers(func: &mut Function, cx: &Cx<'_>, turn: &mut Turn, loaded: Ve
         uses.insert(result, params[0]);
         carried.extend(firsts.into_iter().zip(params[1..].iter().copied().chain([next])));
     }
-    func.insts_mut(body).retain(|inst| !cx.plan.registers.contains(inst));
+    let loads: HashSet<Inst> = cx.plan.registers.iter().copied().collect();
+    func.insts_mut(body).retain(|inst| !loads.contains(inst));
     substitute(func, body, &uses);
     carried
 }
@@ -343,22 +355,20 @@ fn carry(func: &mut Function, around: &Loop, carried: Vec<Carried>) {
 }
 
 /// Puts what comes out of a ring in the place of a load. A copy leaves zeros where the mask does not hold; where others are wanted, they are put
-/// there now.
-fn take_out(func: &mut Function, body: Region, load: Inst, fetched: Op) {
-    let Op::Load { mask: Some(mask), other: Some(other), .. } = func.inst(load).op else {
-        func.inst_mut(load).op = fetched;
-        return;
-    };
-    if is_zero(func, other) {
-        func.inst_mut(load).op = fetched;
-        return;
+/// there now, and what takes the tile out comes in front.
+fn take_out(func: &mut Function, load: Inst, fetched: Op) -> Option<Inst> {
+    match func.inst(load).op {
+        Op::Load { mask: Some(mask), other: Some(other), .. } if !is_zero(func, other) => {
+            let (ty, loc) = (func.ty(func.result(load)).clone(), func.inst(load).loc);
+            let taken = func.make_inst(fetched, [ty], loc);
+            func.inst_mut(load).op = Op::Select { cond: mask, on_true: func.result(taken), on_false: other };
+            Some(taken)
+        }
+        _ => {
+            func.inst_mut(load).op = fetched;
+            None
+        }
     }
-    let (ty, loc) = (func.ty(func.result(load)).clone(), func.inst(load).loc);
-    let taken = func.make_inst(fetched, [ty], loc);
-    func.inst_mut(load).op = Op::Select { cond: mask, on_true: func.result(taken), on_false: other };
-    let list = func.insts_mut(body);
-    let place = list.iter().position(|inst| *inst == load).expect("the load is in the loop's body");
-    list.insert(place, taken);
 }
 
 fn is_zero(func: &Function, value: Value) -> bool {
@@ -402,7 +412,8 @@ struct Turn {
     /// Is there such a turn?
     on: Value,
     region: Region,
-    body: Vec<Inst>,
+    /// The ops of the body, which a turn computes anew.
+    body: HashSet<Inst>,
     known: SideTable<Value, Option<Value>>,
 }
 
@@ -415,26 +426,36 @@ impl Turn {
         let on = around.is_left(b, from, distance);
         let mut known = SideTable::new();
         known[around.index(func)] = Some(index);
-        Turn { on, region, body: func.region(around.body).insts.clone(), known }
+        Turn { on, region, body: func.region(around.body).insts.iter().copied().collect(), known }
     }
 
     fn get(&mut self, func: &mut Function, value: Value) -> Value {
-        if let Some(known) = self.known[value] {
-            return known;
-        }
-        let Def::Result(inst, result) = func.def(value) else { return value };
-        if !self.body.contains(&inst) {
-            return value;
-        }
+        let enter = |(turn, func): &mut (&mut Turn, &mut Function), value: Value, before: &mut Vec<Value>| {
+            let is_new = turn.known[value].is_none() && matches!(func.def(value), Def::Result(inst, _) if turn.body.contains(&inst));
+            if is_new && let Some(op) = func.def_op(value) {
+                op.for_each_operand(&mut |operand| before.push(operand));
+            }
+            is_new
+        };
+        let leave = |(turn, func): &mut (&mut Turn, &mut Function), value: Value| {
+            if let Def::Result(inst, _) = func.def(value) {
+                turn.copy(func, inst);
+            }
+        };
+        postorder(&mut (&mut *self, func), value, enter, leave);
+        self.known[value].unwrap_or(value)
+    }
+
+    /// Appends an op of the body whose operands are known.
+    fn copy(&mut self, func: &mut Function, inst: Inst) {
         let data = func.inst(inst).clone();
         let mut op = data.op;
-        op.map_operands(&mut |operand| self.get(func, operand));
+        op.map_operands(&mut |operand| self.known[operand].unwrap_or(operand));
         let types: Vec<Type> = data.results.iter().map(|value| func.ty(*value).clone()).collect();
         let copy = func.append(self.region, op, types, data.loc);
         for (old, new) in data.results.iter().zip(func.inst(copy).results.clone()) {
             self.known[*old] = Some(new);
         }
-        func.inst(copy).results[result]
     }
 }
 

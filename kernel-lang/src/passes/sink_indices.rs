@@ -31,14 +31,23 @@
 //! index has one of its own: the rows and the columns of a matrix may both begin as `arange(0, 64)`, and are held by different threads. Runs
 //! last before layouts are assigned, because [`super::cse`] and [`super::licm`] would undo it.
 
+use std::collections::{HashMap, HashSet};
+
 use crate::analysis::affine::AffineFacts;
 use crate::dtype::Dtype;
 use crate::ir::rewrite::Changed;
-use crate::ir::{Def, Function, Inst, Op, Region, SideTable, Value};
+use crate::ir::{Def, Function, Inst, Op, Region, SideTable, Value, postorder};
+
+/// A tile that is made of more others is not copied.
+const MOST_PARTS: usize = 128;
+/// A kernel becomes twice as long at most, or longer by that many ops: what is not copied has the layout that all its users share.
+const FEW_COPIES: usize = 4096;
 
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
     let mut facts = AffineFacts::new();
+    let count = func.all_insts().len();
+    let mut sizes = Sizes { large: SideTable::new(), copies_left: FEW_COPIES.max(count) };
     let mut home: SideTable<Value, Option<Region>> = SideTable::new();
     let regions = func.regions_under(func.body);
     for region in &regions {
@@ -49,13 +58,14 @@ pub fn run(func: &mut Function) -> Changed {
     let mut changed = false;
     for region in regions {
         let (copies, owner) = (SideTable::new(), SideTable::new());
-        let mut cx = Cx { func, facts: &mut facts, home: &mut home, region, copies, owner, out: Vec::new(), changed: false };
+        let (facts, home, sizes) = (&mut facts, &mut home, &mut sizes);
+        let mut cx = Cx { func, facts, home, sizes, region, copies, owner, out: Vec::new(), changed: false };
         for inst in cx.func.region(region).insts.clone() {
             let mut op = cx.func.inst(inst).op.clone();
             // What a region hands on keeps its layout: it flows into the values around the region.
             if !op.is_terminator() {
                 let is_index = cx.func.inst(inst).results.clone().into_iter().any(|result| cx.is_index(result));
-                let (user, mut own) = (op.clone(), Vec::new());
+                let (user, mut own) = (op.clone(), HashMap::new());
                 op.map_operands(&mut |value| {
                     if !is_index && cx.is_owned(&user, value) { cx.own(inst, value, &mut own) } else { cx.here(value) }
                 });
@@ -74,6 +84,7 @@ struct Cx<'a> {
     func: &'a mut Function,
     facts: &'a mut AffineFacts,
     home: &'a mut SideTable<Value, Option<Region>>,
+    sizes: &'a mut Sizes,
     region: Region,
     /// Copies that serve the whole region.
     copies: SideTable<Value, Option<Value>>,
@@ -83,49 +94,69 @@ struct Cx<'a> {
     changed: bool,
 }
 
+/// What is cheap because it is small.
+struct Sizes {
+    /// Tiles that are made of more than [`MOST_PARTS`] others.
+    large: SideTable<Value, bool>,
+    /// How many ops may still be copied.
+    copies_left: usize,
+}
+
 impl Cx<'_> {
     /// The value, or its copy in this region if it is cheap and comes from another.
     fn here(&mut self, value: Value) -> Value {
         if let Some(copy) = self.copies[value] {
             return copy;
         }
-        let Def::Result(inst, _) = self.func.def(value) else { return value };
-        if self.home[value] == Some(self.region) || !self.func.ty(value).is_tile() || !self.is_cheap(value) {
+        if !self.is_foreign(value) || self.parts(value).is_none_or(|parts| parts.len() > self.sizes.copies_left) {
             return value;
         }
-        let copy = self.copy(inst, value, |cx, operand| cx.here(operand));
-        self.copies[value] = Some(copy);
-        copy
+        let enter = |cx: &mut Self, value: Value, before: &mut Vec<Value>| {
+            let is_new = cx.copies[value].is_none() && cx.is_foreign(value);
+            if is_new && let Some(op) = cx.func.def_op(value) {
+                op.for_each_operand(&mut |operand| before.push(operand));
+            }
+            is_new
+        };
+        let leave = |cx: &mut Self, value: Value| {
+            let copy = cx.copy(value, |cx, operand| cx.copies[operand].unwrap_or(operand));
+            cx.copies[value] = Some(copy);
+        };
+        postorder(self, value, enter, leave);
+        self.copies[value].unwrap_or(value)
+    }
+
+    /// Is it a cheap tile that another region computes?
+    fn is_foreign(&mut self, value: Value) -> bool {
+        let is_computed = matches!(self.func.def(value), Def::Result(..));
+        is_computed && self.home[value] != Some(self.region) && self.func.ty(value).is_tile() && self.is_cheap(value)
     }
 
     /// An index, or a copy of it if it is not `user`'s alone. `own` are the copies that `user` has.
-    fn own(&mut self, user: Inst, value: Value, own: &mut Vec<(Value, Value)>) -> Value {
-        let mut parts = Vec::new();
-        self.parts(value, &mut parts);
+    fn own(&mut self, user: Inst, value: Value, own: &mut HashMap<Value, Value>) -> Value {
+        let Some(parts) = self.parts(value) else { return value };
         let is_free = |part: &Value| self.home[*part] == Some(self.region) && self.owner[*part].is_none_or(|owner| owner == user);
         if parts.iter().all(is_free) {
             parts.into_iter().for_each(|part| self.owner[part] = Some(user));
             return value;
         }
-        self.owned(user, value, own)
-    }
-
-    fn owned(&mut self, user: Inst, value: Value, own: &mut Vec<(Value, Value)>) -> Value {
-        if let Some((_, copy)) = own.iter().find(|(known, _)| *known == value) {
-            return *copy;
-        }
-        let Def::Result(inst, _) = self.func.def(value) else { return value };
-        if !self.func.ty(value).is_tile() {
+        if parts.len() > self.sizes.copies_left {
             return value;
         }
-        let copy = self.copy(inst, value, |cx, operand| cx.owned(user, operand, own));
-        self.home[copy] = Some(self.region);
-        self.owner[copy] = Some(user);
-        own.push((value, copy));
-        copy
+        // The parts come before what is made of them.
+        for part in parts {
+            if !own.contains_key(&part) && matches!(self.func.def(part), Def::Result(..)) {
+                let copy = self.copy(part, |_, operand| own.get(&operand).copied().unwrap_or(operand));
+                self.home[copy] = Some(self.region);
+                self.owner[copy] = Some(user);
+                own.insert(part, copy);
+            }
+        }
+        own.get(&value).copied().unwrap_or(value)
     }
 
-    fn copy(&mut self, inst: Inst, value: Value, mut operand: impl FnMut(&mut Self, Value) -> Value) -> Value {
+    fn copy(&mut self, value: Value, operand: impl Fn(&Self, Value) -> Value) -> Value {
+        let Def::Result(inst, _) = self.func.def(value) else { return value };
         let data = self.func.inst(inst).clone();
         let mut op = data.op;
         op.map_operands(&mut |value| operand(self, value));
@@ -133,17 +164,30 @@ impl Cx<'_> {
         let copy = self.func.make_inst(op, [ty], data.loc);
         self.out.push(copy);
         self.changed = true;
+        self.sizes.copies_left = self.sizes.copies_left.saturating_sub(1);
         self.func.result(copy)
     }
 
-    /// The tiles that a cheap tile is made of, itself among them.
-    fn parts(&self, value: Value, parts: &mut Vec<Value>) {
-        if self.func.ty(value).is_tile() && !parts.contains(&value) {
-            parts.push(value);
-            if let Some(op) = self.func.def_op(value) {
-                op.for_each_operand(&mut |operand| self.parts(operand, parts));
+    /// The tiles that a cheap tile is made of, itself the last of them; `None` if they are too many to be copied.
+    fn parts(&mut self, value: Value) -> Option<Vec<Value>> {
+        let func = &*self.func;
+        let (mut parts, mut entered): (Vec<Value>, HashSet<Value>) = (Vec::new(), HashSet::new());
+        let large = &mut self.sizes.large;
+        let mut is_large = false;
+        let enter = |_: &mut Vec<Value>, value: Value, before: &mut Vec<Value>| {
+            is_large |= large[value] || entered.len() > MOST_PARTS;
+            let is_new = !is_large && func.ty(value).is_tile() && entered.insert(value);
+            if is_new && let Some(op) = func.def_op(value) {
+                op.for_each_operand(&mut |operand| before.push(operand));
             }
+            is_new
+        };
+        postorder(&mut parts, value, enter, Vec::push);
+        if is_large {
+            // So is then what it is a part of.
+            large[value] = true;
         }
+        (!is_large).then_some(parts)
     }
 
     /// Is it a cheap tile of indices?

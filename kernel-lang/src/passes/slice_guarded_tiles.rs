@@ -47,10 +47,12 @@
 //! It changes the order of accesses: a slice loads after an earlier one has stored. So what is stored must be loaded, if at all, at the very
 //! elements where it is stored.
 
+use std::collections::HashSet;
+
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::dtype::Dtype;
 use crate::ir::rewrite::Changed;
-use crate::ir::{BinaryOp, Builder, ConstExpr, Def, Function, Inst, Op, Region, SideTable, Type, Value, may_alias};
+use crate::ir::{BinaryOp, Builder, ConstExpr, Def, Function, Inst, Op, Region, SideTable, Type, Value, may_alias, postorder};
 use crate::location::Loc;
 
 /// Slices are at least this long: an element for each thread of the usual four warps.
@@ -99,18 +101,24 @@ fn sliceable(func: &Function, region: Region, first: usize, facts: &mut AffineFa
         return None;
     }
     let mut inside: SideTable<Value, bool> = SideTable::new();
+    let mut rebuildable = Rebuildable { func, in_front: insts[..first].iter().copied().collect(), known: SideTable::new() };
     let mut extent = None;
-    let mut accesses: Vec<(Value, Option<Affine>, bool)> = Vec::new();
-    let mut numbers: Vec<Value> = Vec::new();
+    // Each once: many are alike.
+    let mut accesses: HashSet<(Value, Option<Affine>, bool)> = HashSet::new();
+    let mut numbers: HashSet<Value> = HashSet::new();
     for inst in &behind[..behind.len() - 1] {
         let data = func.inst(*inst);
         match &data.op {
             Op::Load { base, offset, volatile: false, .. } if func.ty(*offset).is_tile() => {
-                accesses.push((*base, facts.get(func, *offset), false))
+                accesses.insert((*base, facts.get(func, *offset), false));
             }
-            Op::Store { base, offset, .. } if func.ty(*offset).is_tile() => accesses.push((*base, facts.get(func, *offset), true)),
+            Op::Store { base, offset, .. } if func.ty(*offset).is_tile() => {
+                accesses.insert((*base, facts.get(func, *offset), true));
+            }
             // A number that is stored, or read where nothing is written, stays in front of the loop.
-            Op::Store { base, .. } => numbers.push(*base),
+            Op::Store { base, .. } => {
+                numbers.insert(*base);
+            }
             Op::Load { base, volatile: false, .. } if is_constant(func, *base) => {}
             // These look across a tile: a slice of the result is not made of a slice of the operand.
             op if op.looks_across() => return None,
@@ -123,7 +131,7 @@ fn sliceable(func: &Function, region: Region, first: usize, facts: &mut AffineFa
         data.op.for_each_operand(&mut |value| values.push(value));
         for value in values.into_iter().filter(|value| func.ty(*value).is_tile()) {
             let extents = func.ty(value).extents();
-            let is_there = inside[value] || is_rebuildable(func, value, &insts[..first]);
+            let is_there = inside[value] || rebuildable.is(value);
             if extents.len() != 1 || *extent.get_or_insert(extents[0]) != extents[0] || !is_there {
                 return None;
             }
@@ -141,30 +149,64 @@ fn is_constant(func: &Function, base: Value) -> bool {
     matches!(func.ty(base), Type::Pointer { mutable: false, .. })
 }
 
-/// Can a slice of the tile be made anew from scalars, and from what the ops in front read where no program writes?
-fn is_rebuildable(func: &Function, value: Value, in_front: &[Inst]) -> bool {
-    match func.def_op(value) {
-        Some(Op::Const { .. } | Op::Arange { .. }) => true,
-        Some(Op::Broadcast { x }) => func.ty(*x).is_scalar(),
-        Some(
-            op @ (Op::Unary { .. }
-            | Op::Binary { .. }
-            | Op::Compare { .. }
-            | Op::Select { .. }
-            | Op::Fma { .. }
-            | Op::Cast { .. }
-            | Op::Bitcast { .. }
-            | Op::Load { volatile: false, .. }),
-        ) => {
-            let mut all = match op {
-                Op::Load { base, .. } => is_constant(func, *base) && in_front.iter().any(|inst| func.inst(*inst).results.contains(&value)),
-                _ => true,
-            };
-            op.for_each_operand(&mut |operand| all &= !func.ty(operand).is_tile() || is_rebuildable(func, operand, in_front));
-            all
-        }
-        _ => false,
+/// Finds tiles of which a slice can be made anew from scalars, and from what the ops in front read where no program writes.
+struct Rebuildable<'f> {
+    func: &'f Function,
+    in_front: HashSet<Inst>,
+    known: SideTable<Value, Option<bool>>,
+}
+
+impl Rebuildable<'_> {
+    fn is(&mut self, value: Value) -> bool {
+        let func = self.func;
+        let enter = |cx: &mut Self, value: Value, before: &mut Vec<Value>| {
+            let is_new = cx.known[value].is_none();
+            if is_new && let Some(op) = rebuilding_op(func, value) {
+                op.for_each_operand(&mut |operand| before.extend(func.ty(operand).is_tile().then_some(operand)));
+            }
+            is_new
+        };
+        let leave = |cx: &mut Self, value: Value| {
+            let is = cx.is_by_operands(value);
+            cx.known[value] = Some(is);
+        };
+        postorder(self, value, enter, leave);
+        self.known[value] == Some(true)
     }
+
+    fn is_by_operands(&self, value: Value) -> bool {
+        let func = self.func;
+        let Some(op) = rebuilding_op(func, value) else {
+            return match func.def_op(value) {
+                Some(Op::Const { .. } | Op::Arange { .. }) => true,
+                Some(Op::Broadcast { x }) => func.ty(*x).is_scalar(),
+                _ => false,
+            };
+        };
+        let mut all = match (op, func.def(value)) {
+            (Op::Load { base, .. }, Def::Result(inst, _)) => is_constant(func, *base) && self.in_front.contains(&inst),
+            _ => true,
+        };
+        op.for_each_operand(&mut |operand| all &= !func.ty(operand).is_tile() || self.known[operand] == Some(true));
+        all
+    }
+}
+
+/// The op that makes a tile element by element, if one does.
+fn rebuilding_op(func: &Function, value: Value) -> Option<&Op> {
+    func.def_op(value).filter(|op| {
+        matches!(
+            op,
+            Op::Unary { .. }
+                | Op::Binary { .. }
+                | Op::Compare { .. }
+                | Op::Select { .. }
+                | Op::Fma { .. }
+                | Op::Cast { .. }
+                | Op::Bitcast { .. }
+                | Op::Load { volatile: false, .. }
+        )
+    })
 }
 
 fn slice(func: &mut Function, region: Region, first_op: usize, extent: usize, loc: Loc) {
@@ -208,19 +250,24 @@ struct Slicer {
 }
 
 impl Slicer {
-    /// The value in the loop: a scalar itself, a tile's slice.
-    fn get(&mut self, func: &mut Function, value: Value) -> Value {
-        if !func.ty(value).is_tile() {
-            return value;
-        }
-        if self.map[value].is_none()
-            && let Def::Result(inst, _) = func.def(value)
-        {
-            self.copy(func, inst);
-        }
-        self.map[value].expect("a tile is inside the region, or is made from scalars")
+    /// Makes the slices of a tile and of all that it follows from.
+    fn make(&mut self, func: &mut Function, value: Value) {
+        let enter = |(cx, func): &mut (&mut Self, &mut Function), value: Value, before: &mut Vec<Value>| {
+            let is_new = func.ty(value).is_tile() && cx.map[value].is_none();
+            if is_new && let Some(op) = func.def_op(value) {
+                op.for_each_operand(&mut |operand| before.push(operand));
+            }
+            is_new
+        };
+        let leave = |(cx, func): &mut (&mut Self, &mut Function), value: Value| {
+            if let Def::Result(inst, _) = func.def(value) {
+                cx.copy(func, inst);
+            }
+        };
+        postorder(&mut (self, func), value, enter, leave);
     }
 
+    /// Copies an op for a slice; those of its operands are there, or are made.
     fn copy(&mut self, func: &mut Function, inst: Inst) {
         let data = func.inst(inst).clone();
         if let Op::Arange { start, .. } = &data.op {
@@ -228,9 +275,9 @@ impl Slicer {
         }
         let mut op = data.op;
         let mut operands = Vec::new();
-        op.for_each_operand(&mut |value| operands.push(value));
+        op.for_each_operand(&mut |value| operands.extend((func.ty(value).is_tile() && self.map[value].is_none()).then_some(value)));
         for value in operands {
-            self.get(func, value);
+            self.make(func, value);
         }
         op.map_operands(&mut |value| self.map[value].unwrap_or(value));
         let types: Vec<Type> =

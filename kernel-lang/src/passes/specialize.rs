@@ -50,7 +50,8 @@ mod prints;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::dtype::Dtype;
 use crate::ir::{
-    BinaryOp, Builder, CompareOp, ConstExpr, Elem, Function, Op, Region, SideTable, TARGET, Type, Value, result_types, template,
+    BinaryOp, Builder, CompareOp, ConstExpr, Elem, Function, MAX_NESTING, Op, Region, SideTable, TARGET, Type, Value, result_types,
+    template,
 };
 use crate::location::{Loc, Name};
 use crate::target::Asked;
@@ -97,6 +98,9 @@ impl Bindings {
 /// How often `static_range` repeats its body at most: beyond, code would not fit anywhere.
 const MAX_TURNS: i128 = 1 << 12;
 
+/// The most values of a kernel: loops that are written out inside of each other would go on for hours.
+const MAX_VALUES: usize = 1 << 17;
+
 /// The largest number of elements of a tile, as in Triton.
 const MAX_NUMEL: i128 = 1 << 20;
 
@@ -106,6 +110,10 @@ const MAX_NUMEL: i128 = 1 << 20;
 /// A parameter without a value or with one that its bound forbids, a failed `static_assert`, a rule that these values break.
 pub fn run(func: &Function, bindings: &Bindings, target: Option<&Asked>) -> Result<Function, Diagnostics> {
     let mut diagnostics = Diagnostics::new();
+    if func.nesting() > MAX_NESTING {
+        let message = format!("this kernel nests too deeply: the limit is {MAX_NESTING} loops and branches inside of each other");
+        return Err(Diagnostic::new(Loc::NONE, message).help("make several kernels of it").into());
+    }
     check_bindings(func, bindings, &mut diagnostics);
     if !diagnostics.is_empty() {
         return Err(diagnostics);
@@ -337,6 +345,10 @@ impl Specializer<'_> {
                 Op::StaticPrint { format, values } => self.note(format, values, data.loc),
                 op => self.inst(op.clone(), &data.results, data.loc, to),
             }
+            if !self.undecided && self.out.value_count() > MAX_VALUES {
+                let message = format!("this kernel computes more than {MAX_VALUES} values, what `static_range` repeats included");
+                self.give_up(data.loc, message, "let a loop with `range` repeat it, which is not written out");
+            }
             if self.undecided {
                 return;
             }
@@ -363,6 +375,9 @@ impl Specializer<'_> {
     /// Puts the chosen region of a `static_if` in its place: its results are what that region yields.
     fn inline(&mut self, from: Region, to: Region, results: &[Value]) {
         self.region(from, to);
+        if self.undecided {
+            return;
+        }
         let last = self.out.insts_mut(to).pop();
         let Some(Op::Yield { values }) = last.map(|inst| self.out.inst(inst).op.clone()) else { return };
         for (result, value) in results.iter().zip(values) {
@@ -400,6 +415,9 @@ impl Specializer<'_> {
             self.indices.push((index.to_string(), start + turn * step));
             self.region(body, to);
             self.indices.pop();
+            if self.undecided {
+                return;
+            }
             let last = self.out.insts_mut(to).pop();
             let Some(Op::Yield { values: next }) = last.map(|inst| self.out.inst(inst).op.clone()) else { return };
             values = next.into_iter().map(Some).collect();

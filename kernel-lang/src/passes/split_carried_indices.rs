@@ -38,52 +38,90 @@ use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, substitute};
-use crate::ir::{BinaryOp, Builder, Function, Inst, Op, Region, Type, Value};
+use crate::ir::{BinaryOp, Builder, Def, Function, Inst, Op, Region, SideTable, Type, Value};
 
 use super::split_loops::Loop;
+
+/// An index that more sums lead to in a turn stays as it is.
+const MOST_SUMS: usize = 64;
+/// What an inner loop becomes may show how an outer one moves; more often than that nobody looks.
+const MOST_ROUNDS: usize = 8;
 
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
     let mut changed = false;
-    // One tile at a time: each rewrite makes the loop anew.
-    while let Some((region, inst, index, step)) = find(func) {
-        match scale(func, inst, index, &step) {
-            Some(scale) => follow_the_index(func, region, inst, index, scale),
-            None => rewrite(func, region, inst, index, &step),
+    for _ in 0..MOST_ROUNDS {
+        let mut cx = Cx { facts: AffineFacts::new(), uses: SideTable::new(), with: Substitution::new(), changed: false };
+        for inst in func.all_insts() {
+            func.inst(inst).op.for_each_operand(&mut |value| cx.uses[value] = true);
         }
-        changed = true;
+        cx.region(func, func.body);
+        changed |= cx.changed;
+        if !cx.changed {
+            break;
+        }
     }
     changed
 }
 
-/// A loop, which of its carried values is such a tile, and the step.
-fn find(func: &Function) -> Option<(Region, Inst, usize, Affine)> {
-    let mut facts = AffineFacts::new();
-    for region in func.regions_under(func.body) {
-        for inst in &func.region(region).insts {
-            let Op::For { init, body, .. } = &func.inst(*inst).op else { continue };
-            for index in 0..init.len() {
-                let param = func.region(*body).params[index + 1];
-                if func.ty(param).dtype() == Dtype::I64
-                    && let Some(step) = step(func, &mut facts, param, func.yielded(*body)[index])
-                    && (func.ty(param).is_tile() || scale(func, *inst, index, &step).is_some())
-                {
-                    return Some((region, *inst, index, step));
-                }
-            }
-        }
-    }
-    None
+/// One walk over the kernel, in the order of the text, inner loops before the ones around them.
+struct Cx {
+    facts: AffineFacts,
+    /// Which values are used.
+    uses: SideTable<Value, bool>,
+    /// What the loops behind which the walk is now give in the place of what they gave.
+    with: Substitution,
+    changed: bool,
 }
 
-/// How many times as far as the loop's own index a carried one moves, if that is known, and nobody asks where it ends.
-fn scale(func: &Function, inst: Inst, index: usize, step: &Affine) -> Option<i64> {
-    let by = Loop::of(func, inst)?.constant_step(func)?;
-    let distance = step.as_constant().filter(|distance| distance % by == 0)?;
-    let end = func.inst(inst).results[index];
-    let mut is_used = false;
-    func.for_each_inst(func.body, &mut |user| func.inst(user).op.for_each_operand(&mut |value| is_used |= value == end));
-    (!is_used).then_some(distance / by)
+/// A carried value that moves by the same step for all lanes.
+struct Moving {
+    /// Its position among those that the loop carries.
+    position: usize,
+    step: Affine,
+    /// How many times as far as the loop's own index it moves, if that is known, and nobody asks where it ends.
+    scale: Option<i64>,
+}
+
+impl Cx {
+    fn region(&mut self, func: &mut Function, region: Region) {
+        let mut out = Vec::new();
+        for inst in std::mem::take(func.insts_mut(region)) {
+            func.inst_mut(inst).op.map_operands(&mut |value| self.with.get(value));
+            let mut inner = Vec::new();
+            func.inst(inst).op.for_each_region(&mut |region| inner.push(region));
+            inner.into_iter().for_each(|inner| self.region(func, inner));
+            let moving = self.moving(func, inst);
+            if moving.is_empty() {
+                out.push(inst);
+            } else {
+                self.changed = true;
+                self.rewrite(func, inst, &moving, &mut out);
+            }
+        }
+        *func.insts_mut(region) = out;
+    }
+
+    /// The carried values of a loop that are such indices.
+    fn moving(&mut self, func: &Function, inst: Inst) -> Vec<Moving> {
+        let Op::For { init, body, .. } = &func.inst(inst).op else { return Vec::new() };
+        let moving = (0..init.len()).filter_map(|position| {
+            let param = func.region(*body).params[position + 1];
+            if func.ty(param).dtype() != Dtype::I64 {
+                return None;
+            }
+            let step = step(func, &mut self.facts, param, func.yielded(*body)[position])?;
+            let scale = self.scale(func, inst, position, &step);
+            (func.ty(param).is_tile() || scale.is_some()).then_some(Moving { position, step, scale })
+        });
+        moving.collect()
+    }
+
+    fn scale(&self, func: &Function, inst: Inst, position: usize, step: &Affine) -> Option<i64> {
+        let by = Loop::of(func, inst)?.constant_step(func)?;
+        let distance = step.as_constant().filter(|distance| distance % by == 0)?;
+        (!self.uses[func.inst(inst).results[position]]).then_some(distance / by)
+    }
 }
 
 /// What is added to `param` to give `next`, if it is the same for all lanes.
@@ -93,7 +131,12 @@ fn step(func: &Function, facts: &mut AffineFacts, param: Value, next: Value) -> 
     }
     let mut at = next;
     let mut total = Affine::uniform(Polynomial::default(), func.ty(param).shape().len());
+    let mut sums = 0;
     while at != param {
+        sums += 1;
+        if sums > MOST_SUMS {
+            return None;
+        }
         let Some(Op::Binary { op: op @ (BinaryOp::Add | BinaryOp::Sub), lhs, rhs }) = func.def_op(at) else { return None };
         let mut uniform = |value: Value| facts.get(func, value).filter(Affine::is_uniform);
         match (uniform(*lhs), uniform(*rhs)) {
@@ -111,103 +154,107 @@ fn step(func: &Function, facts: &mut AffineFacts, param: Value, next: Value) -> 
     Some(total)
 }
 
-/// Drops the carried index: it begins where it began, and moves as the loop's own.
-fn follow_the_index(func: &mut Function, region: Region, inst: Inst, index: usize, scale: i64) {
-    let Some(around) = Loop::of(func, inst) else { return };
-    let data = func.inst(inst).clone();
-    let Op::For { lower, upper, step, mut init, body, num_stages, unroll, remainder } = data.op else { return };
-    let start = init.remove(index);
-    let shape = func.ty(start).shape().to_vec();
-    let new_body = func.add_region();
-    let mut map = Substitution::new();
-    let old_params = func.region(body).params.clone();
-    for (_, param) in old_params.iter().enumerate().filter(|(position, _)| *position != index + 1) {
-        let ty = func.ty(*param).clone();
-        let new = func.add_region_param(new_body, ty);
-        map.insert(*param, new);
-    }
-    let at = around.index(func);
-    let b = &mut Builder::new(func, new_body, data.loc);
-    let distance = b.binary(BinaryOp::Sub, at, lower);
-    let scale = b.index(scale.into());
-    let distance = b.binary(BinaryOp::Mul, distance, scale);
-    let distance = b.broadcast(distance, &shape);
-    let moved = b.binary(BinaryOp::Add, start, distance);
-    map.insert(old_params[index + 1], moved);
-    let insts = func.region(body).insts.clone();
-    func.insts_mut(new_body).extend(insts);
-    let last = func.terminator(new_body);
-    if let Op::Yield { values } = &mut func.inst_mut(last).op {
-        values.remove(index);
-    }
-    substitute(func, new_body, &map);
+impl Cx {
+    /// Puts out the loop anew. An index that follows the loop's own is no longer carried; of another one the distance is, a scalar, from which the
+    /// body and what stands behind the loop make the tile.
+    fn rewrite(&mut self, func: &mut Function, inst: Inst, moving: &[Moving], out: &mut Vec<Inst>) {
+        let data = func.inst(inst).clone();
+        let Op::For { lower, upper, step: increment, init, body, num_stages, unroll, remainder } = data.op else { return out.push(inst) };
+        let (loc, scalar) = (data.loc, Type::scalar(Dtype::I64));
+        let mut by_position: Vec<Option<&Moving>> = vec![None; init.len()];
+        moving.iter().for_each(|moving| by_position[moving.position] = Some(moving));
+        let is_carried = |position: usize| by_position[position].is_none_or(|moving| moving.scale.is_none());
 
-    let types: Vec<Type> = init.iter().map(|value| func.ty(*value).clone()).collect();
-    let new = func.make_inst(Op::For { lower, upper, step, init, body: new_body, num_stages, unroll, remainder }, types, data.loc);
-    let mut with = Substitution::new();
-    let kept = data.results.iter().enumerate().filter(|(position, _)| *position != index);
-    for ((_, old), new) in kept.zip(func.inst(new).results.clone()) {
-        with.insert(*old, new);
+        // A body with distances in the places of tiles.
+        let (old_params, new_body) = (func.region(body).params.clone(), func.add_region());
+        let mut map = Substitution::new();
+        let mut distances: Vec<Option<Value>> = vec![None; init.len()];
+        for (index, param) in old_params.iter().enumerate() {
+            match index.checked_sub(1).filter(|position| by_position[*position].is_some()) {
+                Some(position) if is_carried(position) => distances[position] = Some(func.add_region_param(new_body, scalar.clone())),
+                Some(_) => {}
+                None => {
+                    let ty = func.ty(*param).clone();
+                    let new = func.add_region_param(new_body, ty);
+                    map.insert(*param, new);
+                }
+            }
+        }
+        // At its begin, the tiles; what the first index needs stands last.
+        let mut groups = Vec::new();
+        for Moving { position, scale, .. } in moving {
+            let (start, scratch) = (init[*position], func.add_region());
+            let b = &mut Builder::new(func, scratch, loc);
+            let distance = distances[*position].unwrap_or_else(|| {
+                let (distance, scale) = (b.binary(BinaryOp::Sub, old_params[0], lower), b.index(scale.unwrap_or(0).into()));
+                b.binary(BinaryOp::Mul, distance, scale)
+            });
+            map.insert(old_params[position + 1], moved(b, start, distance));
+            groups.push(std::mem::take(func.insts_mut(scratch)));
+        }
+        let mut insts: Vec<Inst> = groups.into_iter().rev().flatten().collect();
+        insts.append(func.insts_mut(body));
+        let terminator = insts.pop();
+        *func.insts_mut(new_body) = insts;
+        // At its end, the next distances.
+        let mut nexts = match terminator.map(|inst| &func.inst(inst).op) {
+            Some(Op::Yield { values }) => values.clone(),
+            _ => Vec::new(),
+        };
+        let b = &mut Builder::new(func, new_body, loc);
+        for Moving { position, step, .. } in moving {
+            if let Some(distance) = distances[*position] {
+                let step = step.uniform_value(b);
+                nexts[*position] = b.binary(BinaryOp::Add, distance, step);
+            }
+        }
+        let carried = |values: Vec<Value>| -> Vec<Value> {
+            values.into_iter().enumerate().filter(|(position, _)| is_carried(*position)).map(|(_, value)| value).collect()
+        };
+        if let Some(terminator) = terminator {
+            func.inst_mut(terminator).op = Op::Yield { values: carried(nexts) };
+            func.insts_mut(new_body).push(terminator);
+        }
+        substitute(func, new_body, &map);
+        self.forget(func, new_body);
+
+        // The loop anew, and behind it the tiles from the last distances.
+        let scratch = func.add_region();
+        let mut firsts = init.clone();
+        for (position, _) in distances.iter().enumerate().filter(|(_, distance)| distance.is_some()) {
+            firsts[position] = Builder::new(func, scratch, loc).index(0);
+        }
+        let firsts = carried(firsts);
+        let types: Vec<Type> = firsts.iter().map(|value| func.ty(*value).clone()).collect();
+        let new_loop = Op::For { lower, upper, step: increment, init: firsts, body: new_body, num_stages, unroll, remainder };
+        let new_loop = func.append(scratch, new_loop, types, loc);
+        out.append(func.insts_mut(scratch));
+        let results = func.inst(new_loop).results.clone();
+        let mut groups = Vec::new();
+        for (old, new) in carried((0..init.len()).map(|at| data.results[at]).collect()).into_iter().zip(results) {
+            let Def::Result(_, position) = func.def(old) else { continue };
+            let last = match distances[position] {
+                Some(_) => {
+                    let last = moved(&mut Builder::new(func, scratch, loc), init[position], new);
+                    groups.push(std::mem::take(func.insts_mut(scratch)));
+                    last
+                }
+                None => new,
+            };
+            self.with.insert(old, last);
+        }
+        out.extend(groups.into_iter().rev().flatten());
     }
-    let list = func.insts_mut(region);
-    if let Some(place) = list.iter().position(|at| *at == inst) {
-        list[place] = new;
+
+    /// Forgets what was known of a loop's body, whose parameters have changed.
+    fn forget(&mut self, func: &Function, body: Region) {
+        func.for_each_inst(body, &mut |inst| func.inst(inst).results.iter().for_each(|result| self.facts.forget(*result)));
     }
-    let body = func.body;
-    substitute(func, body, &with);
 }
 
-fn rewrite(func: &mut Function, region: Region, inst: Inst, index: usize, step: &Affine) {
-    let data = func.inst(inst).clone();
-    let Op::For { lower, upper, step: increment, mut init, body, num_stages, unroll, remainder } = data.op else { return };
-    let (old_param, start, loc) = (func.region(body).params[index + 1], init[index], data.loc);
-    let shape = func.ty(old_param).shape().to_vec();
-    let scalar = Type::scalar(Dtype::I64);
-
-    // A body with the distance in the tile's place, and the tile made from it.
-    let new_body = func.add_region();
-    let mut map = Substitution::new();
-    for (position, param) in func.region(body).params.clone().into_iter().enumerate() {
-        let ty = if position == index + 1 { scalar.clone() } else { func.ty(param).clone() };
-        let new = func.add_region_param(new_body, ty);
-        map.insert(param, new);
-    }
-    let moved = func.region(new_body).params[index + 1];
-    let b = &mut Builder::new(func, new_body, loc);
-    let wide = b.broadcast(moved, &shape);
-    let tile = b.binary(BinaryOp::Add, start, wide);
-    let mut insts = func.region(body).insts.clone();
-    let terminator = insts.pop();
-    func.insts_mut(new_body).extend(insts);
-    let step = step.uniform_value(&mut Builder::new(func, new_body, loc));
-    let next = Builder::new(func, new_body, loc).binary(BinaryOp::Add, moved, step);
-    func.insts_mut(new_body).extend(terminator);
-    // Not the scalar in its place: the tile stands for the old tile.
-    map.insert(old_param, tile);
-    substitute(func, new_body, &map);
-    if let Some(Op::Yield { values }) = terminator.map(|inst| &mut func.inst_mut(inst).op) {
-        values[index] = next;
-    }
-
-    // The loop anew, and behind it the tile from the last distance.
-    let scratch = func.add_region();
-    init[index] = Builder::new(func, scratch, loc).index(0);
-    let types: Vec<Type> = init.iter().map(|value| func.ty(*value).clone()).collect();
-    let new_loop =
-        func.append(scratch, Op::For { lower, upper, step: increment, init, body: new_body, num_stages, unroll, remainder }, types, loc);
-    let results = func.inst(new_loop).results.clone();
-    let b = &mut Builder::new(func, scratch, loc);
-    let wide = b.broadcast(results[index], &shape);
-    let last = b.binary(BinaryOp::Add, start, wide);
-    let mut with = Substitution::new();
-    for (position, (old, new)) in data.results.iter().zip(&results).enumerate() {
-        with.insert(*old, if position == index { last } else { *new });
-    }
-    let replacement = func.region(scratch).insts.clone();
-    let list = func.insts_mut(region);
-    if let Some(place) = list.iter().position(|at| *at == inst) {
-        list.splice(place..=place, replacement);
-    }
-    let body = func.body;
-    substitute(func, body, &with);
+/// The tile, or the number, at a distance from where it began.
+fn moved(b: &mut Builder<'_>, start: Value, distance: Value) -> Value {
+    let shape = b.func.ty(start).shape().to_vec();
+    let wide = b.broadcast(distance, &shape);
+    b.binary(BinaryOp::Add, start, wide)
 }

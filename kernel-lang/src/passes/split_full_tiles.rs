@@ -64,14 +64,15 @@
 //!
 //! The condition never says "full" wrongly, whatever the numbers are: each part compares without overflow, or overflows to false.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::analysis::affine::{Affine, AffineFacts};
 use crate::analysis::bounds::{self, Bound, End};
+use crate::analysis::conjuncts;
 use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, copy_insts};
-use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value};
+use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Def, Function, Inst, Op, Region, SideTable, Type, Value};
 use crate::location::Loc;
 
 /// The widest access of one thread, in bytes.
@@ -95,34 +96,88 @@ pub fn run(func: &mut Function) -> Changed {
 fn split_region(func: &mut Function, region: Region, facts: &mut AffineFacts) -> Changed {
     let insts = func.region(region).insts.clone();
     let mut out = Vec::new();
+    // Where the region's values are used; looked up once, if any stretch is split.
+    let mut uses: Option<Uses> = None;
+    // What the branches hand on, in the place of what was computed there: substituted as the walk comes by.
+    let mut with = Substitution::new();
     let mut changed = false;
     let mut at = 0;
     while at < insts.len() {
         let length = insts[at..].iter().take_while(|inst| is_plain(&func.inst(**inst).op)).count();
-        let whole = &insts[at..at + length];
-        let (front, behind) = scalars_in_front(func, whole);
-        let (plan_whole, plan_behind) = (plan(func, whole, facts, &|_| true), plan(func, &behind, facts, &|_| true));
-        let reach =
-            |plan: &Option<Plan>| plan.as_ref().map(|plan| (plan.accesses.len(), plan.accesses.values().filter(|wide| **wide).count()));
-        let (stretch, plan) = if reach(&plan_behind) > reach(&plan_whole) {
-            out.extend(front);
-            (&behind[..], plan_behind)
-        } else {
-            (whole, plan_whole)
-        };
-        match plan {
-            Some(plan) if length <= MAX_OPS => {
-                out.extend(split(func, stretch, &insts[at + length..], plan));
+        let (whole, end) = (&insts[at..at + length], at + length);
+        replace(func, whole, &with);
+        match planned(func, whole, facts) {
+            Some(Planned { front, stretch, plan }) => {
+                let uses = uses.get_or_insert_with(|| Uses::of(func, &insts));
+                out.extend(front);
+                out.extend(split(func, &stretch, plan, &|value| uses.first_from(value, end), &mut with));
                 changed = true;
             }
-            _ => out.extend(stretch),
+            None => out.extend(whole),
         }
-        at += length;
-        out.extend(insts.get(at));
-        at += 1;
+        if let Some(inst) = insts.get(end) {
+            replace(func, &[*inst], &with);
+            out.push(*inst);
+        }
+        at = end + 1;
     }
     *func.insts_mut(region) = out;
     changed
+}
+
+/// A stretch that is worth to be split: without the ops that stand in front of it then.
+struct Planned {
+    front: Vec<Inst>,
+    stretch: Vec<Inst>,
+    plan: Plan,
+}
+
+fn planned(func: &Function, whole: &[Inst], facts: &mut AffineFacts) -> Option<Planned> {
+    if whole.len() > MAX_OPS {
+        return None;
+    }
+    let (front, behind) = scalars_in_front(func, whole);
+    let (plan_whole, plan_behind) = (plan(func, whole, facts, &|_| true), plan(func, &behind, facts, &|_| true));
+    let reach = |plan: &Option<Plan>| plan.as_ref().map(|plan| (plan.accesses.len(), plan.accesses.values().filter(|wide| **wide).count()));
+    if reach(&plan_behind) > reach(&plan_whole) {
+        plan_behind.map(|plan| Planned { front, stretch: behind, plan })
+    } else {
+        plan_whole.map(|plan| Planned { front: Vec::new(), stretch: whole.to_vec(), plan })
+    }
+}
+
+/// Where the ops of a region, and those of its regions, use a value.
+struct Uses {
+    /// By value: the numbers of its uses, which are numbered through.
+    at: SideTable<Value, Vec<u32>>,
+    /// The number of the first use by each op of the region, or by one behind it.
+    begins: Vec<u32>,
+}
+
+impl Uses {
+    fn of(func: &Function, insts: &[Inst]) -> Uses {
+        let mut uses = Uses { at: SideTable::new(), begins: Vec::new() };
+        let mut number = 0;
+        for inst in insts {
+            uses.begins.push(number);
+            let mut note = |inst: Inst| {
+                func.inst(inst).op.for_each_operand(&mut |value| {
+                    uses.at[value].push(number);
+                    number += 1;
+                });
+            };
+            note(*inst);
+            func.inst(*inst).op.for_each_region(&mut |region| func.for_each_inst(region, &mut note));
+        }
+        uses
+    }
+
+    /// The first use of a value by the op number `op` of the region or by one behind it, if there is one.
+    fn first_from(&self, value: Value, op: usize) -> Option<u32> {
+        let begin = *self.begins.get(op)?;
+        let uses = &self.at[value];
+        uses.get(uses.partition_point(|at| *at < begin)).copied()
+    }
 }
 
 /// The scalars that a stretch reads before it accesses a tile, a length or an address say, with what they are computed from; and what is left. If
@@ -144,7 +199,8 @@ fn scalars_in_front(func: &Function, stretch: &[Inst]) -> (Vec<Inst>, Vec<Inst>)
         }
     }
     front.reverse();
-    let behind = stretch.iter().copied().filter(|inst| !front.contains(inst)).collect();
+    let is_front: HashSet<Inst> = front.iter().copied().collect();
+    let behind = stretch.iter().copied().filter(|inst| !is_front.contains(inst)).collect();
     (front, behind)
 }
 
@@ -227,6 +283,7 @@ pub(super) fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts, u
         }
     }
     let is_early = |affine: &Affine| affine.scalars().all(|value| !late[value] && usable(value));
+    let (mut bounds, mut aligned, mut masks) = (HashSet::new(), HashSet::new(), HashSet::new());
     for inst in stretch {
         let Some(Access { base, offset, mask, in_bounds: false, .. }) = func.inst(*inst).op.access() else { continue };
         if late[base] || !usable(base) {
@@ -254,18 +311,14 @@ pub(super) fn plan(func: &Function, stretch: &[Inst], facts: &mut AffineFacts, u
             let unknown = affine.lanes.iter().zip(&extents).filter(|(lane, extent)| lane.as_constant().is_none() && **extent > 1);
             plan.divisible.extend(unknown.map(|(lane, _)| (lane.clone(), WIDEST / bytes)));
         }
-        if !func.unchecked && !plan.bounds.contains(&bound) {
+        if !func.unchecked && bounds.insert(bound.clone()) {
             plan.bounds.push(bound);
         }
         let alignment = (base, affine, bytes);
-        if run.is_some() && !plan.aligned.contains(&alignment) {
+        if run.is_some() && aligned.insert(alignment.clone()) {
             plan.aligned.push(alignment);
         }
-        for (mask, test) in parts.tests {
-            if plan.masks.iter().all(|(known, _)| *known != mask) {
-                plan.masks.push((mask, test));
-            }
-        }
+        plan.masks.extend(parts.tests.into_iter().filter(|(mask, _)| masks.insert(*mask)));
     }
     (!plan.accesses.is_empty()).then_some(plan)
 }
@@ -294,49 +347,58 @@ struct Masks<'a> {
 impl Masks<'_> {
     /// Adds the parts of a mask. `axes` are those of the access that the mask's axes are, if each is one.
     fn parts(&mut self, mask: Value, axes: Option<&[usize]>, out: &mut Parts) {
-        let func = self.func;
-        if out.tests.iter().any(|(known, _)| *known == mask) {
-            return;
-        }
-        match func.def_op(mask) {
-            Some(Op::Binary { op: BinaryOp::And, lhs, rhs }) => {
-                self.parts(*lhs, axes, out);
-                self.parts(*rhs, axes, out);
+        let mut seen: HashSet<(Value, Option<Vec<usize>>)> = HashSet::new();
+        let mut next = vec![(mask, axes.map(<[usize]>::to_vec))];
+        while let Some((mask, axes)) = next.pop() {
+            if !seen.insert((mask, axes.clone())) || out.tests.iter().any(|(known, _)| *known == mask) {
+                continue;
             }
+            if seen.len() > conjuncts::MOST_PARTS {
+                out.unknown(&self.func.ty(mask).extents(), axes.as_deref());
+                continue;
+            }
+            self.part(mask, axes, out, &mut next);
+        }
+    }
+
+    /// Adds a part, or puts those that it has on the list of what is next.
+    fn part(&mut self, mask: Value, axes: Option<Vec<usize>>, out: &mut Parts, next: &mut Vec<(Value, Option<Vec<usize>>)>) {
+        let func = self.func;
+        match func.def_op(mask) {
+            Some(Op::Binary { op: BinaryOp::And, lhs, rhs }) => next.extend([(*rhs, axes.clone()), (*lhs, axes)]),
             Some(Op::Broadcast { x }) if func.ty(*x).is_scalar() && (self.is_early_value)(*x) => out.tests.push((mask, Test::Uniform(*x))),
             // One truth for all, which nobody can ask about in front.
             Some(Op::Broadcast { x }) if func.ty(*x).is_scalar() => {}
             // Whatever the shape, a tile of truths is full where this one is.
-            Some(Op::Broadcast { x }) if func.ty(*x).is_tile() => self.parts(*x, axes, out),
-            Some(Op::Reshape { x } | Op::Flip { x, .. }) => self.parts(*x, None, out),
+            Some(Op::Broadcast { x }) if func.ty(*x).is_tile() => next.push((*x, axes)),
+            Some(Op::Reshape { x } | Op::Flip { x, .. }) => next.push((*x, None)),
             Some(Op::ExpandDims { x, axis }) => {
-                let axes = axes.map(|axes| {
-                    let mut before = axes.to_vec();
-                    before.remove(*axis as usize);
-                    before
+                let axes = axes.map(|mut axes| {
+                    axes.remove(*axis as usize);
+                    axes
                 });
-                self.parts(*x, axes.as_deref(), out);
+                next.push((*x, axes));
             }
             Some(Op::Permute { x, order }) => {
                 let axes = axes.map(|axes| {
                     let mut before = vec![0; order.len()];
-                    order.iter().zip(axes).for_each(|(from, axis)| before[*from as usize] = *axis);
+                    order.iter().zip(axes).for_each(|(from, axis)| before[*from as usize] = axis);
                     before
                 });
-                self.parts(*x, axes.as_deref(), out);
+                next.push((*x, axes));
             }
             Some(Op::Compare { op, lhs, rhs }) => match self.comparison(*op, *lhs, *rhs) {
                 Some(Test::Below { op: CompareOp::Lt, index, limit, .. })
-                    if let Some((axis, axes)) = prefix(&index).zip(axes)
+                    if let Some((axis, axes)) = prefix(&index).zip(axes.as_ref())
                         // Of one place that is repeated, a lane's place says nothing.
                         && func.ty(*lhs).extents()[axis] == self.extents[axes[axis]] =>
                 {
                     out.ends.push(End { axis: axes[axis], end: limit });
                 }
                 Some(test) => out.tests.push((mask, test)),
-                None => out.unknown(&func.ty(mask).extents(), axes),
+                None => out.unknown(&func.ty(mask).extents(), axes.as_deref()),
             },
-            _ => out.unknown(&func.ty(mask).extents(), axes),
+            _ => out.unknown(&func.ty(mask).extents(), axes.as_deref()),
         }
     }
 
@@ -362,17 +424,22 @@ fn prefix(index: &Affine) -> Option<usize> {
     (is_alone && index.start.is(0)).then_some(axis)
 }
 
-/// The stretch as a condition and an `if` with both versions.
-fn split(func: &mut Function, stretch: &[Inst], rest: &[Inst], plan: Plan) -> Vec<Inst> {
+/// The stretch as a condition and an `if` with both versions. `first_use` says where a value of the stretch is first used behind it, if it is; `with`
+/// learns what is to be used there instead.
+fn split(
+    func: &mut Function,
+    stretch: &[Inst],
+    plan: Plan,
+    first_use: &dyn Fn(Value) -> Option<u32>,
+    with: &mut Substitution,
+) -> Vec<Inst> {
     let loc = stretch.iter().map(|inst| func.inst(*inst).loc).find(|loc| loc.is_some()).unwrap_or(Loc::NONE);
     let mut out = plan.before.clone();
     let scratch = func.add_region();
     let cond = condition(&mut Builder::new(func, scratch, loc), &plan);
     out.append(func.insts_mut(scratch));
 
-    let remade = pointers_behind(func, stretch, &plan.before, rest);
-    let behind = [&remade, rest].concat();
-    let results = used_after(func, stretch, &plan.before, &behind);
+    let (results, remade) = handed_on(func, stretch, &plan.before, first_use, with);
     let body = func.add_region();
     *func.insts_mut(body) = stretch.to_vec();
     let [full, guarded] = [true, false].map(|is_full| {
@@ -388,17 +455,19 @@ fn split(func: &mut Function, stretch: &[Inst], rest: &[Inst], plan: Plan) -> Ve
     });
     let types: Vec<Type> = results.iter().map(|value| func.ty(*value).clone()).collect();
     let branch = func.make_inst(Op::If { cond, then_region: full, else_region: guarded }, types, loc);
-    let mut with = Substitution::new();
     for (old, new) in results.iter().zip(func.inst(branch).results.clone()) {
         with.insert(*old, new);
     }
-    replace(func, &behind, &with);
+    replace(func, &remade, with);
     out.push(branch);
     out.extend(remade);
     out
 }
 
 fn replace(func: &mut Function, insts: &[Inst], with: &Substitution) {
+    if with.is_empty() {
+        return;
+    }
     for inst in insts {
         func.inst_mut(*inst).op.map_operands(&mut |value| with.get(value));
         let mut inner = Vec::new();
@@ -409,43 +478,38 @@ fn replace(func: &mut Function, insts: &[Inst], with: &Substitution) {
     }
 }
 
-/// A branch hands on numbers, no pointers: those that are used later are made again, of their addresses.
-fn pointers_behind(func: &mut Function, stretch: &[Inst], before: &[Inst], rest: &[Inst]) -> Vec<Inst> {
-    let used = used_after(func, stretch, before, rest);
-    let (mut remade, mut with) = (Vec::new(), Substitution::new());
-    for inst in stretch {
+/// The values that the branch must hand on: used later, and not computed in front of it. A branch hands on numbers, no pointers: those that are used
+/// later are made again, of their addresses, by the ops that are given as well.
+fn handed_on(
+    func: &mut Function,
+    stretch: &[Inst],
+    before: &[Inst],
+    first_use: &dyn Fn(Value) -> Option<u32>,
+    with: &mut Substitution,
+) -> (Vec<Value>, Vec<Inst>) {
+    let is_before: HashSet<Inst> = before.iter().copied().collect();
+    let inside: HashSet<Value> =
+        stretch.iter().filter(|inst| !is_before.contains(inst)).flat_map(|inst| &func.inst(*inst).results).copied().collect();
+    let (mut results, mut remade, mut used) = (Vec::new(), Vec::new(), Vec::new());
+    for inst in stretch.iter().filter(|inst| !is_before.contains(inst)) {
         let data = func.inst(*inst).clone();
-        if let (Op::Pointer { .. }, [pointer]) = (&data.op, &data.results[..])
-            && used.contains(pointer)
+        if let (Op::Pointer { address }, [pointer]) = (&data.op, &data.results[..])
+            && first_use(*pointer).is_some()
         {
+            if inside.contains(address) && !results.contains(address) {
+                results.push(*address);
+            }
             let copy = func.make_inst(data.op, [func.ty(*pointer).clone()], data.loc);
             with.insert(*pointer, func.result(copy));
             remade.push(copy);
+        } else {
+            used.extend(data.results.iter().filter_map(|result| Some((first_use(*result)?, *result))));
         }
     }
-    replace(func, rest, &with);
-    remade
-}
-
-/// The values that the branch must hand on: used later, and not computed in front of it.
-fn used_after(func: &Function, stretch: &[Inst], before: &[Inst], rest: &[Inst]) -> Vec<Value> {
-    let mut inside: SideTable<Value, bool> = SideTable::new();
-    for inst in stretch.iter().filter(|inst| !before.contains(inst)) {
-        func.inst(*inst).results.iter().for_each(|result| inside[*result] = true);
-    }
-    let mut used = Vec::new();
-    let mut note = |inst: Inst| {
-        func.inst(inst).op.for_each_operand(&mut |value| {
-            if inside[value] && !used.contains(&value) {
-                used.push(value);
-            }
-        });
-    };
-    for inst in rest {
-        note(*inst);
-        func.inst(*inst).op.for_each_region(&mut |region| func.for_each_inst(region, &mut note));
-    }
-    used
+    used.sort_unstable();
+    let addresses: HashSet<Value> = results.iter().copied().collect();
+    results.extend(used.into_iter().map(|(_, value)| value).filter(|value| !addresses.contains(value)));
+    (results, remade)
 }
 
 /// Drops masks and marks accesses in the copy that runs for full tiles. `region` holds copies of `stretch` in its order.
@@ -461,19 +525,16 @@ pub(super) fn make_full(func: &mut Function, stretch: &[Inst], region: Region, p
             _ => {}
         }
     }
-    // A comparison that holds everywhere becomes a constant in its place.
-    for (mask, _) in &plan.masks {
-        for (original, copy) in stretch.iter().zip(&copies) {
-            if func.inst(*original).results.contains(mask) {
-                func.inst_mut(*copy).op = Op::Const { value: ConstExpr::Bool(true) };
-            }
-        }
-    }
-    // A mask defined before the stretch cannot be replaced at its definition: here a constant stands for it.
+    let copy_of: HashMap<Inst, Inst> = stretch.iter().copied().zip(copies).collect();
     let mut with = Substitution::new();
     let mut constants = Vec::new();
     for (mask, _) in &plan.masks {
-        if !stretch.iter().any(|inst| func.inst(*inst).results.contains(mask)) {
+        let defined = if let Def::Result(inst, _) = func.def(*mask) { copy_of.get(&inst) } else { None };
+        if let Some(copy) = defined {
+            // A comparison that holds everywhere becomes a constant in its place.
+            func.inst_mut(*copy).op = Op::Const { value: ConstExpr::Bool(true) };
+        } else {
+            // A mask defined before the stretch cannot be replaced at its definition: here a constant stands for it.
             let ty = func.ty(*mask).clone();
             let inst = func.make_inst(Op::Const { value: ConstExpr::Bool(true) }, [ty], Loc::NONE);
             with.insert(map.get(*mask), func.result(inst));
@@ -486,8 +547,9 @@ pub(super) fn make_full(func: &mut Function, stretch: &[Inst], region: Region, p
 
 pub(super) fn condition(b: &mut Builder<'_>, plan: &Plan) -> Value {
     let mut parts = bounds::tests(b, &plan.bounds);
-    for (at, (number, divisor)) in plan.divisible.iter().enumerate() {
-        if !plan.divisible[..at].contains(&plan.divisible[at]) {
+    let mut divisible = HashSet::new();
+    for (number, divisor) in &plan.divisible {
+        if divisible.insert((number, divisor)) {
             let number = number.value(b);
             let low_bits = b.index((divisor - 1).into());
             let rest = b.binary(BinaryOp::And, number, low_bits);

@@ -90,7 +90,7 @@ use crate::analysis::bounds::{self, LONGEST_STEP};
 use crate::analysis::polynomial::Polynomial;
 use crate::dtype::Dtype;
 use crate::ir::rewrite::{Changed, Substitution, copy_insts, substitute};
-use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value};
+use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Function, Inst, Op, Region, SideTable, Type, Value, postorder};
 
 use super::split_full_tiles::{Plan, Test, WIDEST, condition, is_plain, make_full, plan};
 
@@ -99,7 +99,7 @@ const MAX_OPS: usize = 1000;
 
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Changed {
-    let mut facts = AffineFacts::through_products();
+    let (mut facts, mut bits) = (AffineFacts::through_products(), Bits::default());
     let mut changed = false;
     for region in func.regions_under(func.body) {
         let mut out = Vec::new();
@@ -108,7 +108,7 @@ pub fn run(func: &mut Function) -> Changed {
             let around = Loop::of(func, inst).filter(|_| !matches!(func.inst(inst).op, Op::For { remainder: true, .. }));
             match around.and_then(|around| Some((full_turns(func, &around, &mut facts)?, around))) {
                 Some((plan, around)) => {
-                    split(func, &around, plan, &mut facts, &mut out);
+                    split(func, &around, plan, (&mut facts, &mut bits), &mut out);
                     changed = true;
                 }
                 None => out.push(inst),
@@ -226,7 +226,7 @@ fn full_turns(func: &Function, around: &Loop, facts: &mut AffineFacts) -> Option
     is_fine.then_some(plan)
 }
 
-fn split(func: &mut Function, around: &Loop, plan: Plan, facts: &mut AffineFacts, out: &mut Vec<Inst>) {
+fn split(func: &mut Function, around: &Loop, plan: Plan, (facts, bits): (&mut AffineFacts, &mut Bits), out: &mut Vec<Inst>) {
     let (index, loc) = (around.index(func), func.inst(around.inst).loc);
     // What holds of the first turn.
     let scratch = func.add_region();
@@ -270,7 +270,7 @@ fn split(func: &mut Function, around: &Loop, plan: Plan, facts: &mut AffineFacts
     }
     copy_insts(func, around.body, first, &mut map);
     make_full(func, &body.insts[..body.insts.len() - 1], first, &plan, &mut map);
-    mask_by_position(func, around, facts);
+    mask_by_position(func, around, facts, bits);
     around.in_two(func, middle, (first, around.step), false, out);
 }
 
@@ -346,7 +346,7 @@ impl Loop {
 
 /// Masks of the loop's body that compare `start + position` with a number compare the position instead, where neither is surely negative nor near
 /// the end of 64 bits.
-fn mask_by_position(func: &mut Function, around: &Loop, facts: &mut AffineFacts) {
+fn mask_by_position(func: &mut Function, around: &Loop, facts: &mut AffineFacts, bits: &mut Bits) {
     let mut out = Vec::new();
     for inst in func.region(around.body).insts.clone() {
         if let Op::Compare { op: CompareOp::Lt, lhs, rhs } = func.inst(inst).op
@@ -354,7 +354,7 @@ fn mask_by_position(func: &mut Function, around: &Loop, facts: &mut AffineFacts)
             && let Some(limit) = facts.get(func, rhs).filter(Affine::is_uniform)
             && position.start.as_constant().is_none()
             && position.lane_maximum(&func.ty(lhs).extents()).is_some()
-            && is_small(func, around, &position)
+            && is_small(func, around, &position, bits)
         {
             let (loc, shape) = (func.inst(inst).loc, func.ty(lhs).shape().to_vec());
             let scratch = func.add_region();
@@ -374,26 +374,49 @@ fn mask_by_position(func: &mut Function, around: &Loop, facts: &mut AffineFacts)
 
 /// Is what the lanes add to at least 0 and less than 2^62? Of the loop's index that holds if it begins small and takes small steps: it would
 /// take 2^40 turns to get there, and no program lives to see them.
-fn is_small(func: &Function, around: &Loop, affine: &Affine) -> bool {
+fn is_small(func: &Function, around: &Loop, affine: &Affine, bits: &mut Bits) -> bool {
     const STEP: i64 = 1 << 20;
     let (index, step) = (around.index(func), around.constant_step(func));
     let is_small_term = |(factors, coefficient): &(Vec<Value>, i64)| {
         let [value] = &factors[..] else { return false };
         let begins = if *value == index { around.lower } else { *value };
         let slow = *value != index || step.and_then(|step| step.checked_mul(*coefficient)).is_some_and(|step| step <= STEP);
-        let bits = bits(func, begins);
+        let bits = bits.get(func, begins);
         *coefficient > 0 && slow && bits.is_some_and(|bits| bits + coefficient.ilog2() < 58)
     };
     affine.start.terms.len() <= 4 && affine.start.terms.iter().all(is_small_term) && (0..1 << 60).contains(&affine.start.constant)
 }
 
-/// Of a number that is at least 0 and less than `2^bits`, such bits.
-fn bits(func: &Function, value: Value) -> Option<u32> {
-    match func.def_op(value)? {
-        Op::Const { value } => value.as_int().filter(|value| (0..1 << 62).contains(value)).map(|value| (value + 1).ilog2() + 1),
-        Op::ProgramId { .. } | Op::NumPrograms { .. } => Some(32),
-        Op::Binary { op: BinaryOp::Add, lhs, rhs } => Some(bits(func, *lhs)?.max(bits(func, *rhs)?) + 1).filter(|bits| *bits < 63),
-        Op::Binary { op: BinaryOp::Mul, lhs, rhs } => Some(bits(func, *lhs)? + bits(func, *rhs)?).filter(|bits| *bits < 63),
-        _ => None,
+/// Of numbers that are at least 0 and less than `2^bits`, such bits; each is found once.
+#[derive(Default)]
+struct Bits {
+    known: SideTable<Value, Option<Option<u32>>>,
+}
+
+impl Bits {
+    fn get(&mut self, func: &Function, value: Value) -> Option<u32> {
+        let enter = |cx: &mut Bits, value: Value, before: &mut Vec<Value>| {
+            let is_new = cx.known[value].is_none();
+            if is_new && let Some(Op::Binary { op: BinaryOp::Add | BinaryOp::Mul, lhs, rhs }) = func.def_op(value) {
+                before.extend([*lhs, *rhs]);
+            }
+            is_new
+        };
+        postorder(self, value, enter, |cx, value| {
+            let bits = cx.of(func, value);
+            cx.known[value] = Some(bits);
+        });
+        self.known[value].flatten()
+    }
+
+    fn of(&self, func: &Function, value: Value) -> Option<u32> {
+        let known = |value: &Value| self.known[*value].flatten();
+        match func.def_op(value)? {
+            Op::Const { value } => value.as_int().filter(|value| (0..1 << 62).contains(value)).map(|value| (value + 1).ilog2() + 1),
+            Op::ProgramId { .. } | Op::NumPrograms { .. } => Some(32),
+            Op::Binary { op: BinaryOp::Add, lhs, rhs } => Some(known(lhs)?.max(known(rhs)?) + 1).filter(|bits| *bits < 63),
+            Op::Binary { op: BinaryOp::Mul, lhs, rhs } => Some(known(lhs)? + known(rhs)?).filter(|bits| *bits < 63),
+            _ => None,
+        }
     }
 }

@@ -31,6 +31,8 @@
 //! bounds of a scalar, and the remainder of a multiple is 0. What is wrongly assumed makes results wrong, but no kernel unsafe: the guards of
 //! accesses are made later, from lengths and offsets as they are. [`super::drop_assertions`] comes behind.
 
+use std::collections::HashMap;
+
 use crate::dtype::Dtype;
 use crate::ir::rewrite::Changed;
 use crate::ir::{BinaryOp, CompareOp, ConstExpr, Function, Inst, Op, Region, Type, Value};
@@ -49,35 +51,48 @@ pub fn run(func: &mut Function) -> Changed {
     changed || known.changed
 }
 
-/// What holds where the walk is.
+/// What holds where the walk is. Each question takes a time that does not depend on how much is known.
 #[derive(Default)]
 struct Known {
+    /// What is true, with the constant `true`.
+    truths: HashMap<Value, Value>,
+    /// What holds of two scalars, the one that was made first as the left side.
+    compared: HashMap<(Value, Value), Vec<CompareOp>>,
+    /// The least and the greatest number that a scalar can be: the last pair counts.
+    bounds: HashMap<Value, Vec<(i128, i128)>>,
+    /// Numbers of which an integer scalar is a multiple.
+    multiples: HashMap<Value, Vec<i128>>,
+    /// What was learned, in order.
     facts: Vec<Fact>,
     changed: bool,
 }
 
+/// A new entry of one of the tables.
 #[derive(Clone, Copy)]
 enum Fact {
-    /// The first is true; the second is the constant `true`.
-    True(Value, Value),
-    /// The comparison of two scalars holds.
-    Compare(CompareOp, Value, Value),
-    /// An integer scalar is a multiple.
-    Multiple(Value, i128),
+    True(Value),
+    Compare((Value, Value)),
+    Bounds(Value),
+    Multiple(Value),
 }
+
+/// A scalar that is known to be a multiple of more numbers is no longer listened to.
+const MOST_FACTORS: usize = 64;
 
 fn region(func: &mut Function, region_of: Region, known: &mut Known) {
     let outside = known.facts.len();
     let mut out = Vec::new();
     for inst in func.region(region_of).insts.clone() {
-        let truth = |value: Value| {
-            let fact = known.facts.iter().find(|fact| matches!(fact, Fact::True(known, _) if *known == value));
-            fact.map_or(value, |fact| if let Fact::True(_, truth) = fact { *truth } else { value })
-        };
         if !matches!(func.inst(inst).op, Op::Assert { .. }) {
-            let before = func.inst(inst).op.clone();
-            func.inst_mut(inst).op.map_operands(&mut |value| truth(value));
-            known.changed |= func.inst(inst).op != before;
+            let mut changed = false;
+            func.inst_mut(inst).op.map_operands(&mut |value| match known.truths.get(&value) {
+                Some(truth) => {
+                    changed |= *truth != value;
+                    *truth
+                }
+                None => value,
+            });
+            known.changed |= changed;
         }
         let mut inner = Vec::new();
         func.inst(inst).op.for_each_region(&mut |region| inner.push(region));
@@ -94,29 +109,67 @@ fn region(func: &mut Function, region_of: Region, known: &mut Known) {
             known.learn(func, cond, func.result(truth));
         }
     }
-    known.facts.truncate(outside);
+    known.forget_from(outside);
     *func.insts_mut(region_of) = out;
 }
 
 impl Known {
     /// All that a condition says.
     fn learn(&mut self, func: &Function, cond: Value, truth: Value) {
-        self.facts.push(Fact::True(cond, truth));
-        match func.def_op(cond) {
-            Some(Op::Binary { op: BinaryOp::And, lhs, rhs }) => {
-                self.learn(func, *lhs, truth);
-                self.learn(func, *rhs, truth);
+        let mut next = vec![cond];
+        while let Some(cond) = next.pop() {
+            if self.truths.contains_key(&cond) {
+                continue; // and so is all that it says
             }
-            Some(Op::Compare { op, lhs, rhs }) => {
-                self.facts.push(Fact::Compare(*op, *lhs, *rhs));
-                if let (CompareOp::Eq, Some(Op::Binary { op: BinaryOp::Rem, lhs: x, rhs: factor }), Some(0)) =
-                    (op, func.def_op(*lhs), integer(func, *rhs))
-                    && let Some(factor) = integer(func, *factor).filter(|factor| *factor != 0)
-                {
-                    self.facts.push(Fact::Multiple(*x, factor));
-                }
+            self.truths.insert(cond, truth);
+            self.facts.push(Fact::True(cond));
+            match func.def_op(cond) {
+                Some(Op::Binary { op: BinaryOp::And, lhs, rhs }) => next.extend([*rhs, *lhs]),
+                Some(Op::Compare { op, lhs, rhs }) => self.learn_comparison(func, *op, *lhs, *rhs),
+                _ => {}
             }
-            _ => {}
+        }
+    }
+
+    fn learn_comparison(&mut self, func: &Function, op: CompareOp, lhs: Value, rhs: Value) {
+        let (pair, ordered) = in_order(op, lhs, rhs);
+        self.compared.entry(pair).or_default().push(ordered);
+        self.facts.push(Fact::Compare(pair));
+        for (op, x, bound) in [(op, lhs, integer(func, rhs)), (op.swapped(), rhs, integer(func, lhs))] {
+            let Some(bound) = bound else { continue };
+            let known = self.bounds.entry(x).or_default();
+            let (low, high) = known.last().copied().unwrap_or((i128::MIN, i128::MAX));
+            known.push(match op {
+                CompareOp::Eq => (low.max(bound), high.min(bound)),
+                CompareOp::Lt => (low, high.min(bound - 1)),
+                CompareOp::Le => (low, high.min(bound)),
+                CompareOp::Gt => (low.max(bound + 1), high),
+                CompareOp::Ge => (low.max(bound), high),
+                CompareOp::Ne => (low, high),
+            });
+            self.facts.push(Fact::Bounds(x));
+        }
+        if let (CompareOp::Eq, Some(Op::Binary { op: BinaryOp::Rem, lhs: x, rhs: factor }), Some(0)) =
+            (op, func.def_op(lhs), integer(func, rhs))
+            && let Some(factor) = integer(func, *factor).filter(|factor| *factor != 0)
+        {
+            let known = self.multiples.entry(*x).or_default();
+            if known.len() < MOST_FACTORS {
+                known.push(factor);
+                self.facts.push(Fact::Multiple(*x));
+            }
+        }
+    }
+
+    /// Leaves a region: what was learned there does not hold behind it.
+    fn forget_from(&mut self, outside: usize) {
+        for fact in self.facts.drain(outside..) {
+            match fact {
+                Fact::True(value) => drop(self.truths.remove(&value)),
+                Fact::Compare(pair) => drop(self.compared.get_mut(&pair).and_then(Vec::pop)),
+                Fact::Bounds(value) => drop(self.bounds.get_mut(&value).and_then(Vec::pop)),
+                Fact::Multiple(value) => drop(self.multiples.get_mut(&value).and_then(Vec::pop)),
+            }
         }
     }
 
@@ -124,17 +177,14 @@ impl Known {
     fn decide(&self, func: &Function, inst: Inst) -> Option<ConstExpr> {
         match func.inst(inst).op {
             Op::Compare { op, lhs, rhs } if func.ty(lhs).is_scalar() => {
-                let by_facts = self.facts.iter().find_map(|fact| match *fact {
-                    Fact::Compare(known, a, b) if (a, b) == (lhs, rhs) => follows(known, op),
-                    Fact::Compare(known, a, b) if (b, a) == (lhs, rhs) => follows(known.swapped(), op),
-                    _ => None,
-                });
+                let (pair, ordered) = in_order(op, lhs, rhs);
+                let known = self.compared.get(&pair).into_iter().flatten();
+                let by_facts = known.into_iter().find_map(|known| follows(*known, ordered));
                 by_facts.or_else(|| self.by_bounds(func, op, lhs, rhs)).map(ConstExpr::Bool)
             }
             Op::Binary { op: BinaryOp::Rem, lhs, rhs } if func.ty(lhs).is_scalar() => {
                 let divisor = integer(func, rhs).filter(|divisor| *divisor != 0)?;
-                let is_multiple = |fact: &Fact| matches!(fact, Fact::Multiple(x, factor) if *x == lhs && factor % divisor == 0);
-                self.facts.iter().any(is_multiple).then_some(ConstExpr::Int(0))
+                self.multiples.get(&lhs)?.iter().any(|factor| factor % divisor == 0).then_some(ConstExpr::Int(0))
             }
             _ => None,
         }
@@ -147,23 +197,7 @@ impl Known {
             (Some(number), None) => (op.swapped(), rhs, number),
             _ => return None,
         };
-        let (mut low, mut high) = (i128::MIN, i128::MAX);
-        for fact in &self.facts {
-            let (op, bound) = match *fact {
-                Fact::Compare(op, a, b) if a == x => (op, integer(func, b)),
-                Fact::Compare(op, a, b) if b == x => (op.swapped(), integer(func, a)),
-                _ => continue,
-            };
-            let Some(bound) = bound else { continue };
-            match op {
-                CompareOp::Eq => (low, high) = (low.max(bound), high.min(bound)),
-                CompareOp::Lt => high = high.min(bound - 1),
-                CompareOp::Le => high = high.min(bound),
-                CompareOp::Gt => low = low.max(bound + 1),
-                CompareOp::Ge => low = low.max(bound),
-                CompareOp::Ne => {}
-            }
-        }
+        let (low, high) = *self.bounds.get(&x)?.last()?;
         let decided = |always: bool, never: bool| if always { Some(true) } else { never.then_some(false) };
         match op {
             CompareOp::Eq => decided(low == number && high == number, number < low || high < number),
@@ -174,6 +208,11 @@ impl Known {
             CompareOp::Ge => decided(low >= number, high < number),
         }
     }
+}
+
+/// A comparison with the value first that was made first.
+fn in_order(op: CompareOp, lhs: Value, rhs: Value) -> ((Value, Value), CompareOp) {
+    if lhs <= rhs { ((lhs, rhs), op) } else { ((rhs, lhs), op.swapped()) }
 }
 
 /// Does `asked` hold of two numbers of which `known` holds? A NaN among them makes only `ne` hold.

@@ -38,15 +38,20 @@ pub fn run(func: &mut Function) -> Changed {
     let mut changed = false;
     // Inner loops first: their bounds may be an outer one's index.
     for region in func.regions_under(func.body).into_iter().rev() {
+        let mut out = Vec::new();
         for inst in func.region(region).insts.clone() {
-            let Op::For { lower, body, .. } = func.inst(inst).op else { continue };
-            let index = func.region(body).params[0];
-            let widened = if func.ty(lower).dtype().bits() == 64 { Vec::new() } else { widened(func, body, index) };
-            if !widened.is_empty() {
-                widen(func, region, inst, &widened);
-                changed = true;
+            if let Op::For { lower, body, .. } = func.inst(inst).op
+                && func.ty(lower).dtype().bits() != 64
+            {
+                let widened = widened(func, body, func.region(body).params[0]);
+                if !widened.is_empty() {
+                    widen(func, inst, &widened, &mut out);
+                    changed = true;
+                }
             }
+            out.push(inst);
         }
+        *func.insts_mut(region) = out;
     }
     changed
 }
@@ -66,7 +71,8 @@ fn widened(func: &Function, body: Region, index: Value) -> Vec<Value> {
     found
 }
 
-fn widen(func: &mut Function, region: Region, inst: Inst, widened: &[Value]) {
+/// Lets a loop count in 64 bits. What its bounds are computed by is put out.
+fn widen(func: &mut Function, inst: Inst, widened: &[Value], out: &mut Vec<Inst>) {
     let data = func.inst(inst).clone();
     let Op::For { lower, upper, step, body, .. } = data.op else { return };
     let (index, narrow) = (func.region(body).params[0], func.ty(lower).clone());
@@ -77,13 +83,9 @@ fn widen(func: &mut Function, region: Region, inst: Inst, widened: &[Value]) {
         Some(Op::Const { value: ConstExpr::Int(value) }) => b.index(value),
         _ => b.cast(bound, Dtype::I64),
     });
-    let casts = std::mem::take(func.insts_mut(scratch));
+    out.append(func.insts_mut(scratch));
     if let Op::For { lower, upper, step, .. } = &mut func.inst_mut(inst).op {
         [*lower, *upper, *step] = bounds;
-    }
-    let list = func.insts_mut(region);
-    if let Some(place) = list.iter().position(|at| *at == inst) {
-        list.splice(place..place, casts);
     }
     // Inside: the index as it was, for who wants it so.
     func.set_ty(index, Type::scalar(Dtype::I64));

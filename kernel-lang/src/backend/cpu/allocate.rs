@@ -3,7 +3,8 @@
 //! before: lifetimes, in instructions: a 0..3, b 1..2, c 3..5, d 4..5
 //! after:  a at 0, b at 4096, c at 4096, d at 0
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use crate::backend::cpu::code::{Instr, PENDING, Slot, VIEW};
 
@@ -32,19 +33,28 @@ pub(super) fn allocate(
     views: &HashMap<u32, Slot>,
     start: usize,
 ) -> usize {
+    // Which tiles each instruction names, those of an instruction from `names` on.
+    let (mut named, mut names) = (Vec::new(), Vec::new());
     for (at, instr) in instrs.iter_mut().enumerate() {
+        names.push(named.len());
         instr.visit_slots(&mut |slot| {
             let tile = views.get(&slot.0).unwrap_or(slot);
-            if let Some(lifetime) = pending(*tile).map(|index| &mut lifetimes[index]) {
+            if let Some(index) = pending(*tile) {
+                let lifetime = &mut lifetimes[index];
                 lifetime.first = lifetime.first.min(at);
                 lifetime.last = lifetime.last.max(at);
+                named.push(index);
             }
         });
     }
     // What was made before a loop and is needed in it is needed by each of its rounds.
     for (begin, end) in loops {
-        for lifetime in lifetimes.iter_mut().filter(|lifetime| lifetime.first < *begin && lifetime.last >= *begin) {
-            lifetime.last = lifetime.last.max(*end);
+        let behind = names.get(end + 1).copied().unwrap_or(named.len());
+        for index in &named[names[*begin]..behind] {
+            let lifetime = &mut lifetimes[*index];
+            if lifetime.first < *begin {
+                lifetime.last = lifetime.last.max(*end);
+            }
         }
     }
     let (places, end) = place(lifetimes, start.next_multiple_of(ALIGN));
@@ -67,27 +77,43 @@ fn place(lifetimes: &[Lifetime], start: usize) -> (Vec<u32>, usize) {
     let mut order: Vec<usize> = (0..lifetimes.len()).filter(|index| lifetimes[*index].first != usize::MAX).collect();
     order.sort_by_key(|index| lifetimes[*index].first);
     let mut places = vec![0; lifetimes.len()];
-    // (begin, end, last instruction) of what is placed and still needed, by begin.
-    let mut live: Vec<(usize, usize, usize)> = Vec::new();
+    // Where nothing lies, from where to where.
+    let mut free: BTreeMap<usize, usize> = BTreeMap::from([(start, usize::MAX)]);
+    // What is placed and still needed: the last instruction, begin and end; what is needed shortest comes out first.
+    let mut live: BinaryHeap<Reverse<(usize, usize, usize)>> = BinaryHeap::new();
     let mut top = start;
     for index in order {
         let lifetime = lifetimes[index];
-        live.retain(|(_, _, last)| *last >= lifetime.first);
-        let bytes = lifetime.bytes.next_multiple_of(ALIGN);
-        let mut at = start;
-        let mut position = 0;
-        for (begin, end, _) in &live {
-            if begin - at >= bytes {
-                break;
-            }
-            at = *end;
-            position += 1;
+        while let Some(Reverse((last, begin, end))) = live.peek().copied()
+            && last < lifetime.first
+        {
+            live.pop();
+            give_back(&mut free, begin, end);
         }
-        live.insert(position, (at, at + bytes, lifetime.last));
+        let bytes = lifetime.bytes.next_multiple_of(ALIGN);
+        let gap = free.iter().map(|(begin, end)| (*begin, *end)).find(|(begin, end)| end - begin >= bytes);
+        let (at, end) = gap.expect("behind everything there is room");
+        free.remove(&at);
+        if at + bytes < end {
+            free.insert(at + bytes, end);
+        }
+        live.push(Reverse((lifetime.last, at, at + bytes)));
         top = top.max(at + bytes);
         places[index] = u32::try_from(at).ok().filter(|at| at & (PENDING | VIEW) == 0).expect("the tiles of a program fit 1 GiB");
     }
     (places, top)
+}
+
+/// Frees a range, which becomes one with the free ones beside it.
+fn give_back(free: &mut BTreeMap<usize, usize>, mut begin: usize, mut end: usize) {
+    if let Some((&before, _)) = free.range(..begin).next_back().filter(|(_, end)| **end == begin) {
+        free.remove(&before);
+        begin = before;
+    }
+    if let Some(behind) = free.remove(&end) {
+        end = behind;
+    }
+    free.insert(begin, end);
 }
 
 #[cfg(test)]

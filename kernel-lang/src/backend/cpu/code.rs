@@ -12,7 +12,7 @@ pub(super) const CHUNK: usize = 128;
 
 /// A place in the scratch: its byte offset. While translating, tiles have the number of a [`super::allocate::Lifetime`] instead, marked by
 /// [`PENDING`]. A slot marked by [`VIEW`] is that of an address: the value is there, in a tensor or elsewhere in the scratch.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Slot(pub(super) u32);
 
 /// Marks the slot of a tile that has no place yet.

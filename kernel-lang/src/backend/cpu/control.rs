@@ -3,6 +3,8 @@
 //! A loop's carried values have places of their own, which the end of the body overwrites with the next values. An affine tile is carried as
 //! its base, a scalar.
 
+use std::collections::HashSet;
+
 use crate::backend::cpu::code::{Affine, Instr, Linear, Slot};
 use crate::backend::cpu::forms::Form;
 use crate::backend::cpu::translate::{Place, Symbol, Translator};
@@ -113,8 +115,9 @@ impl Translator<'_> {
             };
             moves.push((carried, from));
         }
+        let targets: HashSet<Slot> = carried.iter().map(|carried| carried.to).collect();
         for (own, from) in &mut moves {
-            if carried.iter().any(|other| other.to == from.slot && other.to != own.to) {
+            if targets.contains(&from.slot) && from.slot != own.to {
                 let saved = self.new_slot(&own.ty);
                 self.copy(&own.ty, saved, *from);
                 *from = Place { slot: saved, uniform: false };

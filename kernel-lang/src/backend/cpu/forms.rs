@@ -16,6 +16,11 @@
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, CompareOp, Function, Inst, Op, Region, SideTable, UnaryOp, Value};
 
+/// A tile of more conditions is computed once, element by element.
+const MOST_CONDITIONS: usize = 16;
+/// So often the search for the forms of carried tiles starts over; tiles that a loop carries are then plain where any of them is.
+const MOST_SEARCHES: usize = 8;
+
 /// What is known of a value.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(super) enum Form {
@@ -24,8 +29,8 @@ pub(super) enum Form {
     Plain,
     /// An affine `i64` tile: the coefficient of each axis where it is a constant, and the base if that is one.
     Affine { coefficients: Vec<Option<i64>>, base: Option<i64> },
-    /// A `bool` tile of conditions on affine tiles.
-    Mask,
+    /// A `bool` tile of so many conditions on affine tiles.
+    Mask { conditions: usize },
 }
 
 /// The forms of a kernel's values.
@@ -57,7 +62,7 @@ impl Forms {
 
     /// May an access work with that mask's form, given its offset?
     pub(super) fn is_mask(&self, func: &Function, mask: Value) -> bool {
-        func.ty(mask).is_scalar() || self.form[mask] == Form::Mask
+        func.ty(mask).is_scalar() || matches!(self.form[mask], Form::Mask { .. })
     }
 }
 
@@ -67,8 +72,10 @@ impl Forms {
 /// starts over.
 pub(super) fn compute(func: &Function) -> Forms {
     let mut refused = SideTable::new();
+    let mut searches = 0;
     loop {
-        let mut search = Search { func, form: SideTable::new(), refused, again: false };
+        searches += 1;
+        let mut search = Search { func, form: SideTable::new(), refused, again: false, is_last: searches == MOST_SEARCHES };
         search.region(func.body);
         if !search.again {
             let mut forms = Forms { form: search.form, wanted: SideTable::new() };
@@ -84,6 +91,8 @@ struct Search<'a> {
     form: SideTable<Value, Form>,
     refused: SideTable<Value, bool>,
     again: bool,
+    /// Is every carried tile plain now?
+    is_last: bool,
 }
 
 impl Search<'_> {
@@ -111,6 +120,7 @@ impl Search<'_> {
             if let Form::Affine { coefficients, .. } = &self.form[*init]
                 && coefficients.iter().all(Option::is_some)
                 && !self.refused[*param]
+                && !self.is_last
             {
                 self.form[*param] = Form::Affine { coefficients: coefficients.clone(), base: None };
             }
@@ -136,7 +146,7 @@ impl Search<'_> {
             (Op::Arange { start, .. }, _) => Form::Affine { coefficients: vec![Some(1)], base: start.as_int().map(|int| int as i64) },
             (Op::Broadcast { x }, dtype) if func.ty(*x).is_scalar() => match dtype {
                 Dtype::I64 => Form::Affine { coefficients: vec![Some(0); ty.shape().len()], base: scalar_constant(func, *x) },
-                Dtype::Bool => Form::Mask,
+                Dtype::Bool => Form::Mask { conditions: 1 },
                 _ => Form::Plain,
             },
             (Op::Broadcast { x }, _) => match &self.form[*x] {
@@ -160,9 +170,12 @@ impl Search<'_> {
                 }
                 _ => Form::Plain,
             },
-            (Op::Binary { op: BinaryOp::And, lhs, rhs }, Dtype::Bool) if self.form[*lhs] == Form::Mask && self.form[*rhs] == Form::Mask => {
-                Form::Mask
-            }
+            (Op::Binary { op: BinaryOp::And, lhs, rhs }, Dtype::Bool) => match (&self.form[*lhs], &self.form[*rhs]) {
+                (Form::Mask { conditions: left }, Form::Mask { conditions: right }) if left + right <= MOST_CONDITIONS => {
+                    Form::Mask { conditions: left + right }
+                }
+                _ => Form::Plain,
+            },
             (Op::Binary { op, lhs, rhs }, Dtype::I64) => affine_binary(*op, &self.form[*lhs], &self.form[*rhs]),
             (Op::Unary { op: UnaryOp::Neg, x }, Dtype::I64) => {
                 let zero = Form::Affine { coefficients: vec![Some(0); ty.shape().len()], base: Some(0) };
@@ -180,7 +193,7 @@ impl Search<'_> {
         };
         let grows = |value: Value| matches!(innermost(value), Some(0 | 1));
         let ranged = !matches!(op, CompareOp::Eq | CompareOp::Ne);
-        if ranged && grows(lhs) && grows(rhs) { Form::Mask } else { Form::Plain }
+        if ranged && grows(lhs) && grows(rhs) { Form::Mask { conditions: 1 } } else { Form::Plain }
     }
 }
 

@@ -64,6 +64,9 @@ pub(super) fn bounds_test(func: &Function, facts: &mut AffineFacts, op: &Op) -> 
     Some((index, facts.get(func, index).filter(|_| is_test)?, length))
 }
 
+/// A mask of more comparisons is computed once.
+const MOST_TESTS: usize = 16;
+
 /// Comparisons, all of which must hold.
 #[derive(Clone, Debug)]
 pub(super) struct Tests {
@@ -105,9 +108,9 @@ impl Tests {
         Tests { all: self.all.into_iter().map(|test| test.moved(sources)).collect() }
     }
 
-    /// Both.
-    pub(super) fn and(self, other: Tests) -> Tests {
-        Tests { all: self.all.into_iter().chain(other.all).collect() }
+    /// Both, unless they are so many that truths are better kept.
+    pub(super) fn and(&self, other: &Tests) -> Option<Tests> {
+        (self.all.len() + other.all.len() <= MOST_TESTS).then(|| Tests { all: self.all.iter().chain(&other.all).cloned().collect() })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Branches and loops. Conditions are scalars, the same in every thread, so no branch diverges.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::ir::{Op, Region, Value};
 
@@ -50,7 +50,8 @@ impl Emitter<'_> {
             }
         }
         moves.retain(|(to, from)| to != from);
-        let overwritten = moves.iter().any(|(_, from)| moves.iter().any(|(to, _)| to == from));
+        let targets: HashSet<Reg> = moves.iter().map(|(to, _)| *to).collect();
+        let overwritten = moves.iter().any(|(_, from)| targets.contains(from));
         if overwritten {
             for (_, from) in &mut moves {
                 let copy = self.reg(from.class);

@@ -1,6 +1,6 @@
 //! Indices: `uniform + thread part + register part`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::analysis::affine::Affine;
 use crate::analysis::polynomial::Polynomial;
@@ -58,11 +58,10 @@ impl Emitter<'_> {
             asm!(self, "mad.lo.s32 {of_program}, {block}, {}, {thread}", self.schedule.threads());
             self.threads.block = Some(block);
         }
-        let mut layouts: Vec<Layout> = Vec::new();
+        let (mut layouts, mut seen): (Vec<Layout>, HashSet<&Layout>) = (Vec::new(), HashSet::new());
         for inst in self.func.all_insts() {
-            for result in &self.func.inst(inst).results {
-                layouts.extend(self.layout(*result).filter(|layout| !layouts.contains(layout)).cloned());
-            }
+            let of_results = self.func.inst(inst).results.iter().filter_map(|result| self.func.layouts[*result].as_ref());
+            layouts.extend(of_results.filter(|layout| seen.insert(layout)).cloned());
         }
         for layout in &layouts {
             for axis in 0..layout.rank() {

@@ -68,14 +68,17 @@ impl Emitter<'_> {
 
     /// A wide access says of its mask that it is the same for all that moves at once. A fetch says so only where there is a turn for it, which the
     /// ops around it may not count on.
-    pub(super) fn note_run(&mut self, op: &Op) {
+    ///
+    /// `outside` learns what was known before.
+    pub(super) fn note_run(&mut self, op: &Op, outside: &mut Vec<(Value, Option<usize>)>) {
         let (Op::Load { base, offset, mask: Some(mask), align, .. } | Op::Store { base, offset, mask: Some(mask), align, .. }) = *op else {
             return;
         };
         if let Some(affine) = self.facts.get(self.func, offset) {
             let run = group(self.layout(offset), &affine, align, self.func.ty(base).dtype());
-            let known = self.runs.entry(mask).or_insert(1);
-            *known = run.max(*known);
+            let known = self.runs.get(&mask).copied();
+            outside.push((mask, known));
+            self.runs.insert(mask, run.max(known.unwrap_or(1)));
         }
     }
 

@@ -170,7 +170,7 @@ pub fn emit(func: Verified<'_>, target: &Asked) -> Module {
         begins_early: func.overlaps() && target.ask(Target::has_dependent_launches),
         shared: shared::Shared::default(),
         exchange: None,
-        rings: ring::Rings::default(),
+        rings: ring::Rings::of(func),
         order: order::Order::of(func),
         loc: Loc::NONE,
         target,
@@ -427,9 +427,9 @@ impl Emitter<'_> {
     /// The ops of a region but its terminator.
     fn region(&mut self, region: Region) {
         let func = self.func;
-        let outside = self.runs.clone();
+        let mut outside = Vec::new();
         for inst in &func.region(region).insts {
-            self.note_run(&func.inst(*inst).op);
+            self.note_run(&func.inst(*inst).op, &mut outside);
         }
         for inst in &func.region(region).insts {
             let data = func.inst(*inst);
@@ -442,7 +442,13 @@ impl Emitter<'_> {
                 self.release_rings(*inst);
             }
         }
-        self.runs = outside;
+        // What was noted last is undone first.
+        for (mask, run) in outside.into_iter().rev() {
+            match run {
+                Some(run) => self.runs.insert(mask, run),
+                None => self.runs.remove(&mask),
+            };
+        }
     }
 
     /// Tells profilers and sanitizers the user's line.
@@ -533,7 +539,10 @@ impl Emitter<'_> {
         }
         let source = match data.op {
             Op::Binary { op: BinaryOp::And, lhs, rhs } => match (self.source(lhs), self.source(rhs)) {
-                (Source::Tests(lhs), Source::Tests(rhs)) => Source::Tests(lhs.and(rhs)),
+                (Source::Tests(lhs), Source::Tests(rhs)) => match lhs.and(&rhs) {
+                    Some(both) => Source::Tests(both),
+                    None => return false,
+                },
                 _ => return false,
             },
             Op::Binary { op: BinaryOp::Mul, lhs, rhs } if self.summed[result.index()] => Source::Product(lhs, rhs),

@@ -13,8 +13,11 @@
 //! Between lanes nothing is promised: accesses only meet where the addresses of one lane may be the same. In a loop whose index moves them on
 //! they are not, nor in the loop that takes over from it; nor where all that one turn touches lies behind what the one before has touched.
 
+use std::collections::HashMap;
+
 use crate::analysis::meeting::{IndexRanges, Later, Turns, constant};
-use crate::ir::{Function, Op, Region, SideTable, Value, may_alias};
+use crate::ir::{Function, Op, Region, SideTable, Stored, Value, may_alias};
+use crate::layout::Layout;
 
 use super::Emitter;
 use super::since::Since;
@@ -23,7 +26,9 @@ use super::since::Since;
 #[derive(Default)]
 pub(super) struct Order {
     /// The pointers that the kernel writes through.
-    stored: Vec<Value>,
+    stored: Stored,
+    /// A number for each layout, so that accesses are compared fast.
+    layouts: HashMap<Layout, u32>,
     pub(super) touched: Since<Touch>,
     /// Counted loops that have ended.
     ended: Vec<Counter>,
@@ -31,12 +36,19 @@ pub(super) struct Order {
 }
 
 /// An access to a tile of a tensor that the kernel writes.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Touch {
     base: Value,
     offset: Value,
+    /// The number of its layout.
+    layout: u32,
     writes: bool,
 }
+
+/// An access waits for more accesses than that without a look at which of them it meets.
+const MOST_TOUCHED: usize = 512;
+/// So many pairs of accesses under different layouts are looked at in one place; beyond, they are taken to meet.
+const MOST_PAIRS: usize = 4096;
 
 /// The bounds of a loop, its step and its index.
 pub(super) type Counted = ([Value; 3], Value);
@@ -61,26 +73,29 @@ pub(super) struct Turn {
 impl Order {
     /// Of a kernel of which nothing is emitted yet.
     pub(super) fn of(func: &Function) -> Order {
-        let mut order = Order { ranges: IndexRanges::of(func), ..Order::default() };
-        for inst in func.all_insts() {
-            if let Op::Store { base, .. } | Op::Atomic { base, .. } = func.inst(inst).op
-                && !order.stored.contains(&base)
-            {
-                order.stored.push(base);
-            }
-        }
-        order
+        let bases = func.all_insts().into_iter().filter_map(|inst| match func.inst(inst).op {
+            Op::Store { base, .. } | Op::Atomic { base, .. } => Some(base),
+            _ => None,
+        });
+        Order { ranges: IndexRanges::of(func), stored: Stored::through(func, bases), ..Order::default() }
     }
 
-    fn touch(&self, func: &Function, op: &Op) -> Option<Touch> {
+    fn touch(&mut self, func: &Function, op: &Op) -> Option<Touch> {
         let (base, offset, writes) = match *op {
             Op::Load { base, offset, .. } | Op::Fetch { base, offset, .. } => (base, offset, false),
             Op::Store { base, offset, .. } => (base, offset, true),
             Op::Atomic { base, offset, op, .. } => (base, offset, op.writes()),
             _ => return None,
         };
-        let is_stored = self.stored.iter().any(|stored| may_alias(func, base, *stored));
-        (is_stored && func.ty(offset).is_tile()).then_some(Touch { base, offset, writes })
+        if !func.ty(offset).is_tile() || !self.stored.may_alias(func, base) {
+            return None;
+        }
+        let (known, layout) = (self.layouts.len() as u32, func.layouts[offset].as_ref()?);
+        let layout = match self.layouts.get(layout) {
+            Some(number) => *number,
+            None => *self.layouts.entry(layout.clone()).or_insert(known),
+        };
+        Some(Touch { base, offset, layout, writes })
     }
 }
 
@@ -88,6 +103,9 @@ impl Emitter<'_> {
     /// In front of an op: waits if it touches what another thread may have touched for the same lane.
     pub(super) fn keep_order(&mut self, op: &Op) {
         let Some(now) = self.order.touch(self.func, op) else { return };
+        if self.order.touched.done().len() >= MOST_TOUCHED {
+            self.program_barrier();
+        }
         self.wait_for_touched(&[now], &[]);
         self.order.touched.note(now);
         self.order.touched.expose(&now);
@@ -95,16 +113,25 @@ impl Emitter<'_> {
 
     /// Waits if any of these touches what was touched before; `takes_over` are turns of loops before and of the one that now begins.
     fn wait_for_touched(&mut self, next: &[Touch], takes_over: &[Turns]) {
-        let touched = self.order.touched.done().to_vec();
-        let must_wait = next.iter().any(|now| {
-            touched.iter().any(|before| {
-                let is_past = takes_over.iter().any(|turns| !self.meets(before, now, Some(Later { turns: *turns, varies: None })));
-                !is_past && self.meets(before, now, None)
-            })
-        });
-        if must_wait {
+        let is_past = |cx: &mut Self, before: &Touch, now: &Touch| {
+            takes_over.iter().any(|turns| !cx.meets(before, now, Some(Later { turns: *turns, varies: None })))
+        };
+        let meets = |cx: &mut Self, before: &Touch, now: &Touch| !is_past(cx, before, now) && cx.meets(before, now, None);
+        if self.any_meets(next, meets) {
             self.program_barrier();
         }
+    }
+
+    /// Does one of these accesses meet one that was touched before?
+    fn any_meets(&mut self, next: &[Touch], mut meets: impl FnMut(&mut Self, &Touch, &Touch) -> bool) -> bool {
+        let touched = self.order.touched.done().to_vec();
+        let mut pairs = 0;
+        next.iter().any(|now| {
+            touched.iter().filter(|before| before.layout != now.layout && (before.writes || now.writes)).any(|before| {
+                pairs += 1;
+                pairs > MOST_PAIRS || meets(self, before, now)
+            })
+        })
     }
 
     /// In front of a loop: what its turns would have to wait for they wait for here, once.
@@ -133,8 +160,7 @@ impl Emitter<'_> {
     /// Between two turns, the second of which touches `exposed` before any barrier.
     pub(super) fn order_turns(&mut self, Turn { counter, inside }: Turn, exposed: &[Touch]) {
         let later = counter.map(|own| Later { turns: Turns { indices: [own.index; 2], step: own.step }, varies: Some(&inside) });
-        let touched = self.order.touched.done().to_vec();
-        if exposed.iter().any(|now| touched.iter().any(|before| self.meets(before, now, later))) {
+        if self.any_meets(exposed, |cx, before, now| cx.meets(before, now, later)) {
             self.program_barrier();
         }
         self.order.ended.extend(counter);
@@ -164,7 +190,7 @@ impl Emitter<'_> {
     fn meets(&mut self, before: &Touch, now: &Touch, later: Option<Later<'_>>) -> bool {
         let func = self.func;
         let (other, stored) = if now.writes { (before.base, now.base) } else { (now.base, before.base) };
-        if !(before.writes || now.writes) || !may_alias(func, other, stored) || self.layout(before.offset) == self.layout(now.offset) {
+        if !(before.writes || now.writes) || !may_alias(func, other, stored) || before.layout == now.layout {
             return false;
         }
         let [first, second] = [before, now].map(|touch| Some((self.facts.get(func, touch.offset)?, func.ty(touch.offset).extents())));

@@ -3,10 +3,11 @@
 //!
 //! A thread's elements lie in chunks of 16 bytes, the chunks of all threads side by side: neighbours move neighbouring chunks.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::dtype::Dtype;
-use crate::ir::{Cache, Inst, Op, Value};
+use crate::ir::{Cache, Function, Inst, Op, Region, Value};
 
 use super::registers::{Class, Reg, asm};
 use super::{Emitter, Lanes};
@@ -20,6 +21,41 @@ const LEAST: u32 = 4;
 #[derive(Default)]
 pub(super) struct Rings {
     alive: Vec<Ring>,
+    /// Of each ring, the last op of its own region that names it, or holds one that does.
+    last_users: HashMap<Value, Inst>,
+}
+
+impl Rings {
+    /// Of a kernel of which nothing is emitted yet.
+    pub(super) fn of(func: &Function) -> Rings {
+        let (mut homes, mut last_users) = (HashMap::new(), HashMap::new());
+        note_users(func, func.body, &mut Vec::new(), &mut homes, &mut last_users);
+        Rings { alive: Vec::new(), last_users }
+    }
+}
+
+/// Notes the users of rings under a region; `around` are the regions in which it stands, each with the op that holds the next.
+fn note_users(
+    func: &Function,
+    region: Region,
+    around: &mut Vec<(Region, Inst)>,
+    homes: &mut HashMap<Value, Region>,
+    last_users: &mut HashMap<Value, Inst>,
+) {
+    for &inst in &func.region(region).insts {
+        let data = func.inst(inst);
+        around.push((region, inst));
+        if let Op::Ring { .. } = data.op {
+            homes.insert(data.results[0], region);
+            last_users.insert(data.results[0], inst);
+        }
+        data.op.for_each_operand(&mut |value| {
+            let holder = homes.get(&value).and_then(|home| around.iter().find(|(region, _)| region == home));
+            last_users.extend(holder.map(|(_, inst)| (value, *inst)));
+        });
+        data.op.for_each_region(&mut |inner| note_users(func, inner, around, homes, last_users));
+        around.pop();
+    }
 }
 
 struct Ring {
@@ -43,28 +79,8 @@ impl Emitter<'_> {
         let own = self.reg(Class::B32);
         let base = self.shared_address(None);
         asm!(self, "mad.lo.s32 {own}, {thread}, {chunk}, {base}");
-        let last = self.last_user(result);
+        let last = self.rings.last_users[&result];
         self.rings.alive.push(Ring { value: result, last, range, own, slot_bytes });
-    }
-
-    /// The last op of the ring's own region that names it, or holds one that does.
-    fn last_user(&self, ring: Value) -> Inst {
-        let func = self.func;
-        let names_it = |inst: Inst| {
-            let mut found = false;
-            func.inst(inst).op.for_each_operand(&mut |value| found |= value == ring);
-            found
-        };
-        let home = func.regions_under(func.body).into_iter().find_map(|region| {
-            let insts = &func.region(region).insts;
-            insts.iter().any(|inst| func.inst(*inst).results.contains(&ring)).then_some(insts)
-        });
-        let holds_it = |inst: &&Inst| {
-            let mut found = names_it(**inst) || func.inst(**inst).results.contains(&ring);
-            func.inst(**inst).op.for_each_region(&mut |region| func.for_each_inst(region, &mut |inner| found |= names_it(inner)));
-            found
-        };
-        *home.and_then(|insts| insts.iter().rev().find(holds_it)).expect("a ring is made by an op of the kernel")
     }
 
     /// Behind an op: what it was the last to use is free.

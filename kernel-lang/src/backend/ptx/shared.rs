@@ -59,7 +59,7 @@ pub(super) struct Allocation {
 }
 
 /// Bytes that are in use, by threads of this CTA or of the whole cluster.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Use {
     range: Range<u32>,
     by_cluster: bool,

@@ -10,6 +10,9 @@
 //! }
 //! ```
 
+use std::collections::HashSet;
+use std::hash::Hash;
+
 use crate::ir::Region;
 
 use super::Emitter;
@@ -42,7 +45,7 @@ impl<T> Default for Since<T> {
     }
 }
 
-impl<T: Clone + PartialEq> Since<T> {
+impl<T: Clone + Eq + Hash> Since<T> {
     pub(super) fn done(&self) -> &[T] {
         &self.done
     }
@@ -77,7 +80,8 @@ impl<T: Clone + PartialEq> Since<T> {
 
     /// Where two ways meet: what either has left, and only the barriers that both have passed.
     fn join(&mut self, other: Place<T>) {
-        other.done.into_iter().for_each(|access| self.note(access));
+        let known: HashSet<T> = self.done.iter().cloned().collect();
+        self.done.extend(other.done.into_iter().filter(|access| !known.contains(access)));
         self.loops.iter_mut().zip(other.fenced).for_each(|(around, is_fenced)| around.is_fenced &= is_fenced);
     }
 

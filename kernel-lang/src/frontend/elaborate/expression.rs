@@ -8,6 +8,7 @@ use super::operator::float8_help;
 use crate::diagnostic::did_you_mean;
 use crate::dtype::Dtype;
 use crate::frontend::ast::{Block, Expr, ExprKind, Operator, TypeName};
+use crate::frontend::depth;
 use crate::frontend::place::Place;
 use crate::frontend::signature::{dtype_of, float8_named};
 use crate::frontend::words;
@@ -15,6 +16,22 @@ use crate::ir::{BinaryOp, CompareOp, ConstBinary, ConstExpr, ConstUnary, Domain,
 
 impl Elaborator<'_> {
     pub(super) fn expr(&mut self, expr: &Expr) -> Meaning {
+        let deeper = match &expr.kind {
+            ExprKind::Call(_) | ExprKind::If(_) | ExprKind::Block(_) | ExprKind::Struct(_) | ExprKind::InlinePtx(_) => depth::BLOCK,
+            _ => 1,
+        };
+        let meaning = self.nested(deeper, expr.place, || Meaning::Poison, |cx| cx.expr_inside(expr));
+        match &meaning {
+            Meaning::Constant(constant) if constant.expr.is_long() => {
+                let message = format!("this constant is computed from more than {} others", ConstExpr::MOST_PARTS);
+                self.errors.push_help(expr.place, message, "compute it outside of the kernel, and pass it as a constant parameter");
+                Meaning::Poison
+            }
+            _ => meaning,
+        }
+    }
+
+    fn expr_inside(&mut self, expr: &Expr) -> Meaning {
         let place = expr.place;
         match &expr.kind {
             ExprKind::Error => Meaning::Poison,
@@ -77,8 +94,12 @@ impl Elaborator<'_> {
     /// An expression whose value is to have a type: so have the constants that branches of an `if` give, which would meet in their kind's otherwise.
     pub(super) fn expr_as(&mut self, expr: &Expr, elem: Option<&Elem>) -> Meaning {
         match &expr.kind {
-            ExprKind::If(inner) => self.if_else(inner, Wants::Value(elem), expr.place),
-            ExprKind::Block(block) => self.scoped(|cx| cx.block_as(block, elem)),
+            ExprKind::If(inner) => {
+                self.nested(depth::BLOCK, expr.place, || Meaning::Poison, |cx| cx.if_else(inner, Wants::Value(elem), expr.place))
+            }
+            ExprKind::Block(block) => {
+                self.nested(depth::BLOCK, expr.place, || Meaning::Poison, |cx| cx.scoped(|cx| cx.block_as(block, elem)))
+            }
             _ => self.expr(expr),
         }
     }

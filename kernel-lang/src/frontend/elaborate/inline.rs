@@ -19,6 +19,9 @@ use crate::frontend::words;
 use crate::ir::Elem;
 use crate::location::Loc;
 
+/// The most calls of functions and closures that a kernel has, those in their bodies included.
+const MOST_CALLS: usize = 10_000;
+
 /// A function whose body is being elaborated, and what its generics are in this call.
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
@@ -67,6 +70,9 @@ impl Elaborator<'_> {
         if func.is_broken {
             return Meaning::Poison;
         }
+        if !self.counts_call(call) {
+            return Meaning::Poison;
+        }
         let before = self.errors.len();
         let Some(args) = self.arguments(func, call, receiver) else { return Meaning::Poison };
         if self.errors.len() > before || args.iter().any(|arg| arg.as_ref().is_some_and(|(meaning, _)| meaning.is_poison())) {
@@ -112,6 +118,20 @@ impl Elaborator<'_> {
         let meaning = self.block_as(&func.body, elem.as_ref());
         let end = func.body.value.as_ref().map_or(Place::at(func.body.place.end), |value| value.place);
         self.output("the function", &meaning, &func.output, end)
+    }
+
+    /// Counts a call, and answers whether there may be one more: functions that call each other twice, a few dozen deep, would come to no end.
+    fn counts_call(&mut self, call: &Call) -> bool {
+        self.calls += 1;
+        if self.calls == MOST_CALLS + 1 {
+            let message = format!("this kernel has more than {MOST_CALLS} calls of functions, each of which becomes a part of it");
+            self.errors.push_help(
+                call.word.place,
+                message,
+                "call fewer of them, in a loop that is not written out, or make several kernels of it",
+            );
+        }
+        self.calls <= MOST_CALLS
     }
 
     pub(super) fn is_library(&self, func: &DeviceFn) -> bool {
@@ -233,6 +253,9 @@ impl Elaborator<'_> {
 
     /// A call of a closure that the function was given, or that has a name. Its body sees what is seen where it stands.
     pub(super) fn call_closure(&mut self, closure: &Rc<FunctionValue>, call: &Call) -> Meaning {
+        if !self.counts_call(call) {
+            return Meaning::Poison;
+        }
         let name = call.word.text.as_str();
         let args: Vec<Arg> = call.args.iter().map(|arg| (self.expr(arg), arg.place)).collect();
         let takes = closure.signature.as_ref().map_or(closure.params.len(), |(takes, _)| takes.len());

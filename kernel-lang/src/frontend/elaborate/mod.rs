@@ -43,6 +43,7 @@ use proc_macro2::Span;
 use crate::dtype::Dtype;
 use crate::frontend::ast::{Block, Stmt, StmtKind};
 use crate::frontend::attributes::Attributes;
+use crate::frontend::depth;
 use crate::frontend::device::{DeviceFn, Devices};
 use crate::frontend::place::{Errors, Place, Places};
 use crate::frontend::signature::Signature;
@@ -110,6 +111,10 @@ pub(crate) fn run(
     }
     cx.scoped(|cx| cx.stmts(&body.stmts));
     cx.append(Op::Return {}, Place { start: body.place.end, end: body.place.end });
+    if cx.func.nesting() > ir::MAX_NESTING && cx.errors.is_empty() {
+        let (message, help) = depth::message();
+        cx.errors.push_help(signature.name.place, message, help);
+    }
     if cx.errors.is_empty()
         && let Err(violations) = ir::verify(&cx.func, Stage::Generic)
     {
@@ -143,6 +148,10 @@ struct Elaborator<'a> {
     frames: Vec<Frame>,
     /// How many branches are open that a constant decides: what stands there need not be a part of the kernel.
     static_branches: usize,
+    /// How deep the walk is, as [`depth`] counts.
+    open: usize,
+    /// How many functions have been called so far.
+    calls: usize,
     /// Is this a device function by itself? What its callees and its structs are is unknown then.
     is_alone: bool,
 }
@@ -163,6 +172,8 @@ impl<'a> Elaborator<'a> {
             indices: Vec::new(),
             frames: Vec::new(),
             static_branches: 0,
+            open: 0,
+            calls: 0,
             is_alone: false,
         }
     }
@@ -176,6 +187,23 @@ impl Elaborator<'_> {
     }
 
     fn stmt(&mut self, stmt: &Stmt) {
+        self.nested(depth::BLOCK, stmt.place, || (), |cx| cx.stmt_inside(stmt));
+    }
+
+    /// Does something that is so much deeper, unless that is too deep: also functions that call functions are.
+    fn nested<R>(&mut self, deeper: usize, place: Place, none: impl FnOnce() -> R, inside: impl FnOnce(&mut Self) -> R) -> R {
+        if self.open + deeper > depth::MOST {
+            let (message, help) = depth::message();
+            self.errors.push_help(place, message, help);
+            return none();
+        }
+        self.open += deeper;
+        let result = inside(self);
+        self.open -= deeper;
+        result
+    }
+
+    fn stmt_inside(&mut self, stmt: &Stmt) {
         match &stmt.kind {
             StmtKind::Let(pattern, ty, value) => self.bind(pattern, ty.as_ref(), value),
             StmtKind::Assign(pattern, value) => {

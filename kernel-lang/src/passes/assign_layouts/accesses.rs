@@ -1,5 +1,7 @@
 //! What accesses and reductions want of a layout, and accesses that want another than the tiles around them.
 
+use std::collections::HashSet;
+
 use crate::analysis::affine::AffineFacts;
 use crate::ir::rewrite::Changed;
 use crate::ir::{Function, Inst, Op, Value};
@@ -81,7 +83,7 @@ pub(super) fn compute(func: &Function) -> Vec<Access> {
 /// Puts a `convert` between an access and the tiles around it where its memory runs along another axis than theirs: what it moves then
 /// crosses the threads once, and memory sees neighbours. A store of a load's transpose is so.
 pub(super) fn separate(func: &mut Function, accesses: &[Access], components: &mut Components, wishes: &[Wish]) -> Changed {
-    let mut crossing: Vec<Inst> = accesses
+    let mut crossing: HashSet<Inst> = accesses
         .iter()
         .filter(|access| access.axis.is_some() && access.axis != wishes[components.find(access.offset)].axis)
         .map(|access| access.inst)
@@ -90,7 +92,7 @@ pub(super) fn separate(func: &mut Function, accesses: &[Access], components: &mu
         return false;
     }
     // A ring lies as its fetches do; what is fetched crosses the threads where it is taken out.
-    let rings: Vec<Value> = crossing.iter().filter_map(|inst| ring_of(&func.inst(*inst).op)).collect();
+    let rings: HashSet<Value> = crossing.iter().filter_map(|inst| ring_of(&func.inst(*inst).op)).collect();
     crossing.extend(func.all_insts().into_iter().filter(|inst| ring_of(&func.inst(*inst).op).is_some_and(|ring| rings.contains(&ring))));
     for region in func.regions_under(func.body) {
         let mut out = Vec::new();

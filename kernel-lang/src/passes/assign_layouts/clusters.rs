@@ -5,15 +5,17 @@
 
 use crate::analysis::one_reader;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::ir::{AtomicOp, Function, Inst, Op, SideTable, Value};
+use crate::ir::rewrite::use_counts;
+use crate::ir::{AtomicOp, Function, Handle, Inst, Op, SideTable, Value};
 use crate::layout::{Conversion, Layout, Level, XorTable, conversion};
 
 /// The ops of a kernel with layouts that its CTAs cannot share.
 pub(super) fn check(func: &Function, num_ctas: u32) -> Result<(), Diagnostics> {
     let mut diagnostics = Diagnostics::new();
     let has_one_reader = one_reader::compute(func);
+    let uses = use_counts(func);
     for inst in func.all_insts() {
-        if let Some(what) = obstacle(func, &has_one_reader, inst) {
+        if let Some(what) = obstacle(func, &has_one_reader, &uses, inst) {
             let message = format!("{what} between the CTAs of a program, of which `num_ctas = {num_ctas}` makes several");
             let help = "leave `num_ctas` out, or keep such ops out of a kernel of several CTAs: they share elementwise ops, accesses and reductions";
             diagnostics.push(Diagnostic::new(func.inst(inst).loc, message).help(help));
@@ -22,7 +24,7 @@ pub(super) fn check(func: &Function, num_ctas: u32) -> Result<(), Diagnostics> {
     if diagnostics.is_empty() { Ok(()) } else { Err(diagnostics) }
 }
 
-fn obstacle(func: &Function, has_one_reader: &SideTable<Value, bool>, inst: Inst) -> Option<String> {
+fn obstacle(func: &Function, has_one_reader: &SideTable<Value, bool>, uses: &[u32], inst: Inst) -> Option<String> {
     let data = func.inst(inst);
     let layout = |value| func.layouts[value].as_ref();
     let is_spread = |layout: &Layout| layout.flat_bases(Level::Block).iter().any(|basis| *basis != 0);
@@ -38,7 +40,7 @@ fn obstacle(func: &Function, has_one_reader: &SideTable<Value, bool>, inst: Inst
         }
         Op::Scan { inputs, axis, .. } if is_spread_along(layout(inputs[0])?, *axis as usize) => Some("a scan cannot go on".to_string()),
         // The old value is known to the CTA that acted.
-        Op::Atomic { op, offset, .. } if *op != AtomicOp::Store && is_used(func, inst) => {
+        Op::Atomic { op, offset, .. } if *op != AtomicOp::Store && data.results.iter().any(|result| uses[result.index()] > 0) => {
             is_shared(*offset).then(|| "what an atomic finds is not known".to_string())
         }
         // The owner reads, and broadcasts to the threads of its CTA.
@@ -58,13 +60,4 @@ fn obstacle(func: &Function, has_one_reader: &SideTable<Value, bool>, inst: Inst
         }
         _ => None,
     }
-}
-
-fn is_used(func: &Function, inst: Inst) -> bool {
-    let results = &func.inst(inst).results;
-    func.all_insts().into_iter().any(|other| {
-        let mut found = false;
-        func.inst(other).op.for_each_operand(&mut |operand| found |= results.contains(&operand));
-        found
-    })
 }

@@ -14,10 +14,13 @@
 //!
 //! The second copy is for kernels that mean to leave their tensor, and for numbers near the ends of `i64`.
 
+use std::collections::{HashMap, HashSet};
+
 use crate::analysis::affine::{Affine, AffineFacts, place};
 use crate::analysis::bounds::{self, Bound, End};
+use crate::analysis::conjuncts;
 use crate::analysis::polynomial::Polynomial;
-use crate::ir::{Access, BinaryOp, Builder, CompareOp, Function, Inst, Op, Value};
+use crate::ir::{Access, BinaryOp, Builder, CompareOp, Function, Inst, Op, Value, postorder};
 
 /// Where a box begins is less than that, so that no sum with a lane's place overflows.
 const FARTHEST: i64 = 1 << 62;
@@ -57,35 +60,39 @@ pub(super) fn find(func: &Function, facts: &mut AffineFacts, access: Access) -> 
 impl Corners {
     /// Takes a mask of the access's shape apart.
     fn mask(&mut self, func: &Function, facts: &mut AffineFacts, mask: Value, axes: &[usize]) {
-        if let Some(Op::Binary { op: BinaryOp::And, lhs, rhs }) = func.def_op(mask) {
-            self.mask(func, facts, *lhs, axes);
-            self.mask(func, facts, *rhs, axes);
-        } else if !self.sides(func, facts, mask, axes) {
-            self.rest.push(mask);
+        for part in conjuncts::compute(func, mask) {
+            if !self.sides(func, facts, part, axes) {
+                self.rest.push(part);
+            }
         }
     }
 
     /// Adds what a mask consists of, and answers whether that is all. `axes` are those of the access that the mask's are.
     fn sides(&mut self, func: &Function, facts: &mut AffineFacts, mask: Value, axes: &[usize]) -> bool {
-        match func.def_op(mask) {
-            Some(Op::Binary { op: BinaryOp::And, lhs, rhs }) => {
-                let both = [*lhs, *rhs].map(|part| self.sides(func, facts, part, axes));
-                both == [true, true]
+        let (mut seen, mut is_all) = (HashSet::new(), true);
+        let mut next = vec![(mask, axes.to_vec())];
+        while let Some((mask, mut axes)) = next.pop() {
+            if !seen.insert((mask, axes.clone())) {
+                continue;
             }
-            Some(Op::Broadcast { x }) if func.ty(*x).is_tile() => self.sides(func, facts, *x, axes),
-            Some(Op::ExpandDims { x, axis }) => {
-                let mut before = axes.to_vec();
-                before.remove(*axis as usize);
-                self.sides(func, facts, *x, &before)
+            match func.def_op(mask) {
+                _ if seen.len() > conjuncts::MOST_PARTS => is_all = false,
+                Some(Op::Binary { op: BinaryOp::And, lhs, rhs }) => next.extend([(*rhs, axes.clone()), (*lhs, axes)]),
+                Some(Op::Broadcast { x }) if func.ty(*x).is_tile() => next.push((*x, axes)),
+                Some(Op::ExpandDims { x, axis }) => {
+                    axes.remove(*axis as usize);
+                    next.push((*x, axes));
+                }
+                Some(Op::Permute { x, order }) => {
+                    let mut before = vec![0; order.len()];
+                    order.iter().zip(axes).for_each(|(from, axis)| before[*from as usize] = axis);
+                    next.push((*x, before));
+                }
+                Some(&Op::Compare { op, lhs, rhs }) => is_all &= self.side(func, facts, (op, lhs, rhs), &axes).is_some(),
+                _ => is_all = false,
             }
-            Some(Op::Permute { x, order }) => {
-                let mut before = vec![0; order.len()];
-                order.iter().zip(axes).for_each(|(from, axis)| before[*from as usize] = *axis);
-                self.sides(func, facts, *x, &before)
-            }
-            Some(&Op::Compare { op, lhs, rhs }) => self.side(func, facts, (op, lhs, rhs), axes).is_some(),
-            _ => false,
         }
+        is_all
     }
 
     fn side(
@@ -163,18 +170,46 @@ impl Corners {
     }
 }
 
-/// A mask computed anew from what it compares.
+/// A mask computed anew from what it compares; one of many parts is used as it is.
 fn again(b: &mut Builder<'_>, mask: Value) -> Value {
-    let ty = b.func.ty(mask).clone();
-    let op = match b.func.def_op(mask).cloned() {
-        Some(Op::Binary { op, lhs, rhs }) => Op::Binary { op, lhs: again(b, lhs), rhs: again(b, rhs) },
-        Some(Op::Broadcast { x }) if b.func.ty(x).is_tile() => Op::Broadcast { x: again(b, x) },
-        Some(Op::ExpandDims { x, axis }) => Op::ExpandDims { x: again(b, x), axis },
-        Some(Op::Permute { x, order }) => Op::Permute { x: again(b, x), order },
-        Some(op @ Op::Compare { .. }) => op,
-        _ => return mask,
+    let (mut parts, mut entered): (Vec<Value>, usize) = (Vec::new(), 0);
+    let func = &*b.func;
+    let enter = |parts: &mut Vec<Value>, value: Value, before: &mut Vec<Value>| {
+        entered += 1;
+        let is_new = entered <= 2 * conjuncts::MOST_PARTS && !parts.contains(&value);
+        if is_new {
+            before.extend(mask_operands(func, value));
+        }
+        is_new
     };
-    b.op(op, &[ty])
+    postorder(&mut parts, mask, enter, Vec::push);
+    if entered > 2 * conjuncts::MOST_PARTS {
+        return mask;
+    }
+    let mut copies: HashMap<Value, Value> = HashMap::new();
+    for part in parts {
+        let ty = b.func.ty(part).clone();
+        let copy = match b.func.def_op(part).cloned() {
+            Some(op @ Op::Compare { .. }) => b.op(op, &[ty]),
+            Some(mut op) if !mask_operands(b.func, part).is_empty() => {
+                op.map_operands(&mut |operand| copies.get(&operand).copied().unwrap_or(operand));
+                b.op(op, &[ty])
+            }
+            _ => part,
+        };
+        copies.insert(part, copy);
+    }
+    copies[&mask]
+}
+
+/// The masks that a mask is made of.
+fn mask_operands(func: &Function, mask: Value) -> Vec<Value> {
+    match func.def_op(mask) {
+        Some(Op::Binary { lhs, rhs, .. }) => vec![*lhs, *rhs],
+        Some(Op::Broadcast { x }) if func.ty(*x).is_tile() => vec![*x],
+        Some(Op::ExpandDims { x, .. } | Op::Permute { x, .. }) => vec![*x],
+        _ => Vec::new(),
+    }
 }
 
 impl Side {

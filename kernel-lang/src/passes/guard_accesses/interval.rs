@@ -13,6 +13,7 @@
 //! ```
 
 use crate::analysis::affine::{Affine, AffineFacts};
+use crate::analysis::conjuncts;
 use crate::ir::{Access, BinaryOp, Builder, CompareOp, ConstExpr, Function, Op, Value};
 
 /// The lanes of an access whose mask holds and whose offset is in bounds.
@@ -47,20 +48,19 @@ pub(super) fn find(func: &Function, facts: &mut AffineFacts, access: Access) -> 
 
 /// The mask, or a part of it, that bounds the position or the index.
 fn upper(func: &Function, facts: &mut AffineFacts, mask: Value, index: &Affine) -> Option<(Value, Upper)> {
-    match *func.def_op(mask)? {
-        Op::Binary { op: BinaryOp::And, lhs, rhs } => upper(func, facts, lhs, index).or_else(|| upper(func, facts, rhs, index)),
-        Op::Compare { op: CompareOp::Lt, lhs, rhs } => {
-            let left = facts.get(func, lhs)?;
-            let Op::Broadcast { x: end } = func.def_op(rhs)? else { return None };
-            if !func.ty(*end).is_scalar() || left.lanes != index.lanes {
-                return None;
-            }
-            let is_position = left.start.is(0);
-            let upper = if is_position { Upper::Position(*end) } else { Upper::Index(*end) };
-            (is_position || left.start == index.start).then_some((mask, upper))
-        }
-        _ => None,
+    conjuncts::compute(func, mask).into_iter().find_map(|part| Some((part, upper_of(func, facts, part, index)?)))
+}
+
+fn upper_of(func: &Function, facts: &mut AffineFacts, part: Value, index: &Affine) -> Option<Upper> {
+    let Op::Compare { op: CompareOp::Lt, lhs, rhs } = *func.def_op(part)? else { return None };
+    let left = facts.get(func, lhs)?;
+    let Op::Broadcast { x: end } = func.def_op(rhs)? else { return None };
+    if !func.ty(*end).is_scalar() || left.lanes != index.lanes {
+        return None;
     }
+    let is_position = left.start.is(0);
+    let upper = if is_position { Upper::Position(*end) } else { Upper::Index(*end) };
+    (is_position || left.start == index.start).then_some(upper)
 }
 
 /// Tiles of so few elements are compared as they are: slices of a guarded tile, of which a thread has one element or a few.
