@@ -25,9 +25,10 @@ pub(super) struct Suite {
 }
 
 /// Tests that compare results: with other devices, with `f64` references, with what must hold. Those that notice much in little time come first.
-pub(super) const BEHAVIOUR: [Suite; 10] = [
+pub(super) const BEHAVIOUR: [Suite; 11] = [
     Suite { executable: "tiles", filter: "" },
     Suite { executable: "layout", filter: "" },
+    Suite { executable: "kernel_lang", filter: "" },
     Suite { executable: "run", filter: "sim::" },
     Suite { executable: "fuzz", filter: "sim::" },
     Suite { executable: "ops", filter: "sim::" },
