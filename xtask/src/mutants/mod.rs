@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// Only defects that no test of results noticed when they last ran
     #[arg(long)]
     survivors: bool,
-    /// Only so many, drawn by the seed
+    /// Only so many of those that a test is known to notice, drawn by the seed
     #[arg(long, value_name = "COUNT")]
     sample: Option<usize>,
     /// What draws the sample (a number that the last commit gives by default)
@@ -108,8 +108,8 @@ fn chosen<'d>(args: &Args, defects: &'d [Defect], results: &Results) -> Result<V
     let mut chosen: Vec<(Number, &Defect)> =
         defects.iter().enumerate().map(|(at, defect)| (at + 1, defect)).filter(|(_, defect)| is_meant(defect)).collect();
     if let Some(count) = args.sample {
-        // What survives says nothing new.
-        chosen.retain(|(_, defect)| defect.survives.is_none());
+        // Those of which a test is known to notice them are soon done.
+        chosen.retain(|(_, defect)| defect.survives.is_none() && defect.noticed_by.is_some());
         let mut state = match args.seed {
             Some(seed) => seed,
             None => seed_of_commit()?,
@@ -219,7 +219,7 @@ fn shown(outcome: Option<&Outcome>) -> String {
 mod tests {
     use super::*;
 
-    const LIST: &str = "file a.rs\ndefect one\n- a\n+ b\ndefect two\n- b\n+ c\nfile b.rs\ndefect three\n- c\n+ d\ndefect four\n- d\n+ e\nsurvives it is none\n";
+    const LIST: &str = "file a.rs\ndefect one\n- a\n+ b\nnoticed by run x\ndefect two\n- b\n+ c\nnoticed by run y\nfile b.rs\ndefect three\n- c\n+ d\nnoticed by run z\ndefect four\n- d\n+ e\nsurvives it is none\n";
 
     fn names(args: &Args) -> Vec<String> {
         let defects = list::parse(LIST).unwrap();
