@@ -49,7 +49,7 @@ pub(crate) struct Args {
     /// Writes docs/mutants.md from the results, and runs nothing
     #[arg(long)]
     report: bool,
-    /// Writes into the lists which test noticed each defect
+    /// Writes into the lists which test noticed each defect; with --report of earlier runs, too
     #[arg(long)]
     record: bool,
 }
@@ -72,6 +72,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         return Ok(());
     }
     if args.report {
+        if args.record {
+            results::record(&results)?;
+        }
         return results::write_page(&defects, &results);
     }
     ensure!(!chosen.is_empty(), "no defect of the list is meant");

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::list::{self, Defect};
 use super::run::{self, Outcome};
@@ -138,6 +138,9 @@ fn short(file: &str) -> &str {
 
 /// Writes the page.
 pub(super) fn write_page(defects: &[Defect], results: &Results) -> Result<()> {
+    // Those that are noticed have results sooner: of a part there is no rate.
+    let missing = defects.iter().filter(|defect| results.outcome(defect).is_none()).count();
+    ensure!(missing == 0, "{missing} of {} defects have no result yet: run `cargo xtask mutants --new`", defects.len());
     let path = process::root().join("docs/mutants.md");
     fs::write(&path, page(defects, results)).with_context(|| format!("cannot write {}", path.display()))
 }
