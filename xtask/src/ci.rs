@@ -169,7 +169,7 @@ fn ptx(_: &mut Tests) -> Result<()> {
     ptxas::run(&ptxas::Args::default())
 }
 
-/// How many planted defects a run tries: the whole list takes hours.
+/// How many planted defects a run tries: the whole list takes too long.
 const SAMPLE: usize = 12;
 
 fn planted(_: &mut Tests) -> Result<()> {

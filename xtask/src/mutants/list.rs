@@ -161,9 +161,12 @@ impl Defect {
     }
 }
 
+/// Bytes of a file, and the defects that replace them.
+type Choice<'d> = (Range<usize>, Vec<(Number, &'d Defect)>);
+
 /// The file with all its defects planted: each place chooses, when it runs, between what it was and what the defects make of it.
 pub(super) fn planted(source: &str, defects: &[(Number, &Defect)]) -> Result<String> {
-    let mut places: Vec<(Range<usize>, Vec<(Number, &Defect)>)> = Vec::new();
+    let mut places: Vec<Choice<'_>> = Vec::new();
     for (number, defect) in defects {
         let place = defect.place(source)?;
         match places.iter_mut().find(|(known, _)| *known == place) {

@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// Only defects that no test of results noticed when they last ran
     #[arg(long)]
     survivors: bool,
-    /// Only so many, drawn by the seed
+    /// Only so many of those that a test is known to notice, drawn by the seed
     #[arg(long, value_name = "COUNT")]
     sample: Option<usize>,
     /// What draws the sample (a number that the last commit gives by default)
@@ -49,7 +49,7 @@ pub(crate) struct Args {
     /// Writes docs/mutants.md from the results, and runs nothing
     #[arg(long)]
     report: bool,
-    /// Writes into the lists which test noticed each defect
+    /// Writes into the lists which test noticed each defect; with --report of earlier runs, too
     #[arg(long)]
     record: bool,
 }
@@ -72,6 +72,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         return Ok(());
     }
     if args.report {
+        if args.record {
+            results::record(&results)?;
+        }
         return results::write_page(&defects, &results);
     }
     ensure!(!chosen.is_empty(), "no defect of the list is meant");
@@ -108,8 +111,8 @@ fn chosen<'d>(args: &Args, defects: &'d [Defect], results: &Results) -> Result<V
     let mut chosen: Vec<(Number, &Defect)> =
         defects.iter().enumerate().map(|(at, defect)| (at + 1, defect)).filter(|(_, defect)| is_meant(defect)).collect();
     if let Some(count) = args.sample {
-        // What survives says nothing new.
-        chosen.retain(|(_, defect)| defect.survives.is_none());
+        // Those of which a test is known to notice them are soon done.
+        chosen.retain(|(_, defect)| defect.survives.is_none() && defect.noticed_by.is_some());
         let mut state = match args.seed {
             Some(seed) => seed,
             None => seed_of_commit()?,
@@ -153,9 +156,11 @@ fn check_itself(bench: &Bench, count: usize) -> Result<()> {
 
 /// Runs tests for each of the defects: first those that are about its file, and where none of these notices, all; gives the names of survivors that nothing explains.
 fn judge_all(bench: &Bench, chosen: &[(Number, &Defect)], jobs: usize, results: &mut Results) -> Result<Vec<String>> {
-    // With each whether the tests about its file have run. Whatever they do not notice waits until all others have been through them.
-    let queue: Mutex<VecDeque<(Number, &Defect, bool)>> =
-        Mutex::new(chosen.iter().map(|(number, defect)| (*number, *defect, false)).collect());
+    // A run that is cut short has then seen something of every file.
+    let step = (chosen.len() * 5 / 8..).find(|step| is_coprime(*step, chosen.len())).unwrap_or(1);
+    let shuffled = (0..chosen.len()).map(|at| chosen[at * step % chosen.len()]);
+    // With each whether the tests about its file have run. What they do not notice waits until all others have been through them.
+    let queue: Mutex<VecDeque<(Number, &Defect, bool)>> = Mutex::new(shuffled.map(|(number, defect)| (number, defect, false)).collect());
     let done = Mutex::new((0, results, Vec::new()));
     let work = || -> Result<()> {
         loop {
@@ -196,6 +201,14 @@ fn judge_all(bench: &Bench, chosen: &[(Number, &Defect)], jobs: usize, results: 
     Ok(done.into_inner().unwrap_or_else(PoisonError::into_inner).2)
 }
 
+fn is_coprime(a: usize, b: usize) -> bool {
+    let (mut a, mut b) = (a, b);
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a == 1
+}
+
 fn shown(outcome: Option<&Outcome>) -> String {
     match outcome {
         None => "no result yet".to_owned(),
@@ -209,7 +222,7 @@ fn shown(outcome: Option<&Outcome>) -> String {
 mod tests {
     use super::*;
 
-    const LIST: &str = "file a.rs\ndefect one\n- a\n+ b\ndefect two\n- b\n+ c\nfile b.rs\ndefect three\n- c\n+ d\ndefect four\n- d\n+ e\nsurvives it is none\n";
+    const LIST: &str = "file a.rs\ndefect one\n- a\n+ b\nnoticed by run x\ndefect two\n- b\n+ c\nnoticed by run y\nfile b.rs\ndefect three\n- c\n+ d\nnoticed by run z\ndefect four\n- d\n+ e\nsurvives it is none\n";
 
     fn names(args: &Args) -> Vec<String> {
         let defects = list::parse(LIST).unwrap();

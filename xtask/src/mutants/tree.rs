@@ -30,20 +30,27 @@ pub fn is_on(number: u32) -> bool {
 "#;
 
 /// What else the copy has otherwise: a file, its text, and what stands there instead.
-const CHANGES: [(&str, &str, &str); 3] = [
+const CHANGES: [(&str, &str, &str); 4] = [
     (
         "kernel-lang/src/lib.rs",
         "pub mod diagnostic;",
-        "pub mod diagnostic;\n#[allow(missing_docs, reason = \"planted\")]\npub mod planted;",
+        "#![allow(warnings, reason = \"planted code is as it is written in the list\")]\n\npub mod diagnostic;\npub mod planted;",
     ),
     // No embedded variant is used.
     ("kernel-runtime/src/kernel.rs", "self.variants.iter().filter_map(target)", "self.variants.iter().take(0).filter_map(target)"),
+    // Nor is one compiled, but where tuning must know which configurations are left out.
+    (
+        "kernel-lang/src/frontend/variants.rs",
+        "    for target in Target::ALL {",
+        "    for target in Target::ALL.into_iter().filter(|_| has_choice) {",
+    ),
     // Kernels are compiled thousands of times.
     ("Cargo.toml", "[profile.dev.package.half]", "[profile.dev.package.kernel-lang]\nopt-level = 1\n\n[profile.dev.package.half]"),
 ];
 
 /// Test executables of the copy: `(package, target)`.
-pub(super) const TESTS: [(&str, &str); 9] = [
+pub(super) const TESTS: [(&str, &str); 10] = [
+    ("kernel-lang", UNIT_TESTS),
     ("kernel-lang", "layout"),
     ("kernel-lang", "math"),
     ("kernel-lang", "filetests"),
@@ -54,6 +61,9 @@ pub(super) const TESTS: [(&str, &str); 9] = [
     ("galatea", "conformance"),
     ("kernel-library", "rows"),
 ];
+
+/// The compiler's own unit tests.
+const UNIT_TESTS: &str = "kernel_lang";
 
 /// Where the copy lies.
 pub(super) fn folder() -> PathBuf {
@@ -123,17 +133,14 @@ fn remove_strangers(folder: &Path, tree: &Path, files: &[&str]) -> Result<()> {
 pub(super) fn build() -> Result<Vec<Executable>> {
     let target = process::target_dir().join("mutants/target");
     seed(&target)?;
-    let mut line = "cargo test --no-run --quiet --message-format=json-render-diagnostics --offline".to_owned();
-    for package in ["kernel-lang", "kernel-runtime", "galatea", "kernel-library"] {
-        line.push_str(&format!(" -p {package}"));
+    let packages = ["kernel-lang", "kernel-runtime", "galatea", "kernel-library"].map(|package| format!(" -p {package}")).concat();
+    let tests: String = TESTS.iter().filter(|(_, test)| *test != UNIT_TESTS).map(|(_, test)| format!(" --test {test}")).collect();
+    let mut built = Vec::new();
+    for what in [format!("{packages} --features kernel-runtime/sim{tests}"), " -p kernel-lang --lib".to_owned()] {
+        let mut command = process::command(&format!("cargo test --no-run --quiet --message-format=json-render-diagnostics{what}"));
+        command.current_dir(folder()).env("CARGO_TARGET_DIR", &target).env_remove("CARGO_MANIFEST_DIR").env_remove(VARIABLE);
+        built.extend(artifacts::executables(&mut command).context("the copy with the planted defects does not build")?);
     }
-    line.push_str(" --features kernel-runtime/sim");
-    for (_, test) in TESTS.iter() {
-        line.push_str(&format!(" --test {test}"));
-    }
-    let mut command = process::command(&line);
-    command.current_dir(folder()).env("CARGO_TARGET_DIR", &target).env_remove("CARGO_MANIFEST_DIR").env_remove(VARIABLE);
-    let mut built = artifacts::executables(&mut command).context("the copy with the planted defects does not build")?;
     built.retain(|executable| executable.is_test && TESTS.contains(&(executable.package.as_str(), executable.target.as_str())));
     ensure!(built.len() == TESTS.len(), "{} of {} test executables were built", built.len(), TESTS.len());
     Ok(built)
@@ -166,4 +173,17 @@ fn copy_folder(from: &Path, to: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_copy_has_otherwise_is_in_the_sources() {
+        for (file, from, _) in CHANGES {
+            let source = fs::read_to_string(process::root().join(file)).unwrap_or_default();
+            assert_eq!(source.matches(from).count(), 1, "{file} has no single `{from}`: mend `CHANGES`");
+        }
+    }
 }
