@@ -283,7 +283,8 @@ fn a_race_gives_values_that_were_stored() {
             });
         }
     });
-    let is_whole = |value: &u64| value % 0x0101_0101_0101_0101 == 0 && (1..=u64::from(PROGRAMS)).contains(&(value / 0x0101_0101_0101_0101));
+    let is_whole =
+        |value: &u64| value.is_multiple_of(0x0101_0101_0101_0101) && (1..=u64::from(PROGRAMS)).contains(&(value / 0x0101_0101_0101_0101));
     assert!(y.iter().all(is_whole) && seen.iter().all(is_whole), "a value that nobody stored");
 }
 

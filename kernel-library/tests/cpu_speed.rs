@@ -73,7 +73,7 @@ fn kernels_on_the_cpu() -> Result<()> {
     let x = device.tensor(&floats)?;
     let half = device.tensor(&floats.iter().map(|x| bf16::from_f32(*x)).collect::<Vec<_>>())?;
     let weight = device.tensor(&floats[..COLUMNS])?;
-    let bytes = device.tensor(&(0..N).map(|i| (i * 7919 >> 3) as u8).collect::<Vec<_>>())?;
+    let bytes = device.tensor(&(0..N).map(|i| ((i * 7919) >> 3) as u8).collect::<Vec<_>>())?;
     let places = device.tensor(&(0..N as i64).map(|i| i * 7919 % N as i64).collect::<Vec<_>>())?;
     let rows = device.tensor(&(0..ROWS as i64).map(|i| i * 79 % ROWS as i64).collect::<Vec<_>>())?;
     let (mut y, mut y_half) = (device.empty_like(&x)?, device.empty_like(&half)?);

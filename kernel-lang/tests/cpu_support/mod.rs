@@ -285,7 +285,10 @@ pub(crate) fn check(
 
 /// Which programs were where: each element with the accesses made to it, by program.
 #[derive(Default)]
-struct Meetings(HashMap<(usize, i64), HashSet<([u32; 3], Touch)>>);
+struct Meetings(HashMap<(usize, i64), HashSet<Visit>>);
+
+/// A program, and what it did to an element.
+type Visit = ([u32; 3], Touch);
 
 impl Meetings {
     /// Adds what a program accessed. Panics if it met another one at an element, of which one stored there, and one of both accesses is plain.
