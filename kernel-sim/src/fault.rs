@@ -137,9 +137,9 @@ pub enum FaultKind {
         /// The element of the allocation that it is in, counted in elements of this access.
         element: u64,
         /// The bytes of such an element.
-        element_bytes: u32,
+        element_bytes: u8,
         /// The allocation.
-        allocation: String,
+        allocation: Box<str>,
         /// `load`, `store` or what else this access is.
         access: &'static str,
         /// The same of the other.

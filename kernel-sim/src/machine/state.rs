@@ -324,8 +324,8 @@ impl Grid {
         FaultKind::GlobalRace {
             address: conflict.address,
             element: offset / u64::from(element_bytes.max(1)),
-            element_bytes,
-            allocation,
+            element_bytes: element_bytes as u8,
+            allocation: allocation.into(),
             access: touch.name,
             other_access: conflict.touch.name,
             other_cta: self.cta(conflict.cluster.into(), clocks.rank(conflict.warp) as u32).1,

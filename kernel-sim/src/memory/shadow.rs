@@ -204,7 +204,7 @@ impl Shadow {
                 mark,
             };
             let shift = page.shift;
-            let first = (start % PAGE >> shift) as usize;
+            let first = ((start % PAGE) >> shift) as usize;
             let count = ((end - start) >> shift) as usize;
             let mut address = start;
             for record in &mut page.records[first..first + count] {
