@@ -292,7 +292,9 @@ proptest! {
 /// Sizes at which passes and the CPU's translation stop following masks, sums and chains: what they leave whole computes the same.
 #[test]
 fn what_is_too_long_to_be_followed_computes_what_it_did() {
-    let cases: &[(fn(usize) -> String, usize)] = &[
+    /// A kernel whose size is given.
+    type Source = fn(usize) -> String;
+    let cases: &[(Source, usize)] = &[
         (kernels::shared_masks, 20),
         (kernels::shared_boxes, 40),
         (kernels::shared_positions, 20),

@@ -1,4 +1,4 @@
-//! Loads that one thread performs for all threads that hold the element: the owner reads, and broadcasts.
+//! Loads that one thread performs for all threads that hold the element: the owner reads, and broadcasts where another holder uses the value.
 //!
 //! A tensor that the kernel also writes can change while the kernel runs: another program stores to it, or a thread of this program that is ahead.
 //! If every holder of an element read it separately, the holders could see different values, and a branch on a scalar could diverge.
@@ -7,7 +7,7 @@
 //! %c = load %flags, %i        the owner reads and broadcasts: a branch uses the value
 //! if %c == 0 { store %flags, %i, 1 }
 //!
-//! %v = load %x, %at           each holder reads: the only holder whose value counts is the one that stores
+//! %v = load %x, %at           the owner reads: it is the only holder whose value counts, because it stores
 //! store %x, %at, %v * 2.0
 //! ```
 //!
@@ -15,9 +15,20 @@
 
 use crate::ir::{Function, Op, SideTable, Stored, Value};
 
-/// The results of loads whose tensor the kernel also writes, unless the result only reaches stores, element by element. A ring is marked if what
-/// comes out of it is.
-pub fn compute(func: &Function) -> SideTable<Value, bool> {
+/// Who reads an element that several threads hold.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub enum Reader {
+    /// Each of them: nobody writes it.
+    #[default]
+    Each,
+    /// The owner, and the others have no use for it.
+    Owner,
+    /// The owner, who broadcasts.
+    Broadcast,
+}
+
+/// The readers of what loads and `fetched` give. That of a ring is the one of what comes out of it.
+pub fn compute(func: &Function) -> SideTable<Value, Reader> {
     let mut insts = func.all_insts();
     let bases = insts.iter().filter_map(|inst| match func.inst(*inst).op {
         Op::Store { base, .. } => Some(base),
@@ -35,7 +46,12 @@ pub fn compute(func: &Function) -> SideTable<Value, bool> {
     // Users come after what they use. Only values that loops carry do not, and those are taken to go anywhere.
     insts.reverse();
     let mut travels: SideTable<Value, bool> = SideTable::new();
-    let mut has_one_reader: SideTable<Value, bool> = SideTable::new();
+    let mut readers: SideTable<Value, Reader> = SideTable::new();
+    let reader = |is_written: bool, travels: bool| match (is_written, travels) {
+        (false, _) => Reader::Each,
+        (true, false) => Reader::Owner,
+        (true, true) => Reader::Broadcast,
+    };
     for inst in insts {
         let data = func.inst(inst);
         let goes_on = match &data.op {
@@ -43,13 +59,13 @@ pub fn compute(func: &Function) -> SideTable<Value, bool> {
             Op::Store { .. } | Op::Atomic { .. } => false,
             Op::Load { base, .. } => {
                 let result = data.results[0];
-                has_one_reader[result] = travels[result] && is_written(*base);
+                readers[result] = reader(is_written(*base), travels[result]);
                 travels[result]
             }
             Op::Fetched { ring, .. } => {
                 let result = data.results[0];
-                has_one_reader[result] = travels[result] && is_source_written[*ring];
-                has_one_reader[*ring] |= has_one_reader[result];
+                readers[result] = reader(is_source_written[*ring], travels[result]);
+                readers[*ring] = readers[*ring].max(readers[result]);
                 travels[result]
             }
             Op::Unary { .. }
@@ -67,7 +83,7 @@ pub fn compute(func: &Function) -> SideTable<Value, bool> {
             data.op.for_each_operand(&mut |value| travels[value] = true);
         }
     }
-    has_one_reader
+    readers
 }
 
 #[cfg(test)]
@@ -97,11 +113,11 @@ mod tests {
         let func = parse(&text).expect("it is well formed");
         let marked = compute(&func);
         let results: Vec<Value> = func.all_insts().into_iter().flat_map(|inst| func.inst(inst).results.clone()).collect();
-        results
-            .into_iter()
-            .filter(|value| marked[*value])
-            .map(|value| func.def_op(value).expect("an op made it").name().to_string())
-            .collect()
+        let names = results.into_iter().filter(|value| marked[*value] != Reader::Each).map(|value| {
+            let op = func.def_op(value).expect("an op made it").name();
+            format!("{op}: {:?}", marked[value])
+        });
+        names.collect()
     }
 
     #[test]
@@ -112,8 +128,9 @@ mod tests {
                 yield %t
             } : f32
             store %z, %slot, %s";
-        assert_eq!(marked(&format!("{sum}\nstore %y, %i, %u")), ["ring", "fetched"]);
+        assert_eq!(marked(&format!("{sum}\nstore %y, %i, %u")), ["ring: Broadcast", "fetched: Broadcast"]);
         assert_eq!(marked(sum), [""; 0], "nobody writes what is read");
-        assert_eq!(marked("%w = add %u, %v : tile<f32, [32]>\nstore %y, %i, %w"), [""; 0], "the owner stores what it has read");
+        let owner_alone = marked("%w = add %u, %v : tile<f32, [32]>\nstore %y, %i, %w");
+        assert_eq!(owner_alone, ["ring: Owner", "fetched: Owner"], "the owner stores what it has read");
     }
 }

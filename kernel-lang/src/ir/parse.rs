@@ -326,7 +326,7 @@ impl Parser {
             self.insts(inner)?;
             head.parts.regions.push(inner);
         }
-        self.finish(region, head)
+        self.finish(region, *head)
     }
 
     /// The names of an op's results, its name and its operands.
@@ -347,8 +347,8 @@ impl Parser {
     }
 
     /// What stands behind an op's regions; appends it.
-    fn finish(&mut self, region: Region, head: Box<Head>) -> Parsed<()> {
-        let Head { line, results, name, parts } = *head;
+    fn finish(&mut self, region: Region, head: Head) -> Parsed<()> {
+        let Head { line, results, name, parts } = head;
         let op = Op::from_parts(&name, parts).map_err(|message| ParseError::new(line, message))?;
         let (mut types, mut layouts) = (Vec::new(), Vec::new());
         if self.accept(":") {

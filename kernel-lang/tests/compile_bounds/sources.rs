@@ -5,8 +5,11 @@ fn kernel(body: &str) -> String {
     format!("#[kernel]\nfn k(y: PtrMut<f32>, n: usize, m: usize) {{\n{body}\n}}\n")
 }
 
+/// A kernel's source, of a size.
+type Source = fn(usize) -> String;
+
 /// What nests, a kernel in which it nests so deep, and a depth that is too much. Each works thirty deep.
-pub(crate) const NESTED: &[(&str, fn(usize) -> String, usize)] = &[
+pub(crate) const NESTED: &[(&str, Source, usize)] = &[
     ("parentheses", |depth| kernel(&format!("store(y, {}1.0{});", "(".repeat(depth), ")".repeat(depth))), 2_000),
     ("a sum", |depth| kernel(&format!("let a = load(y);\nstore(y, a{});", " + a".repeat(depth))), 2_000),
     ("negations", |depth| kernel(&format!("let a = load(y);\nstore(y, {}a);", "-".repeat(depth))), 2_000),

@@ -197,10 +197,12 @@ mod tests {
     /// Launches as a key whose configurations were measured: `fast` has won, `middle` came second.
     fn launcher() -> (Fake, impl Fn(u32) -> Result<()>) {
         let gpu = Fake::new();
-        let kernel: &'static Kernel = Box::leak(Box::new(Kernel::new("k", "", Schedule::DEFAULT, &[], &VARIANTS)));
+        // SAFETY: the fake device runs none of the code, which has no parameters.
+        let kernel: &'static Kernel = Box::leak(Box::new(unsafe { Kernel::new("k", "", Schedule::DEFAULT, &[], &VARIANTS) }));
         let tuner: &'static Tuner<Config> = Box::leak(Box::new(Tuner::new(&CONFIGS, &[])));
         let launch = move |programs: u32| {
-            let launch = AutotunedLaunch::<0, 1, Config>::new(Args::new(kernel), [0], tuner, &Rules::NONE);
+            // SAFETY: as above.
+            let launch = unsafe { AutotunedLaunch::<0, 1, Config>::new(Args::new(kernel), [0], tuner, &Rules::NONE) };
             // The winner has the most programs.
             launch.grid(move |config| (1, if config.0 == 2 { programs } else { 1 }))
         };

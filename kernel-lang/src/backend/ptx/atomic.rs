@@ -58,6 +58,15 @@ impl Instruction {
 }
 
 impl Held {
+    /// The elements in all registers, given those in the registers that are no copies.
+    pub(super) fn with_copies(&self, found: &[Reg]) -> Lanes {
+        if self.is_scalar {
+            return Lanes::Splat(found[0]);
+        }
+        let index = |register: u32| self.registers.binary_search(&(register & !self.copies)).expect("a copy has its first register");
+        Lanes::Each((0..self.count).map(|register| found[index(register)]).collect())
+    }
+
     /// The registers that are no copies.
     pub(super) fn registers(&self) -> impl Iterator<Item = usize> {
         self.registers.iter().map(|register| *register as usize)
@@ -125,11 +134,7 @@ impl Emitter<'_> {
     /// acted.
     pub(super) fn broadcast_from_owner(&mut self, held: &Held, dtype: Dtype, found: &[Reg], waits: bool) -> Lanes {
         let found = self.share_found(dtype, found, held, waits);
-        if held.is_scalar {
-            return Lanes::Splat(found[0]);
-        }
-        let index = |register: u32| held.registers.binary_search(&(register & !held.copies)).expect("a copy has its first register");
-        Lanes::Each((0..held.count).map(|register| found[index(register)]).collect())
+        held.with_copies(&found)
     }
 
     /// The conjunction of predicates, none of which is always true.

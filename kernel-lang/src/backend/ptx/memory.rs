@@ -1,6 +1,7 @@
 //! Loads and stores: vectors, masks, modifiers.
 
 use crate::analysis::affine::Affine;
+use crate::analysis::one_reader::Reader;
 use crate::dtype::Dtype;
 use crate::ir::{Cache, Evict, Op, Type, Value};
 use crate::layout::Layout;
@@ -29,7 +30,8 @@ impl Emitter<'_> {
         let instruction = self.load_instruction(cache, evict, volatile, is_constant);
         let (mask, other) = (mask.map(|mask| self.source(mask)), other.map(|other| self.lanes(other)));
         // Another program, or a thread of this one that is ahead, may write meanwhile: the owner reads, so that all holders see the same.
-        let held = (volatile || self.has_one_reader[result]).then(|| self.held(offset));
+        let reader = if volatile { Reader::Broadcast } else { self.readers[result] };
+        let held = (reader != Reader::Each).then(|| self.held(offset));
         let (owner, copies) = held.as_ref().map_or((None, 0), |held| (held.owner, held.copies));
         let mut regs = Vec::new();
         for first in (0..self.lane_count(result)).step_by(access.group).filter(|first| *first as u32 & copies == 0) {
@@ -41,7 +43,8 @@ impl Emitter<'_> {
             regs.extend(self.load_group(&instruction, &place, dtype, pred, &fill));
         }
         let lanes = match held {
-            Some(held) => self.broadcast_from_owner(&held, dtype, &regs, false),
+            Some(held) if reader == Reader::Broadcast => self.broadcast_from_owner(&held, dtype, &regs, false),
+            Some(held) => held.with_copies(&regs),
             None if self.layout(result).is_some() => Lanes::Each(regs),
             None => Lanes::Splat(regs[0]),
         };

@@ -42,7 +42,7 @@ mod words;
 use std::collections::HashMap;
 
 use crate::analysis::affine::AffineFacts;
-use crate::analysis::one_reader;
+use crate::analysis::one_reader::{self, Reader};
 use crate::dtype::Dtype;
 use crate::ir::{BinaryOp, Evict, Function, Handle, Inst, InstData, Op, Region, SideTable, Stage, Type, UNKNOWN_LENGTH, Value, Verified};
 use crate::layout::Layout;
@@ -106,8 +106,8 @@ struct Emitter<'a> {
     pointers: SideTable<Value, Option<(Reg, Reg)>>,
     /// The address of the report, in a checked kernel.
     report_buffer: Option<Reg>,
-    /// Results of loads that the owner of an element performs for all its holders, and rings of such loads.
-    has_one_reader: SideTable<Value, bool>,
+    /// Who performs loads of elements that several threads hold.
+    readers: SideTable<Value, Reader>,
     /// What the L2 is told about accesses of these priorities.
     policies: Vec<(Evict, Reg)>,
     sites: Vec<Site>,
@@ -162,7 +162,7 @@ pub fn emit(func: Verified<'_>, target: &Asked) -> Module {
         runs: HashMap::new(),
         pointers: SideTable::new(),
         report_buffer: None,
-        has_one_reader: one_reader::compute(func),
+        readers: one_reader::compute(func),
         policies: Vec::new(),
         sites: Vec::new(),
         ptx_version: target.name().ptx_version().max(budget::version_for_params(func)),

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use crate::analysis::one_reader::Reader;
 use crate::dtype::Dtype;
 use crate::ir::{Cache, Function, Inst, Op, Region, Value};
 
@@ -115,7 +116,7 @@ impl Emitter<'_> {
         let access = self.access(base, offset, align, dtype);
         let (address, start) = self.slot(ring, slot);
         let (on, mask) = (self.scalar(on), mask.map(|mask| self.source(mask)));
-        let owner = if self.has_one_reader[ring] { self.owner_of(self.layout(offset).cloned().as_ref()) } else { None };
+        let owner = if self.readers[ring] != Reader::Each { self.owner_of(self.layout(offset).cloned().as_ref()) } else { None };
         let on = self.both(Some(on), owner).unwrap_or(on);
         for first in (0..self.lane_count(offset)).step_by(access.group) {
             let own = mask.as_ref().map(|mask| self.at(mask, first));
@@ -151,7 +152,7 @@ impl Emitter<'_> {
             let place = format!("[{address}+{}]", start + self.ring_place(ring, first, dtype));
             regs.extend(self.load_group("ld.shared", &place, dtype, None, &vec![None; group]));
         }
-        let lanes = if self.has_one_reader[result] {
+        let lanes = if self.readers[result] == Reader::Broadcast {
             // Only the owner's slots were filled.
             let held = self.held(result);
             let found: Vec<Reg> = held.registers().map(|register| regs[register]).collect();

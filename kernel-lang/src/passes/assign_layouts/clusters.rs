@@ -3,7 +3,7 @@
 //! CTAs share a program's elementwise ops, its accesses to memory and its reductions. What would move single elements between them is
 //! refused: shared memory of another CTA is far, and a kernel that needs it is better off with one larger CTA.
 
-use crate::analysis::one_reader;
+use crate::analysis::one_reader::{self, Reader};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::ir::rewrite::use_counts;
 use crate::ir::{AtomicOp, Function, Handle, Inst, Op, SideTable, Value};
@@ -12,10 +12,10 @@ use crate::layout::{Conversion, Layout, Level, XorTable, conversion};
 /// The ops of a kernel with layouts that its CTAs cannot share.
 pub(super) fn check(func: &Function, num_ctas: u32) -> Result<(), Diagnostics> {
     let mut diagnostics = Diagnostics::new();
-    let has_one_reader = one_reader::compute(func);
+    let readers = one_reader::compute(func);
     let uses = use_counts(func);
     for inst in func.all_insts() {
-        if let Some(what) = obstacle(func, &has_one_reader, &uses, inst) {
+        if let Some(what) = obstacle(func, &readers, &uses, inst) {
             let message = format!("{what} between the CTAs of a program, of which `num_ctas = {num_ctas}` makes several");
             let help = "leave `num_ctas` out, or keep such ops out of a kernel of several CTAs: they share elementwise ops, accesses and reductions";
             diagnostics.push(Diagnostic::new(func.inst(inst).loc, message).help(help));
@@ -24,7 +24,7 @@ pub(super) fn check(func: &Function, num_ctas: u32) -> Result<(), Diagnostics> {
     if diagnostics.is_empty() { Ok(()) } else { Err(diagnostics) }
 }
 
-fn obstacle(func: &Function, has_one_reader: &SideTable<Value, bool>, uses: &[u32], inst: Inst) -> Option<String> {
+fn obstacle(func: &Function, readers: &SideTable<Value, Reader>, uses: &[u32], inst: Inst) -> Option<String> {
     let data = func.inst(inst);
     let layout = |value| func.layouts[value].as_ref();
     let is_spread = |layout: &Layout| layout.flat_bases(Level::Block).iter().any(|basis| *basis != 0);
@@ -44,7 +44,9 @@ fn obstacle(func: &Function, has_one_reader: &SideTable<Value, bool>, uses: &[u3
             is_shared(*offset).then(|| "what an atomic finds is not known".to_string())
         }
         // The owner reads, and broadcasts to the threads of its CTA.
-        Op::Load { .. } | Op::Fetched { .. } if matches!(data.op, Op::Load { volatile: true, .. }) || has_one_reader[data.results[0]] => {
+        Op::Load { .. } | Op::Fetched { .. }
+            if matches!(data.op, Op::Load { volatile: true, .. }) || readers[data.results[0]] == Reader::Broadcast =>
+        {
             is_shared(data.results[0]).then(|| "a load of a tensor that the kernel also writes cannot be broadcast".to_string())
         }
         Op::Convert { x } => {
