@@ -84,7 +84,9 @@ fn right_from_the_first_launch<T: FloatValue>(lab: &mut Lab) {
 fn tag<const B: usize>(y: PtrMut<i64>, used: PtrMut<i64>, scale: i32, n: usize, free: i64) {
     let at = program_id(0) * B + arange(0, B);
     store(y + at, at * scale + free, mask = at < n);
-    store(used, B);
+    if program_id(0) == 0 {
+        store(used, B);
+    }
 }
 
 fn keys_are_tuned_apart(lab: &mut Lab) {
@@ -148,7 +150,9 @@ fn total<const B: usize>(x: Ptr<f32>, y: PtrMut<f32>, used: PtrMut<i64>, columns
     let column = arange(0, B);
     let v = load(x + program_id(0) * columns + column, mask = column < columns);
     store(y + program_id(0), sum(v));
-    store(used, B);
+    if program_id(0) == 0 {
+        store(used, B);
+    }
 }
 
 fn what_does_not_fit_is_pruned(lab: &mut Lab) {

@@ -35,8 +35,8 @@ pub(super) const BEHAVIOUR: [Suite; 11] = [
     Suite { executable: "math", filter: "" },
     Suite { executable: "rows", filter: "" },
     // Of an older target, which lacks some instructions.
-    Suite { executable: "run", filter: "sim:sm_80::" },
-    Suite { executable: "ops", filter: "sim:sm_80::" },
+    Suite { executable: "run", filter: "sim:sm" },
+    Suite { executable: "ops", filter: "sim:sm" },
     Suite { executable: "conformance", filter: "sim::" },
 ];
 
