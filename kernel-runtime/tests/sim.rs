@@ -188,13 +188,16 @@ fn a_store_outside_its_tensor_is_a_fault() {
 
 #[test]
 fn memory_of_a_dropped_tensor_is_a_fault() {
-    // Writes its tensor's address into the tensor.
+    // The first program writes its tensor's address into the tensor.
     static ADDRESS: Kernel = crate::trusted::kernel(
         "address",
         "",
         Schedule::DEFAULT,
         PARAMS,
-        &[variant(ptx!("sm_80", "ld.param.u64 %rd0, [y];\nst.global.u64 [%rd0], %rd0;\n"))],
+        &[variant(ptx!(
+            "sm_80",
+            ".reg .pred %p0;\nmov.u32 %r0, %ctaid.x;\nsetp.eq.u32 %p0, %r0, 0;\nld.param.u64 %rd0, [y];\n@%p0 st.global.u64 [%rd0], %rd0;\n"
+        ))],
     );
     // Reads where the tensor's element points to.
     static FOLLOW: Kernel = crate::trusted::kernel(

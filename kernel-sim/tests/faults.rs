@@ -174,7 +174,7 @@ fn copied(wait: &str) -> String {
         cp.async.commit_group;
         {wait}
         ld.shared.u32 %r5, [%r3];
-        st.global.u32 [%rd2], %r5;"
+        bar.sync 0; st.global.u32 [%rd2], %r5;"
     )
 }
 

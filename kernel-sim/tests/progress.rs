@@ -190,9 +190,9 @@ fn lanes_of_a_warp_wait_for_each_other() {
 #[test]
 fn a_long_loop_is_no_standstill() {
     let body = "mov.u32 %r5, 0;\nmov.u32 %r6, 1;\nLOOP:\nld.global.u32 %r3, [%rd1];\nmad.lo.u32 %r6, %r6, 5, %r3;\nadd.u32 %r5, %r5, 1;
-        setp.lt.u32 %p1, %r5, 200000;\n@%p1 bra LOOP;\nsetp.eq.u32 %p2, %r0, 0;\n@%p2 st.global.u32 [%rd2], %r6;";
+        setp.lt.u32 %p1, %r5, 200000;\n@%p1 bra LOOP;\nsetp.eq.u32 %p2, %r0, 0;\n@%p2 st.global.u32 [%rd2+4], %r6;";
     let expected = (0..200_000).fold(1u32, |acc, _| acc.wrapping_mul(5).wrapping_add(3));
-    assert_eq!(run(body, 1, [3; 8], 0).unwrap()[0], expected);
+    assert_eq!(run(body, 1, [3; 8], 0).unwrap()[1], expected);
 }
 
 /// A loop that asks for a flag, and gives up after 100,000 attempts; one that looks at the clock; and one whose flag another program sets late.

@@ -108,7 +108,13 @@ pub(crate) fn compiled_for(target: Target, text: &str, schedule: Schedule) -> Mo
     let func = parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let options = Options { schedule, ..Options::new(Bindings::new(), target) };
     let compiled = compile(&func, &options).unwrap_or_else(|diagnostics| panic!("{}", diagnostics.render(&[])));
-    Module { text: compiled.ptx, entry: compiled.entry, sites: compiled.sites, shared_bytes: compiled.shared_bytes, shared_uses: Vec::new() }
+    Module {
+        text: compiled.ptx,
+        entry: compiled.entry,
+        sites: compiled.sites,
+        shared_bytes: compiled.shared_bytes,
+        shared_uses: Vec::new(),
+    }
 }
 
 /// An argument: a tensor's bytes and the size of an element, or a scalar's.

@@ -203,18 +203,28 @@ fn who_comes_first_may_be_a_matter_of_an_axis() {
             yield %sum
         } : i64
         %all = broadcast %r : tile<i64, [512]>
-        store %y, %i, %all
+        %column = program_id : i64
+        %row = program_id {axis = 1} : i64
+        %width = num_programs : i64
+        %before = mul %row, %width : i64
+        %program = add %before, %column : i64
+        %extent = const {value = 512} : i64
+        %start = mul %program, %extent : i64
+        %starts = broadcast %start : tile<i64, [512]>
+        %at = add %starts, %i : tile<i64, [512]>
+        store %y, %at, %all
         return
     }";
     let x: Vec<i64> = (0..512).map(|i| 1000 + i).collect();
     let words = |values: &[i64]| Arg::tensor(values.iter().map(|value| value.to_le_bytes()));
     for (grid, expected) in [([1, 1, 1], 0), ([2, 1, 1], x[0]), ([1, 2, 1], x[511]), ([2, 2, 1], x.iter().sum())] {
         for num_warps in [1, 4] {
-            let mut args = [words(&x), words(&[-1; 512])];
+            let len = 512 * grid.iter().product::<u32>() as usize;
+            let mut args = [words(&x), words(&vec![-1; len])];
             run(&compiled(text, num_warps), num_warps, grid, &mut args, 1);
             let found: Vec<i64> = args[1].elements().into_iter().map(i64::from_le_bytes).collect();
-            // As every thread has it.
-            assert_eq!(found, [expected; 512], "{num_warps} warps, {grid:?}");
+            // As every thread of every program has it.
+            assert_eq!(found, vec![expected; len], "{num_warps} warps, {grid:?}");
         }
     }
 }

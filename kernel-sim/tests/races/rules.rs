@@ -20,7 +20,7 @@ fn both_accesses_are_named() {
         format!(
             "kernel `planted`: global memory race at address {address:#x}, element 32 of 4 bytes in a 4096-byte allocation at {start:#x}: this \
              store and a load by thread [31, 0, 0] of program [0, 0, 0] (line 1) are not ordered: programs that share an element need atomics, \
-             or a release and an acquire between them\n  at kernel.rs:3:5\n  in program [1, 0, 0], thread [0, 0, 0]"
+             or a release and an acquire between them\n  byte 128 of argument `data`\n  at kernel.rs:3:5\n  in program [1, 0, 0], thread [0, 0, 0]"
         )
     );
 }
