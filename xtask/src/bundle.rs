@@ -24,6 +24,10 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("galatea", "sim"),  // asks for no GPU, and so
     ("kernel-runtime", "sim"),
     ("kernel-runtime", "cache"),
+    ("kernel-runtime", "cpu"),
+    ("kernel-runtime", "standard_error"),
+    ("kernel-runtime", "tiles"),
+    ("kernel-library", "cpu_speed"),
 ];
 /// Packages whose tests launch kernels. Those of the others ask for no GPU; `run.sh sanitize` runs the integration tests of these.
 const ON_THE_GPU: &[&str] = &["galatea", "kernel-library", "kernel-runtime"];
