@@ -1,7 +1,7 @@
 //! `cargo xtask mutants`: plants defects in the compiler, one at a time, and tells which of them no test notices.
 //!
 //! The lists in `xtask/mutants` say what is planted where ([`list`]). All defects are built into one copy of the workspace ([`tree`]), whose
-//! tests then run once for each of them, up to the first that fails ([`run`]). What becomes of each is kept in the target directory
+//! tests then run once for each of them, up to the first that fails ([`run()`]). What becomes of each is kept in the target directory
 //! ([`results`]).
 
 mod list;

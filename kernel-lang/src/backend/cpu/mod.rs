@@ -15,7 +15,7 @@
 //!
 //! **Memory.** Lanes outside their tensor never touch memory, in `unchecked` kernels too. Programs of one launch run in parallel over the same
 //! tensors. Two programs may store to one element, or one may load what another stores: such an element is accessed by relaxed atomics, so that a load
-//! gives one of the values that were stored, whole. An access is plain only where [`conflicts`] proves that no other program accesses its elements.
+//! gives one of the values that were stored, whole. An access is plain only where `conflicts` proves that no other program accesses its elements.
 
 mod access;
 mod allocate;
