@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::{mutants, process, ptxas};
+use crate::{process, ptxas};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -29,7 +29,6 @@ const STEPS: &[Step] = &[
     Step { name: "driver", what: "what talks to the CUDA driver is right on one of simulated GPUs", run: driver },
     Step { name: "examples", what: "every example checks itself on the CPU and on a simulated GPU", run: examples },
     Step { name: "ptxas", what: "all PTX assembles without warning, spill or local memory", run: ptx },
-    Step { name: "mutants", what: "tests notice a sample of the planted defects", run: planted },
     Step { name: "docs", what: "the documentation builds without warning", run: docs },
     Step { name: "alone", what: "each crate builds alone and with each of its features", run: alone },
     Step { name: "no-syn", what: "running kernels needs no syn", run: no_syn },
@@ -167,13 +166,6 @@ fn example_names() -> Result<Vec<String>> {
 
 fn ptx(_: &mut Tests) -> Result<()> {
     ptxas::run(&ptxas::Args::default())
-}
-
-/// How many planted defects a run tries: the whole list takes too long.
-const SAMPLE: usize = 12;
-
-fn planted(_: &mut Tests) -> Result<()> {
-    mutants::run(&mutants::Args::sample(SAMPLE))
 }
 
 fn docs(_: &mut Tests) -> Result<()> {

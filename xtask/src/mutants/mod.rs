@@ -54,13 +54,6 @@ pub(crate) struct Args {
     record: bool,
 }
 
-impl Args {
-    /// So many defects, others for each commit.
-    pub(crate) fn sample(count: usize) -> Args {
-        Args { sample: Some(count), ..Args::default() }
-    }
-}
-
 pub(crate) fn run(args: &Args) -> Result<()> {
     let defects = list::read(&process::root().join("xtask/mutants"))?;
     let mut results = Results::read();
