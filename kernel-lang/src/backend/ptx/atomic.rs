@@ -88,6 +88,8 @@ impl Emitter<'_> {
 
         if sem.releases() {
             self.program_barrier();
+            // This barrier stands in front of the access, which was noted before it.
+            self.keep_order(op);
         }
         let is_fenced = sem != Semantics::Relaxed && held.registers.len() > 1;
         let own = if is_fenced { Semantics::Relaxed } else { sem };
