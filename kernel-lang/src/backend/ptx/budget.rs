@@ -1,4 +1,4 @@
-//! What a kernel takes of what its target has, shared memory and bytes of parameters: what is said where it does not fit.
+//! Resource budgets of a kernel: shared memory and parameter bytes, compared with the target's limits, and the errors for kernels that exceed them.
 
 use crate::diagnostic::Diagnostic;
 use crate::ir::{Function, Op, Type};

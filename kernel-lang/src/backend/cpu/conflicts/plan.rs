@@ -1,4 +1,4 @@
-//! What must be evaluated at a launch: the accesses that may conflict, and the values that their offsets and masks follow from.
+//! The plan of a conflict check: the accesses that may conflict, and the values that determine their offsets and masks at a launch.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,7 @@
 //! Integers as sums over variables, `constant + coefficient * variable + ..`, where all but the variables are numbers.
 //!
 //! Variables count from 0: the coordinates of a program in the grid, the iterations of a loop, the indices along the axes of a tile. Sums are
-//! exact, not modulo 2^64: whoever makes one asks whether it [fits](Variables::fits) the type that the kernel computes in.
+//! exact, not modulo 2^64: the caller checks whether it [fits](Variables::fits) the type that the kernel computes in.
 //!
 //! ```text
 //! program_id(0) * 1024 + arange(0, 1024)     0 + 1024 * v0, axes [1]         v0 < the number of programs
