@@ -280,11 +280,22 @@ fn running_totals<const B: usize>(x: Ptr<f32>, y: PtrMut<f32>) {
     store(y + arange(0, B), cumsum(load(x + arange(0, B)), axis = 0));
 }
 
+#[kernel(num_ctas = 2)]
+fn tickets<const B: usize>(next: PtrMut<i32>, y: PtrMut<i32>) {
+    store(y + arange(0, B), full::<i32>([B], atomic_add(next, 1)));
+}
+
 /// Compiled in process, where a mistake of the kernel is an error of the launch.
 fn moves_between_ctas_are_refused(lab: &mut Lab) {
+    let is_gpu = lab.device.compute_capability().is_some();
+    if is_gpu && has_clusters(lab.device) {
+        let (mut next, mut y) = (lab.in_place(&[0]), lab.output::<i32>(512));
+        let error = tickets::<512>(&mut next.slice(), &mut y.slice()).grid(1).launch().unwrap_err().to_string();
+        assert!(error.contains("what an atomic finds is not known between the CTAs of a program"), "{error}");
+    }
     let (x, mut y) = (lab.input(&[1.0f32; 512]), lab.output::<f32>(512));
     let result = running_totals::<512>(x.slice(), &mut y.slice()).grid(1).launch();
-    if lab.device.compute_capability().is_none() {
+    if !is_gpu {
         result.unwrap();
         return check_bits(&y.read(), |i| i as f32 + 1.0);
     }

@@ -138,6 +138,10 @@ fn declared<const N: usize>(x: Ptr<f32>, y: PtrMut<f32>, n: i32, shift: i64, bac
     if shift % 16 != 0 {
         v -= 500.0;
     }
+    // That it is a multiple does not say which.
+    if shift > 0 {
+        v += 0.25;
+    }
     if (n == 64) & on {
         v *= 2.0;
     }
@@ -156,6 +160,7 @@ fn what_is_assumed_holds_or_not(lab: &mut Lab) {
                     let mut v = if (i as i64) < i64::from(n) { data[i] } else { 0.0 };
                     v += if shift % 32 == 0 { 1000.0 } else { 0.0 };
                     v -= if shift % 16 != 0 { 500.0 } else { 0.0 };
+                    v += if shift > 0 { 0.25 } else { 0.0 };
                     v *= if n == 64 && on { 2.0 } else { 1.0 };
                     v + (back * 7 + i32::from(small)) as f32 + (shift % 128) as f32
                 });

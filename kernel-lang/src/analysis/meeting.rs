@@ -6,6 +6,8 @@
 //! for %k in 0 .. n                 load at %k + i, store at %k + i + 1
 //!   of one turn                    1 apart: no lane finds its own
 //!   of one turn and a later one    the store of a turn meets the load of the next
+//! while ..                         load at %p + i, store at %p + i + 1024, and then another %p
+//!   of one turn and a later one    nothing is known of how %p moves: they meet
 //! ```
 
 use crate::analysis::affine::Affine;
@@ -28,8 +30,8 @@ pub struct Turns {
 /// The second of two accesses is one of a later turn.
 #[derive(Clone, Copy)]
 pub struct Later<'a> {
-    /// Of which loops.
-    pub turns: Turns,
+    /// Of which loops, if they count.
+    pub turns: Option<Turns>,
     /// What each turn makes anew; without, nothing does.
     pub varies: Option<&'a SideTable<Value, bool>>,
 }
@@ -63,13 +65,20 @@ impl IndexRanges {
     /// May a lane have one index in both accesses, of one turn or of two?
     pub fn may_meet(&self, first: &Index, second: &Index, later: Option<Later<'_>>) -> bool {
         let is_same = first.0.lanes == second.0.lanes && first.1 == second.1;
-        let Some(Later { turns: Turns { indices: [from, to], step }, varies }) = later else {
-            return !is_same || second.0.start.minus(&first.0.start).as_constant().is_none_or(|apart| apart == 0);
+        let varies = later.and_then(|later| later.varies);
+        let is_anew = |part: &Polynomial| varies.is_some_and(|varies| part.scalars().any(|value| varies[value]));
+        // The stride of the elements differs between iterations.
+        if [first, second].iter().any(|(affine, _)| affine.lanes.iter().any(is_anew)) {
+            return true;
+        }
+        let Some(Turns { indices: [from, to], step }) = later.and_then(|later| later.turns) else {
+            let is_known = ![first, second].iter().any(|(affine, _)| is_anew(&affine.start));
+            return !is_known || !is_same || second.0.start.minus(&first.0.start).as_constant().is_none_or(|apart| apart == 0);
         };
         let (Some(scale), Some(same)) = (first.0.start.coefficient(from), second.0.start.coefficient(to)) else { return true };
         let Some(scale) = scale.as_constant().filter(|_| scale == same) else { return true };
         let (first, second) = (self.reach(first, from), self.reach(second, to));
-        let is_known = varies.is_none_or(|varies| first.start.scalars().all(|value| !varies[value]));
+        let is_known = !is_anew(&first.start);
         let Some(apart) = second.start.minus(&first.start).as_constant().filter(|_| is_known) else { return true };
         let (scale, apart, step) = (i128::from(scale), i128::from(apart), step.map(i128::from));
         if let (Some(step), Some((first_low, first_high)), Some((low, high))) = (step, first.range, second.range) {

@@ -130,7 +130,7 @@
 //!   `(y, z)` if there are several, `{}` if there is none. It computes element by element, with all words that do.
 //! * A text is pure: what it gives follows from its operands alone, so that it may run once for equal ones, twice, or not at all. `volatile = true`
 //!   keeps it where it stands and as often as it stands there; its closure may read and write memory. Elements that several threads hold, a
-//!   scalar's among them, and those behind a tile's extent are still run as often as they are held.
+//!   scalar's among them, and those behind a tile's extent are still run as often as they are held. A thread that holds fewer than `k` elements runs some of them again.
 //! * `isa = 8.1` says which version of the PTX ISA an instruction needs beyond that of its target, 7.0 of `sm_80` and 8.0 of `sm_90a`. What the
 //!   target has not is an error of the driver's when the kernel is loaded: choose by `target() >= 90`.
 //!

@@ -9,7 +9,7 @@ use super::{Value, only_in_a_kernel};
 
 /// The sum of the elements along an axis.
 ///
-/// Integers wrap. `f16` and `bf16` are added up in `f32` and rounded once. How many `bool`s hold is `sum(mask as i32)`.
+/// Integers wrap. `f16` and `bf16` are added up in `f32` and rounded once; a sum of sums keeps the `f32` in between. How many `bool`s hold is `sum(mask as i32)`.
 ///
 /// ```ignore
 /// let total = sum(select(mask, v, 0.0), axis = 0);

@@ -139,7 +139,7 @@ fn sliceable(func: &Function, region: Region, first: usize, facts: &mut AffineFa
     }
     let in_order = accesses.iter().filter(|(.., is_store)| *is_store).all(|(stored, at, _)| {
         let is_one_to_one = at.as_ref().is_some_and(|at| at.lanes.iter().all(|lane| lane.as_constant().is_some_and(|lane| lane != 0)));
-        is_one_to_one && accesses.iter().all(|(base, other, _)| !may_alias(func, *base, *stored) || other == at)
+        is_one_to_one && accesses.iter().all(|(base, other, _)| !may_alias(func, *base, *stored) || (base, other) == (stored, at))
     });
     let is_apart = numbers.iter().all(|number| accesses.iter().all(|(base, ..)| !may_alias(func, *base, *number)));
     extent.filter(|extent| in_order && is_apart && *extent >= 2 * SHORTEST)

@@ -27,7 +27,8 @@
 //! }
 //! ```
 //!
-//! A sum over several axes is a reduction of a reduction: what is between them stays `f32` too. Only a `reduce` or `scan` of one input by a
+//! A sum over several axes is a reduction of a reduction: the value between them stays `f32`, also if a `select` with a constant, such
+//! as the one that pads a tile, stands between them. Only a `reduce` or `scan` of one input by a
 //! single `add` or `mul` is widened; whoever combines otherwise chooses the types himself. A generic kernel cannot say this, because it
 //! does not know whether its type is a half.
 
@@ -79,13 +80,23 @@ fn widen(
         let ty = func.ty(value).with_elem(Dtype::F32);
         func.set_ty(value, ty);
     }
-    let known = wide[input];
     let mut b = Builder::new(func, region, data.loc);
-    let input = known.unwrap_or_else(|| b.cast(input, Dtype::F32));
+    let input = unrounded(&mut b, input, wide).unwrap_or_else(|| b.cast(input, Dtype::F32));
     let mut op = data.op;
     op.map_operands(&mut |_| input);
     let sum = b.op(op, &[]);
     let rounded = b.cast(sum, half);
     wide[data.results[0]] = Some(sum);
     with.insert(data.results[0], rounded);
+}
+
+/// What an input was before it was rounded, if it is a sum itself.
+fn unrounded(b: &mut Builder<'_>, input: Value, wide: &SideTable<Value, Option<Value>>) -> Option<Value> {
+    if let Some(sum) = wide[input] {
+        return Some(sum);
+    }
+    let &Op::Select { cond, on_true, on_false } = b.func.def_op(input)? else { return None };
+    let (sum, Op::Const { .. }) = (wide[on_true]?, b.func.def_op(on_false)?) else { return None };
+    let padding = b.cast(on_false, Dtype::F32);
+    Some(b.select(cond, sum, padding))
 }

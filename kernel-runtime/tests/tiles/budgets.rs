@@ -1,6 +1,7 @@
 //! Tiles that shared memory does not hold whole, alone or beside a ring: what moves their elements does it in parts. And what is said where
 //! not even a part fits.
 
+use kernel_lang::diagnostic::Diagnostic;
 use kernel_lang::ir::parse;
 use kernel_lang::target::Target;
 use kernel_lang::{Bindings, Compiled, Options, Schedule, compile};
@@ -209,12 +210,17 @@ fn old_values_beside_a_ring() {
     }
 }
 
-fn error(target: Target, text: &str, schedule: Schedule) -> (String, Option<String>, bool) {
+fn diagnostic(target: Target, text: &str, schedule: Schedule) -> Diagnostic {
     let func = parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let compiled: Result<Compiled, _> = compile(&func, &Options { schedule, ..Options::new(Bindings::new(), target) });
-    let list = compiled.expect_err("it does not fit").into_vec();
+    let mut list = compiled.expect_err("it does not fit").into_vec();
     assert_eq!(list.len(), 1, "{list:?}");
-    (list[0].message.clone(), list[0].help.clone(), list[0].beyond_gpu)
+    list.remove(0)
+}
+
+fn error(target: Target, text: &str, schedule: Schedule) -> (String, Option<String>, bool) {
+    let Diagnostic { message, help, beyond_gpu, .. } = diagnostic(target, text, schedule);
+    (message, help, beyond_gpu)
 }
 
 /// Two loops, one in the other, that both load ahead; the lines are those of a user's source.
@@ -255,6 +261,15 @@ fn an_error_names_the_ops_and_their_bytes() {
     );
     assert_eq!(help.as_deref(), Some("say a smaller `num_stages`, or make the tiles smaller"));
     assert!(beyond_gpu);
+}
+
+/// The line that an error points at is of what takes the most.
+#[test]
+fn an_error_points_at_the_largest_op() {
+    for (outer, inner, line) in [(4, 8, 17), (8, 4, 12)] {
+        let text = nested(outer, &format!("{{num_stages = {inner}}}"));
+        assert_eq!(diagnostic(Target::SM_80, &text, schedule(4)).loc.line, line, "{outer} and {inner} stages");
+    }
 }
 
 /// What has no room on one target may have it on another.
@@ -376,6 +391,13 @@ fn parameters_of_many_tensors() {
         run(&module, 4, [1; 3], &mut args, 1);
         let total: i32 = (0..count as i32).sum();
         assert_eq!(args[count].elements(), [total.to_le_bytes()]);
+    }
+    // What a checked kernel reports to is one parameter more.
+    for (count, version) in [(270, "7.0"), (271, "8.1")] {
+        let options = Options { checked: true, schedule: schedule(4), ..Options::new(Bindings::new(), Target::SM_80) };
+        let module =
+            compile(&parse(&of_tensors(count)).unwrap(), &options).unwrap_or_else(|diagnostics| panic!("{}", diagnostics.render(&[])));
+        assert!(module.ptx.contains(&format!("\n.version {version}\n")), "{count} tensors, checked");
     }
     let (message, ..) = error(Target::SM_90A, &of_tensors(2047), schedule(4));
     assert_eq!(message, "this kernel takes 32768 bytes of parameters, 16 for each tensor, and a GPU takes at most 32764");

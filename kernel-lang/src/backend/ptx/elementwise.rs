@@ -2,7 +2,7 @@
 
 use crate::dtype::Dtype;
 use crate::float8::Format;
-use crate::ir::{BinaryOp, CompareOp, ConstExpr, Op, UnaryOp, Value};
+use crate::ir::{BinaryOp, CompareOp, ConstExpr, Function, Op, UnaryOp, Value};
 
 use super::registers::{Class, Reg, asm};
 use super::{Emitter, Lanes, Source, arithmetic_type};
@@ -50,7 +50,10 @@ impl Emitter<'_> {
                 Op::Binary { op, .. } => emitter.binary(*op, dtype, regs[0], regs[1]),
                 Op::Compare { op, .. } => emitter.compare(*op, from, regs[0], regs[1]),
                 Op::Fma { .. } => emitter.fma(dtype, regs[0], regs[1], regs[2]),
-                Op::Select { .. } => emitter.select(dtype, regs[0], regs[1], regs[2]),
+                Op::Select { on_true, on_false, .. } => {
+                    let by_bits = dtype == Dtype::F32 && [on_true, on_false].into_iter().any(|arm| is_negative_zero(emitter.func, *arm));
+                    emitter.select(dtype, by_bits, regs[0], regs[1], regs[2])
+                }
                 Op::Bitcast { .. } => emitter.bitcast(from, dtype, regs[0]),
                 _ => unreachable!("`{}` is not elementwise", op.name()),
             }
@@ -265,7 +268,7 @@ impl Emitter<'_> {
         d
     }
 
-    fn select(&mut self, dtype: Dtype, cond: Reg, on_true: Reg, on_false: Reg) -> Reg {
+    fn select(&mut self, dtype: Dtype, by_bits: bool, cond: Reg, on_true: Reg, on_false: Reg) -> Reg {
         let class = Class::of(dtype);
         let d = self.reg(class);
         if class == Class::Pred {
@@ -275,7 +278,8 @@ impl Emitter<'_> {
             asm!(self, "and.pred {otherwise}, {not}, {on_false}");
             asm!(self, "or.pred {d}, {taken}, {otherwise}");
         } else {
-            asm!(self, "selp.{} {d}, {on_true}, {on_false}, {cond}", class.suffix());
+            let suffix = if by_bits { "b32" } else { class.suffix() };
+            asm!(self, "selp.{suffix} {d}, {on_true}, {on_false}, {cond}");
         }
         d
     }
@@ -318,4 +322,12 @@ pub(super) fn width(dtype: Dtype) -> u32 {
 
 fn sign(dtype: Dtype) -> char {
     if dtype.is_signed_int() { 's' } else { 'u' }
+}
+
+/// Is a value the constant -0.0? ptxas 13.0 turns `selp.f32` between -0.0 and 1.0 into `FSET`, which yields +0.0; it keeps the sign under `selp.b32`.
+fn is_negative_zero(func: &Function, mut value: Value) -> bool {
+    while let Some(Op::Broadcast { x }) = func.def_op(value) {
+        value = *x;
+    }
+    matches!(func.def_op(value), Some(Op::Const { value: ConstExpr::Float(number) }) if *number == 0.0 && number.is_sign_negative())
 }

@@ -114,7 +114,7 @@ impl Emitter<'_> {
     /// Waits if any of these touches what was touched before; `takes_over` are turns of loops before and of the one that now begins.
     fn wait_for_touched(&mut self, next: &[Touch], takes_over: &[Turns]) {
         let is_past = |cx: &mut Self, before: &Touch, now: &Touch| {
-            takes_over.iter().any(|turns| !cx.meets(before, now, Some(Later { turns: *turns, varies: None })))
+            takes_over.iter().any(|turns| !cx.meets(before, now, Some(Later { turns: Some(*turns), varies: None })))
         };
         let meets = |cx: &mut Self, before: &Touch, now: &Touch| !is_past(cx, before, now) && cx.meets(before, now, None);
         if self.any_meets(next, meets) {
@@ -159,8 +159,9 @@ impl Emitter<'_> {
 
     /// Between two turns, the second of which touches `exposed` before any barrier.
     pub(super) fn order_turns(&mut self, Turn { counter, inside }: Turn, exposed: &[Touch]) {
-        let later = counter.map(|own| Later { turns: Turns { indices: [own.index; 2], step: own.step }, varies: Some(&inside) });
-        if self.any_meets(exposed, |cx, before, now| cx.meets(before, now, later)) {
+        let turns = counter.map(|own| Turns { indices: [own.index; 2], step: own.step });
+        let later = Later { turns, varies: Some(&inside) };
+        if self.any_meets(exposed, |cx, before, now| cx.meets(before, now, Some(later))) {
             self.program_barrier();
         }
         self.order.ended.extend(counter);
@@ -185,13 +186,16 @@ impl Emitter<'_> {
         turns
     }
 
-    /// May a lane find one place in both accesses, and in another thread? Two pointers lead to one tensor or to two: none leads into the middle of
-    /// another's.
+    /// May a lane find one place in both accesses, and in another thread? Of two pointers, one may lead into the middle of the other's tensor, so places
+    /// are compared under one pointer alone.
     fn meets(&mut self, before: &Touch, now: &Touch, later: Option<Later<'_>>) -> bool {
         let func = self.func;
         let (other, stored) = if now.writes { (before.base, now.base) } else { (now.base, before.base) };
         if !(before.writes || now.writes) || !may_alias(func, other, stored) || before.layout == now.layout {
             return false;
+        }
+        if before.base != now.base {
+            return true;
         }
         let [first, second] = [before, now].map(|touch| Some((self.facts.get(func, touch.offset)?, func.ty(touch.offset).extents())));
         first.zip(second).is_none_or(|(first, second)| self.order.ranges.may_meet(&first, &second, later))
