@@ -19,7 +19,6 @@ const ARCHIVE: &str = "programs.tar.xz";
 
 /// Test targets that only make sense beside the sources: `(package, target)`.
 const LEFT_OUT: &[(&str, &str)] = &[
-    ("galatea", "ui"),   // compiles its cases with rustc
     ("galatea", "tidy"), // reads the sources
     ("galatea", "sim"),  // asks for no GPU, and so
     ("kernel-runtime", "sim"),
@@ -34,7 +33,7 @@ const ON_THE_GPU: &[&str] = &["galatea", "kernel-library", "kernel-runtime"];
 /// Of those, what the sanitizer is spared: thousands of kernels, each launched once, whose accesses the simulator checks one by one.
 const NOT_SANITIZED: &[(&str, &str)] = &[("galatea", "conformance"), ("galatea", "fuzz")];
 /// Folders and files that go along as they are, if they exist.
-const DATA: &[&str] = &["tests/data", "kernel-runtime/tests/data", "benches/peers.py"];
+const DATA: &[&str] = &["tests/data", "tests/kernels", "kernel-runtime/tests/data", "benches/peers.py"];
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -53,7 +52,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let tests = format!("cargo test {} --release --no-run --quiet {json}", packages.join(" "));
     let others = format!("cargo build --release --examples --benches --quiet {json}");
     let mut built = artifacts::executables(&mut process::command(&tests))?;
-    built.retain(|exe| exe.is_test && !is_left_out(exe));
+    built.retain(|exe| exe.is_test && asks_for_gpu(exe));
     built.extend(
         artifacts::executables(&mut process::command(&others))?.into_iter().filter(|exe| exe.kind == "example" || exe.kind == "bench"),
     );
@@ -111,9 +110,9 @@ fn clear(out: &Path) -> Result<()> {
     Ok(())
 }
 
-fn is_left_out(exe: &Executable) -> bool {
-    let matches = |&(package, target): &(&str, &str)| package == exe.package && target == exe.target;
-    LEFT_OUT.iter().any(matches)
+/// May a program have work for a GPU, away from the sources?
+pub(crate) fn asks_for_gpu(exe: &Executable) -> bool {
+    !LEFT_OUT.iter().any(|&(package, target)| package == exe.package && target == exe.target)
 }
 
 /// Folder and file name of an executable inside the bundle.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::{process, ptxas};
+use crate::{artifacts, bundle, mutants, process, ptxas};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -29,6 +29,7 @@ const STEPS: &[Step] = &[
     Step { name: "driver", what: "what talks to the CUDA driver is right on one of simulated GPUs", run: driver },
     Step { name: "examples", what: "every example checks itself on the CPU and on a simulated GPU", run: examples },
     Step { name: "ptxas", what: "all PTX assembles without warning, spill or local memory", run: ptx },
+    Step { name: "mutants", what: "planted defects of the compiler are noticed", run: mutants },
     Step { name: "docs", what: "the documentation builds without warning", run: docs },
     Step { name: "alone", what: "each crate builds alone and with each of its features", run: alone },
     Step { name: "no-syn", what: "running kernels needs no syn", run: no_syn },
@@ -109,7 +110,7 @@ fn test(tests: &mut Tests) -> Result<()> {
     Ok(())
 }
 
-/// The simulated driver lies where the programs find it in the place of NVIDIA's.
+/// The simulated driver lies where the programs find it in the place of NVIDIA's. The programs are those of the step before, so nothing is built anew.
 fn driver(tests: &mut Tests) -> Result<()> {
     process::run(&mut process::command("cargo build --quiet --package sim-driver"))?;
     let (built, folder) = (process::target_dir().join("debug/libsim_driver.so"), process::target_dir().join("driver"));
@@ -117,30 +118,42 @@ fn driver(tests: &mut Tests) -> Result<()> {
     for name in ["libcuda.so", "libcuda.so.1"] {
         fs::copy(&built, folder.join(name)).with_context(|| format!("cannot copy {}", built.display()))?;
     }
-    let mut command = process::command("cargo test --package kernel-runtime --features sim --no-fail-fast");
-    process::each_line(command.env("LD_LIBRARY_PATH", &folder), |line| {
-        println!("{line}");
-        tests.take(line);
-    })?;
-    // Tests of the library that are ignored where there is no driver.
-    let mut command = process::command("cargo test --package kernel-runtime --features sim --lib -- --ignored");
-    process::each_line(command.env("LD_LIBRARY_PATH", &folder), |line| {
-        println!("{line}");
-        tests.take(line);
-    })?;
-    ensure!(tests.failed == 0, "{} tests failed", tests.failed);
+    let json = "--message-format=json-render-diagnostics";
+    let mut built = artifacts::executables(&mut process::command(&format!("cargo test --workspace --no-run --quiet {json}")))?;
+    built.retain(|exe| exe.is_test && exe.package == "kernel-runtime" && bundle::asks_for_gpu(exe));
+    ensure!(!built.is_empty(), "kernel-runtime has no tests");
+    let mut failed = Vec::new();
+    for exe in &built {
+        // Some tests of the library are ignored where there is no driver.
+        let is_library = exe.kind == "lib";
+        for arguments in [&[][..], &["--ignored"]].into_iter().take(1 + usize::from(is_library)) {
+            println!("    {} {}", exe.target, arguments.join(" "));
+            let mut command = std::process::Command::new(&exe.path);
+            command.args(arguments).current_dir(process::root().join("kernel-runtime")).env("LD_LIBRARY_PATH", &folder);
+            command.env("CARGO_MANIFEST_DIR", process::root().join("kernel-runtime"));
+            let run = process::each_line(&mut command, |line| {
+                println!("{line}");
+                tests.take(line);
+            });
+            if run.is_err() {
+                failed.push(exe.target.as_str());
+            }
+        }
+    }
+    ensure!(failed.is_empty(), "tests failed: {}", failed.join(", "));
     Ok(())
 }
 
+/// As the tests have built them: with optimisation, they would be compiled for longer than all of them run.
 fn examples(_: &mut Tests) -> Result<()> {
     let names = example_names()?;
     ensure!(!names.is_empty(), "examples/ holds no example");
-    process::run(&mut process::command("cargo build --release --examples --quiet"))?;
+    process::run(&mut process::command("cargo build --examples --quiet"))?;
     let mut failed = Vec::new();
     for name in names {
-        for arguments in [&["--device", "cpu"][..], &["--device", "sim", "--len", "10007"]] {
+        for arguments in [["--device", "cpu", "--len", "100003"], ["--device", "sim", "--len", "10007"]] {
             println!("--- {name} {}", arguments.join(" "));
-            let mut command = process::command("cargo run --release --quiet --example");
+            let mut command = process::command("cargo run --quiet --example");
             if process::run(command.arg(&name).arg("--").args(arguments)).is_err() {
                 failed.push(format!("{name} on {}", arguments[1]));
             }
@@ -166,6 +179,11 @@ fn example_names() -> Result<Vec<String>> {
 
 fn ptx(_: &mut Tests) -> Result<()> {
     ptxas::run(&ptxas::Args::default())
+}
+
+/// Those that a test of `tests/kernels` notices: they are soon done. The whole list takes hours.
+fn mutants(_: &mut Tests) -> Result<()> {
+    mutants::run(&mutants::Args::sample(200))
 }
 
 fn docs(_: &mut Tests) -> Result<()> {

@@ -2,8 +2,11 @@
 //!
 //! Three sources: the goldens `kernel-lang/tests/filetests/ptx/<target>/*.ptx`; the variants embedded by
 //! `#[kernel]`, which the macro also writes to `$GALATEA_PTX_DIR` as `<kernel>-<key>-w<warps>-<target>.ptx`
-//! while the workspace builds; and the kernels of one op each that the test `ops` makes. The assembler comes from a Python package, so no CUDA toolkit is needed.
+//! while the workspace is checked; and the kernels of one op each that the test `ops` makes. The assembler comes from a Python package, so no CUDA toolkit is needed.
+//!
+//! The same text gives the same machine code, so what has passed once is not assembled again: [`KNOWN`] lists the digests.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,6 +27,8 @@ const INSIDE: &str = "nvidia/cu13/bin/ptxas";
 const GOLDENS: &str = "kernel-lang/tests/filetests/ptx";
 /// What each variant of the library's kernels takes, so that a change shows what it costs.
 const RECORDS: &str = "kernel-library/records.tsv";
+/// Digests of texts that the assembler took without complaint, each with the registers that a thread takes.
+const KNOWN: &str = "xtask/assembled.tsv";
 /// How the PTX of a kernel of the library names its source.
 const LIBRARY: &str = ".file 1 \"kernel-library/";
 /// One thread mostly waits for its ptxas, so two a core keep the cores busy.
@@ -31,9 +36,12 @@ const JOBS_PER_CORE: usize = 2;
 
 #[derive(clap::Args, Default)]
 pub(crate) struct Args {
-    /// Only the goldens: skips the build that yields the embedded variants
+    /// Only the goldens: skips the macro's expansion, which yields the embedded variants
     #[arg(long)]
     goldens: bool,
+    /// Assemble also what is known to pass
+    #[arg(long)]
+    all: bool,
     /// Use this assembler instead of fetching the pinned one
     #[arg(long, value_name = "PATH")]
     ptxas: Option<PathBuf>,
@@ -43,7 +51,11 @@ pub(crate) struct Args {
 struct Source {
     path: PathBuf,
     target: String,
+    text: String,
 }
+
+/// By digest, the registers that a thread takes.
+type Known = BTreeMap<String, u32>;
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     let ptxas = match &args.ptxas {
@@ -58,45 +70,96 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         sources.extend(variants);
     }
 
-    let outcomes = assemble_all(&ptxas, &sources)?;
+    // The digests are of what the pinned assembler takes.
+    let is_pinned = args.ptxas.is_none();
+    let (known, mut passed) = (if args.all || !is_pinned { Known::new() } else { read_known()? }, Known::new());
+    let (old, new): (Vec<Source>, Vec<Source>) = sources.into_iter().partition(|source| known.contains_key(&source.digest()));
     let mut records = Vec::new();
+    for source in &old {
+        let registers = known[&source.digest()];
+        passed.insert(source.digest(), registers);
+        records.extend(record(source, registers));
+    }
+    let outcomes = assemble_all(&ptxas, &new)?;
     let mut table = table();
     let mut failures = Vec::new();
-    for (source, outcome) in sources.iter().zip(outcomes) {
+    for (source, outcome) in new.iter().zip(outcomes) {
         let name = source.path.strip_prefix(process::root()).unwrap_or(&source.path).display();
         match outcome {
             Err(error) => failures.push(format!("{name}: {error:#}")),
             Ok(usages) => {
                 for usage in usages {
-                    if let Some(complaint) = complaint(&usage) {
-                        failures.push(format!("{name}: {complaint}"));
+                    match complaint(&usage) {
+                        Some(complaint) => failures.push(format!("{name}: {complaint}")),
+                        None => _ = passed.insert(source.digest(), usage.registers),
                     }
-                    records.extend(record(source, &usage)?);
+                    records.extend(record(source, usage.registers));
                     add_row(&mut table, source, &usage);
                 }
             }
         }
     }
-    println!("{table}");
-    println!("assembled {} with {}, complaints: {}", sources.len(), ptxas.display(), failures.len());
+    if !new.is_empty() {
+        println!("{table}");
+    }
+    println!("{} known from {KNOWN}, assembled {} with {}, complaints: {}", old.len(), new.len(), ptxas.display(), failures.len());
     ensure!(failures.is_empty(), "PTX that must be mended:\n{}", failures.join("\n"));
     if !args.goldens {
+        records.sort();
         keep_records(&records)?;
         ops(&ptxas)?;
+        if is_pinned && std::env::var_os("BLESS").is_some() {
+            write_known(&passed)?;
+        }
     }
     Ok(())
 }
 
+impl Source {
+    fn read(path: PathBuf, target: String) -> Result<Source> {
+        let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        Ok(Source { path, target, text })
+    }
+
+    /// Of all that the machine code follows from.
+    fn digest(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(format!("{VERSION} {}\n{}", self.target, self.text).as_bytes());
+        hasher.finalize().to_hex()[..16].to_owned()
+    }
+}
+
+/// What has passed before.
+fn read_known() -> Result<Known> {
+    let text = std::fs::read_to_string(process::root().join(KNOWN)).with_context(|| format!("cannot read {KNOWN}"))?;
+    let row = |line: &str| {
+        let (digest, registers) = line.split_once('\t')?;
+        Some((digest.to_owned(), registers.parse().ok()?))
+    };
+    let rows = text.lines().filter(|line| !line.starts_with('#'));
+    rows.map(|line| row(line).with_context(|| format!("{KNOWN}: `{line}` is no digest and registers"))).collect()
+}
+
+fn write_known(passed: &Known) -> Result<()> {
+    let title = format!(
+        "# Written by `BLESS=1 cargo xtask ptxas`: digests of PTX that ptxas {VERSION} takes without complaint, and registers a thread.\n"
+    );
+    let rows: String = passed.iter().map(|(digest, registers)| format!("{digest}\t{registers}\n")).collect();
+    std::fs::write(process::root().join(KNOWN), title + &rows)?;
+    println!("wrote {KNOWN}: {} texts", passed.len());
+    Ok(())
+}
+
 /// The line of a variant of the library: its name, and what of it should grow for a reason only.
-fn record(source: &Source, usage: &Usage) -> Result<Option<String>> {
-    let text = std::fs::read_to_string(&source.path)?;
+fn record(source: &Source, registers: u32) -> Option<String> {
+    let text = &source.text;
     if !text.contains(LIBRARY) {
-        return Ok(None);
+        return None;
     }
     let name = source.path.file_stem().unwrap_or_default().to_string_lossy();
     let shared = text.lines().find_map(|line| line.strip_prefix("// shared memory: ")?.split(' ').next()).unwrap_or("0");
     let instructions = text.lines().filter(|line| line.starts_with('\t') && line.ends_with(';') && !line.starts_with("\t.")).count();
-    Ok(Some(format!("{name}\t{}\t{shared}\t{instructions}\n", usage.registers)))
+    Some(format!("{name}\t{registers}\t{shared}\t{instructions}\n"))
 }
 
 /// Holds the library's variants to the file of records, or writes it where `BLESS` is set.
@@ -175,12 +238,12 @@ fn goldens() -> Result<Vec<Source>> {
     let mut sources = Vec::new();
     for path in ptx_files(&process::root().join(GOLDENS))? {
         let folder = path.parent().and_then(Path::file_name).unwrap_or_default();
-        sources.push(Source { target: folder.to_string_lossy().into_owned(), path });
+        sources.push(Source::read(path.clone(), folder.to_string_lossy().into_owned())?);
     }
     Ok(sources)
 }
 
-/// Builds everything that may hold a kernel with `GALATEA_PTX_DIR` set, and lists what the macro wrote.
+/// Has the macro write what it embeds, wherever there may be a kernel: expanding it is enough, nothing is linked. Lists the files.
 fn embedded() -> Result<Vec<Source>> {
     let target_dir = process::target_dir().join("ptxas-build");
     let written = target_dir.join("ptx");
@@ -192,9 +255,9 @@ fn embedded() -> Result<Vec<Source>> {
     // so the workspace's own crates are dropped and their dependencies kept.
     let mut clean = process::command("cargo clean --quiet --workspace --target-dir");
     process::run(clean.arg(&target_dir))?;
-    println!("    building the workspace with GALATEA_PTX_DIR set");
-    let mut build = process::command("cargo build --quiet --workspace --all-targets --target-dir");
-    process::run(build.arg(&target_dir).env("GALATEA_PTX_DIR", &written))?;
+    println!("    checking the workspace with GALATEA_PTX_DIR set");
+    let mut check = process::command("cargo check --quiet --workspace --all-targets --target-dir");
+    process::run(check.arg(&target_dir).env("GALATEA_PTX_DIR", &written))?;
 
     let mut sources = Vec::new();
     for path in ptx_files(&written)? {
@@ -202,7 +265,7 @@ fn embedded() -> Result<Vec<Source>> {
         let Some((_, target)) = stem.rsplit_once('-') else {
             bail!("{} is not named `<kernel>-<key>-w<warps>-<target>.ptx`", path.display());
         };
-        sources.push(Source { target: target.to_owned(), path });
+        sources.push(Source::read(path.clone(), target.to_owned())?);
     }
     Ok(sources)
 }

@@ -34,12 +34,15 @@ pub(crate) struct Args {
     /// Only defects that no test of results noticed when they last ran
     #[arg(long)]
     survivors: bool,
-    /// Only so many of those that a test is known to notice, drawn by the seed
+    /// Only so many of those that a test of `tests/kernels` is known to notice, drawn by the seed, and only by that test
     #[arg(long, value_name = "COUNT")]
     sample: Option<usize>,
     /// What draws the sample (a number that the last commit gives by default)
     #[arg(long, value_name = "NUMBER", requires = "sample")]
     seed: Option<u64>,
+    /// Only the tests that the list names for each defect; one that they do not notice gets no result
+    #[arg(long)]
+    own: bool,
     /// How many test executables run side by side (the number of cores by default)
     #[arg(long, value_name = "COUNT")]
     jobs: Option<usize>,
@@ -52,6 +55,13 @@ pub(crate) struct Args {
     /// Writes into the lists which test noticed each defect; with --report of earlier runs, too
     #[arg(long)]
     record: bool,
+}
+
+impl Args {
+    /// So many defects, which the last commit draws.
+    pub(crate) fn sample(count: usize) -> Args {
+        Args { sample: Some(count), ..Args::default() }
+    }
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
@@ -75,11 +85,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let start = Instant::now();
     println!("planting {} defects in {}", defects.len(), tree::folder().display());
     tree::write(&with_checks(&defects))?;
-    let bench = Bench::new(&tree::build()?);
+    let only = args.sample.map(|_| &[run::WRITTEN_FOR_SURVIVORS][..]);
+    let bench = Bench::new(&tree::build(only)?);
     println!("built in {:.0} s", start.elapsed().as_secs_f64());
     check_itself(&bench, defects.len())?;
     let jobs = args.jobs.unwrap_or_else(run::usual_jobs).clamp(1, chosen.len());
-    let unexpected = judge_all(&bench, &chosen, jobs, &mut results)?;
+    let unexpected = judge_all(&bench, &chosen, jobs, args.own || args.sample.is_some(), &mut results)?;
     println!("\n{} defects in {:.0} s\n", chosen.len(), start.elapsed().as_secs_f64());
     let ran: Vec<Defect> = chosen.iter().map(|(_, defect)| (*defect).clone()).collect();
     println!("{}", results::page(&ran, &results));
@@ -104,8 +115,8 @@ fn chosen<'d>(args: &Args, defects: &'d [Defect], results: &Results) -> Result<V
     let mut chosen: Vec<(Number, &Defect)> =
         defects.iter().enumerate().map(|(at, defect)| (at + 1, defect)).filter(|(_, defect)| is_meant(defect)).collect();
     if let Some(count) = args.sample {
-        // Those of which a test is known to notice them are soon done.
-        chosen.retain(|(_, defect)| defect.survives.is_none() && defect.noticed_by.is_some());
+        // These are soon done: one executable is built, and its tests take no time.
+        chosen.retain(|(_, defect)| defect.noticed_by.as_ref().is_some_and(|tests| tests.executable == run::WRITTEN_FOR_SURVIVORS));
         let mut state = match args.seed {
             Some(seed) => seed,
             None => seed_of_commit()?,
@@ -148,7 +159,7 @@ fn check_itself(bench: &Bench, count: usize) -> Result<()> {
 }
 
 /// Runs tests for each of the defects: first those that are about its file, and where none of these notices, all; gives the names of survivors that nothing explains.
-fn judge_all(bench: &Bench, chosen: &[(Number, &Defect)], jobs: usize, results: &mut Results) -> Result<Vec<String>> {
+fn judge_all(bench: &Bench, chosen: &[(Number, &Defect)], jobs: usize, own: bool, results: &mut Results) -> Result<Vec<String>> {
     // A run that is cut short has then seen something of every file.
     let step = (chosen.len() * 5 / 8..).find(|step| is_coprime(*step, chosen.len())).unwrap_or(1);
     let shuffled = (0..chosen.len()).map(|at| chosen[at * step % chosen.len()]);
@@ -164,7 +175,11 @@ fn judge_all(bench: &Bench, chosen: &[(Number, &Defect)], jobs: usize, results: 
                 Some(outcome) => outcome,
                 None => {
                     println!("    {:.0} s  {}: {}: not by its own tests", start.elapsed().as_secs_f64(), defect.file, defect.name);
-                    queue.lock().unwrap_or_else(PoisonError::into_inner).push_back((number, defect, true));
+                    if own {
+                        done.lock().unwrap_or_else(PoisonError::into_inner).2.push(format!("`{}`", defect.name));
+                    } else {
+                        queue.lock().unwrap_or_else(PoisonError::into_inner).push_back((number, defect, true));
+                    }
                     continue;
                 }
             };
@@ -215,7 +230,7 @@ fn shown(outcome: Option<&Outcome>) -> String {
 mod tests {
     use super::*;
 
-    const LIST: &str = "file a.rs\ndefect one\n- a\n+ b\nnoticed by run x\ndefect two\n- b\n+ c\nnoticed by run y\nfile b.rs\ndefect three\n- c\n+ d\nnoticed by run z\ndefect four\n- d\n+ e\nsurvives it is none\n";
+    const LIST: &str = "file a.rs\ndefect one\n- a\n+ b\nnoticed by kernels x\ndefect two\n- b\n+ c\nnoticed by kernels y\nfile b.rs\ndefect three\n- c\n+ d\nnoticed by kernels z\ndefect four\n- d\n+ e\nsurvives it is none\n";
 
     fn names(args: &Args) -> Vec<String> {
         let defects = list::parse(LIST).unwrap();

@@ -30,7 +30,7 @@ pub fn is_on(number: u32) -> bool {
 "#;
 
 /// What else the copy has otherwise: a file, its text, and what stands there instead.
-const CHANGES: [(&str, &str, &str); 4] = [
+const CHANGES: [(&str, &str, &str); 3] = [
     (
         "kernel-lang/src/lib.rs",
         "pub mod diagnostic;",
@@ -44,18 +44,17 @@ const CHANGES: [(&str, &str, &str); 4] = [
         "|instance| kept.or_made(instance, || one(func, instance))",
         "|instance| if has_choice { kept.or_made(instance, || one(func, instance)) } else { Ok(Outcomes::default()) }",
     ),
-    // Kernels are compiled thousands of times.
-    ("Cargo.toml", "[profile.dev.package.half]", "[profile.dev.package.kernel-lang]\nopt-level = 1\n\n[profile.dev.package.half]"),
 ];
 
 /// Test executables of the copy: `(package, target)`.
-pub(super) const TESTS: [(&str, &str); 10] = [
+pub(super) const TESTS: [(&str, &str); 11] = [
     ("kernel-lang", UNIT_TESTS),
     ("kernel-lang", "layout"),
     ("kernel-lang", "math"),
     ("kernel-lang", "filetests"),
     ("kernel-runtime", "tiles"),
     ("galatea", "ops"),
+    ("galatea", "kernels"),
     ("galatea", "run"),
     ("galatea", "fuzz"),
     ("galatea", "conformance"),
@@ -129,20 +128,30 @@ fn remove_strangers(folder: &Path, tree: &Path, files: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Builds the copy's test executables.
-pub(super) fn build() -> Result<Vec<Executable>> {
+/// Builds test executables of the copy: these, or all.
+pub(super) fn build(only: Option<&[&str]>) -> Result<Vec<Executable>> {
     let target = process::target_dir().join("mutants/target");
     seed(&target)?;
+    let is_wanted = |test: &str| only.is_none_or(|only| only.contains(&test));
+    let wanted: Vec<(&str, &str)> = TESTS.into_iter().filter(|(_, test)| is_wanted(test)).collect();
     let packages = ["kernel-lang", "kernel-runtime", "galatea", "kernel-library"].map(|package| format!(" -p {package}")).concat();
-    let tests: String = TESTS.iter().filter(|(_, test)| *test != UNIT_TESTS).map(|(_, test)| format!(" --test {test}")).collect();
+    let tests: String = wanted.iter().filter(|(_, test)| *test != UNIT_TESTS).map(|(_, test)| format!(" --test {test}")).collect();
+    let mut commands = vec![format!("{packages} --features kernel-runtime/sim{tests}")];
+    if is_wanted(UNIT_TESTS) {
+        commands.push(" -p kernel-lang --lib".to_owned());
+    }
     let mut built = Vec::new();
-    for what in [format!("{packages} --features kernel-runtime/sim{tests}"), " -p kernel-lang --lib".to_owned()] {
+    for what in commands {
         let mut command = process::command(&format!("cargo test --no-run --quiet --message-format=json-render-diagnostics{what}"));
+        if only.is_none() {
+            // The whole list compiles kernels many thousands of times.
+            command.arg("--config").arg("profile.dev.package.kernel-lang.opt-level=1");
+        }
         command.current_dir(folder()).env("CARGO_TARGET_DIR", &target).env_remove("CARGO_MANIFEST_DIR").env_remove(VARIABLE);
         built.extend(artifacts::executables(&mut command).context("the copy with the planted defects does not build")?);
     }
-    built.retain(|executable| executable.is_test && TESTS.contains(&(executable.package.as_str(), executable.target.as_str())));
-    ensure!(built.len() == TESTS.len(), "{} of {} test executables were built", built.len(), TESTS.len());
+    built.retain(|executable| executable.is_test && wanted.contains(&(executable.package.as_str(), executable.target.as_str())));
+    ensure!(built.len() == wanted.len(), "{} of {} test executables were built", built.len(), wanted.len());
     Ok(built)
 }
 

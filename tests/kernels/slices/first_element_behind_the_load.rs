@@ -1,0 +1,18 @@
+//! The first element of a tensor is stored behind the load of a tile that begins with it; the tile is cut by its mask.
+//! x: any 512
+//! y: zeros 512
+//! n: 0, 1, 300, 511
+fn kernel(x: PtrMut<i32>, y: PtrMut<i32>, n: usize) {
+    let lanes = arange(0, 512);
+    let mask = lanes < n;
+    let tile = load(x + lanes, mask = mask);
+    store(x, 7);
+    store(y + lanes, tile + 1, mask = mask);
+}
+
+fn reference(x: PtrMut<i32>, y: PtrMut<i32>, n: usize) {
+    for i in 0..n {
+        store(y + i, load(x + i) + 1);
+    }
+    store(x, 7);
+}
