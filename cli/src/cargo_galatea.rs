@@ -5,6 +5,7 @@ mod variants;
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Parser, Subcommand};
 use serde_json::Value;
@@ -91,24 +92,17 @@ impl Variants {
         let metadata = self.metadata()?;
         let target = metadata["target_directory"].as_str().ok_or("`cargo metadata` names no target directory")?;
         let target = PathBuf::from(target).join("galatea-variants");
-        let written = target.join("ptx");
+        // Crates with kernels are compiled anew for each value of the variable, so each run has another folder.
+        let folders = target.join("ptx");
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+        let written = folders.join(now.to_string());
         let cannot = |error: std::io::Error| format!("cannot make {}: {error}", written.display());
-        if written.exists() {
-            std::fs::remove_dir_all(&written).map_err(cannot)?;
+        if folders.exists() {
+            std::fs::remove_dir_all(&folders).map_err(cannot)?;
         }
         std::fs::create_dir_all(&written).map_err(cannot)?;
 
-        // Cargo does not know that the macros write: what is compiled anew writes, so what is asked for is dropped, and what it depends on kept.
-        let mut clean = self.cargo("clean");
-        clean.arg("--quiet").arg("--target-dir").arg(&target);
-        // Each profile has a folder of its own, and one is cleaned.
-        clean.args(self.release.then_some("--release"));
         let packages = self.packages(&metadata);
-        packages.iter().for_each(|package| {
-            clean.args(["--package", package]);
-        });
-        succeed(&mut clean)?;
-
         let mut check = self.cargo("check");
         check.arg("--target-dir").arg(&target).env("GALATEA_PTX_DIR", &written);
         self.package.iter().for_each(|package| {

@@ -278,7 +278,7 @@ fn rows_that_are_counted_from_afar() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 1 } else { 120 }, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 1 } else { 60 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_kernels(choices in prop::collection::vec(any::<u16>(), 10..300), seed in any::<u64>()) {

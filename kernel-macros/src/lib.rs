@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::Path;
 
 use kernel_lang::frontend::{self, Expansion};
-use proc_macro::TokenStream;
+use proc_macro::{Delimiter, Group, TokenStream, TokenTree};
 use store::Files;
 
 /// Makes a function a GPU kernel: checked and lowered to PTX while the crate compiles.
@@ -83,7 +83,8 @@ use store::Files;
 ///
 /// To read the PTX, build with the environment variable `GALATEA_PTX_DIR` naming a folder: each variant is written there as
 /// `<kernel>-<types and constants>-w<warps>-<target>.ptx`, other parts of a schedule behind the warps; the last constant of a variant that counts on facts
-/// has a bit for each. `cargo galatea variants` does so, and lists them with what they take.
+/// has a bit for each. Cargo compiles crates that have kernels anew when the variable changes. `cargo galatea variants` sets it, and lists the variants with
+/// what they take.
 ///
 /// # What a build keeps
 ///
@@ -253,7 +254,11 @@ pub fn device(arguments: TokenStream, item: TokenStream) -> TokenStream {
 #[doc(hidden)]
 #[proc_macro]
 pub fn __kernel(collected: TokenStream) -> TokenStream {
-    finish(frontend::kernel_bundle(collected.into(), &crate_name(), &Files::of_this_target()))
+    let expansion = frontend::kernel_bundle(collected.into(), &crate_name(), &Files::of_this_target());
+    let has_variants = !expansion.variants.is_empty();
+    let tokens = finish(expansion);
+    // The macro stands for an expression, in front of which `finish` puts an item.
+    if has_variants { TokenTree::Group(Group::new(Delimiter::Brace, tokens)).into() } else { tokens }
 }
 
 /// What the sources of a device function's callees end in.
@@ -268,11 +273,19 @@ fn crate_name() -> String {
     std::env::var("CARGO_CRATE_NAME").unwrap_or_default()
 }
 
+/// The macros run again once `GALATEA_PTX_DIR` changes: cargo compiles a crate anew whose code mentions the variable.
+const MENTION: &str = r#"const _: ::core::option::Option<&::core::primitive::str> = ::core::option_env!("GALATEA_PTX_DIR");"#;
+
 fn finish(expansion: Expansion) -> TokenStream {
     if let Some(folder) = std::env::var_os("GALATEA_PTX_DIR") {
         keep(Path::new(&folder), &expansion);
     }
-    expansion.tokens.into()
+    let mut tokens = TokenStream::new();
+    if !expansion.variants.is_empty() {
+        tokens.extend(MENTION.parse::<TokenStream>());
+    }
+    tokens.extend(TokenStream::from(expansion.tokens));
+    tokens
 }
 
 /// Writes `<kernel>-<key>-w<warps>-<target>.ptx`, and adds the expansion's lines to `variants.jsonl`. A folder that cannot be written costs a warning, not

@@ -44,7 +44,7 @@ use libtest_mimic::{Arguments, Failed};
 use lab::Lab;
 
 /// So many as a usual run of the tests has time for.
-const KERNELS: u64 = 150;
+const KERNELS: u64 = 100;
 
 fn main() {
     let arguments = Arguments::from_args();

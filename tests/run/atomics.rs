@@ -154,13 +154,14 @@ fn extremes_meet<T: Whole>(lab: &mut Lab) {
         extremes::<T, 64>(b.slice(), x.slice(), &mut low.slice(), &mut high.slice()).grid(cdiv(n, 64)).launch().unwrap();
         extremes::<T, 512>(b.slice(), x.slice(), &mut low.slice(), &mut high.slice()).grid(cdiv(n, 512)).launch().unwrap();
         let all = |bin: usize| {
-            let own = (0..n).filter(|i| usize::from(bins[*i]) == bin);
-            let mut own: Vec<T> = own.map(|i| host[i]).chain([start[bin]]).filter(|value| place(*value).is_some()).collect();
-            own.sort_by_key(|value| place(*value));
-            own
+            let (host, bins) = (&host, &bins);
+            let own = (0..n).filter(move |i| usize::from(bins[*i]) == bin);
+            own.map(|i| host[i]).chain([start[bin]]).filter(|value| place(*value).is_some())
         };
-        check_bits(&high.read(), |bin| all(bin)[all(bin).len() - 1]);
-        check_bits(&low.read(), |bin| if bin % 2 == 0 { all(bin)[0] } else { start[bin] });
+        let least = |bin: usize| all(bin).min_by_key(|value| place(*value)).expect("the start is a number");
+        let most = |bin: usize| all(bin).max_by_key(|value| place(*value)).expect("the start is a number");
+        check_bits(&high.read(), most);
+        check_bits(&low.read(), |bin| if bin % 2 == 0 { least(bin) } else { start[bin] });
     }
 }
 

@@ -51,10 +51,15 @@ macro_rules! warps {
                 let host = lab.values::<u8>(n);
                 let x = lab.input(&host);
                 let [mut a, mut b, mut c] = [(); 3].map(|()| lab.output::<u8>(n));
-                warps::$bytes::<1>(x.slice(), &mut a.slice(), n).grid(n).launch().unwrap();
                 warps::$bytes::<32>(x.slice(), &mut b.slice(), n).grid(cdiv(n, 32)).launch().unwrap();
                 warps::$bytes::<4096>(x.slice(), &mut c.slice(), n).grid(cdiv(n, 4096)).launch().unwrap();
-                for out in [a, b, c] {
+                let mut outputs = vec![b, c];
+                // Thousands of programs of one element show no more than dozens.
+                if n < 100 {
+                    warps::$bytes::<1>(x.slice(), &mut a.slice(), n).grid(n).launch().unwrap();
+                    outputs.push(a);
+                }
+                for out in outputs {
                     crate::tolerance::check_bits(&out.read(), |i| host[i] ^ 0x5a);
                 }
             }
@@ -74,7 +79,7 @@ type Run<T> =
     fn(galatea::TensorView<'_, T>, galatea::TensorView<'_, T>, &mut galatea::TensorViewMut<'_, T>, usize, usize) -> galatea::Result<()>;
 
 fn one<T: FloatValue + Element + Float>(lab: &mut Lab, block: usize, run: Run<T>) {
-    for n in [1, block - 1, block + 1, 1000, 2 * block] {
+    for n in [1, block - 1, block + 1, (2 * block).min(1000)] {
         let turns = lab.below(3);
         // Small integers, whose sums are exact.
         let mut numbers = || (0..n).map(|_| T::near(lab.below(64) as f64)).collect::<Vec<T>>();

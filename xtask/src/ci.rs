@@ -3,6 +3,8 @@
 //! All steps run even when one fails, so that one run shows everything there is to mend.
 
 use std::fs;
+use std::path::PathBuf;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -19,7 +21,7 @@ pub(crate) struct Args {
 struct Step {
     name: &'static str,
     what: &'static str,
-    run: fn(&mut Tests) -> Result<()>,
+    run: fn(&mut Findings) -> Result<()>,
 }
 
 const STEPS: &[Step] = &[
@@ -34,6 +36,14 @@ const STEPS: &[Step] = &[
     Step { name: "alone", what: "each crate builds alone and with each of its features", run: alone },
     Step { name: "no-syn", what: "running kernels needs no syn", run: no_syn },
 ];
+
+/// What steps find that others, or the summary, make use of.
+#[derive(Default)]
+struct Findings {
+    tests: Tests,
+    /// Where the macros wrote the PTX of all kernels while the workspace was checked.
+    ptx: Option<PathBuf>,
+}
 
 /// What the tests print: the sums of every `test result:` line, and what failing tests said.
 #[derive(Default)]
@@ -52,12 +62,12 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let chosen = |step: &&Step| args.steps.is_empty() || args.steps.iter().any(|s| s == step.name);
     let steps: Vec<&Step> = STEPS.iter().filter(chosen).collect();
     let before = working_tree()?;
-    let mut tests = Tests::default();
+    let mut findings = Findings::default();
     let mut ended: Vec<(&str, Duration, Result<()>)> = Vec::new();
     for (number, step) in steps.iter().enumerate() {
         println!("\n==> [{}/{}] {}: {}", number + 1, steps.len(), step.name, step.what);
         let start = Instant::now();
-        let result = (step.run)(&mut tests);
+        let result = (step.run)(&mut findings);
         let took = start.elapsed();
         match &result {
             Ok(()) => println!("    {} passed in {:.1} s", step.name, took.as_secs_f64()),
@@ -73,6 +83,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         let verdict = if result.is_ok() { "passed" } else { "FAILED" };
         println!("    {name:<10} {verdict} {:>7.1} s", took.as_secs_f64());
     }
+    let tests = &findings.tests;
     // Again, where a log that is cut to its end still shows it.
     for failures in &tests.failures {
         println!("{}", last_lines(failures, LINES_OF_FAILURES));
@@ -90,15 +101,20 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-fn fmt(_: &mut Tests) -> Result<()> {
+fn fmt(_: &mut Findings) -> Result<()> {
     process::run(&mut process::command("cargo fmt --all --check"))
 }
 
-fn clippy(_: &mut Tests) -> Result<()> {
-    process::run(&mut process::command("cargo clippy --workspace --all-targets --quiet -- -D warnings"))
+/// All kernels are expanded here, so the macros write their PTX for the step `ptxas`.
+fn clippy(findings: &mut Findings) -> Result<()> {
+    let folder = ptxas::new_folder()?;
+    let mut command = process::command("cargo clippy --workspace --all-targets --quiet -- -D warnings");
+    process::run(command.env("GALATEA_PTX_DIR", &folder))?;
+    findings.ptx = Some(folder);
+    Ok(())
 }
 
-fn test(tests: &mut Tests) -> Result<()> {
+fn test(Findings { tests, .. }: &mut Findings) -> Result<()> {
     let mut command = process::command("cargo test --workspace --no-fail-fast");
     // An executable that dies prints no sum, but then Cargo's exit status tells.
     process::each_line(&mut command, |line| {
@@ -111,7 +127,7 @@ fn test(tests: &mut Tests) -> Result<()> {
 }
 
 /// The simulated driver lies where the programs find it in the place of NVIDIA's. The programs are those of the step before, so nothing is built anew.
-fn driver(tests: &mut Tests) -> Result<()> {
+fn driver(Findings { tests, .. }: &mut Findings) -> Result<()> {
     process::run(&mut process::command("cargo build --quiet --package sim-driver"))?;
     let (built, folder) = (process::target_dir().join("debug/libsim_driver.so"), process::target_dir().join("driver"));
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -145,7 +161,7 @@ fn driver(tests: &mut Tests) -> Result<()> {
 }
 
 /// As the tests have built them: with optimisation, they would be compiled for longer than all of them run.
-fn examples(_: &mut Tests) -> Result<()> {
+fn examples(_: &mut Findings) -> Result<()> {
     let names = example_names()?;
     ensure!(!names.is_empty(), "examples/ holds no example");
     process::run(&mut process::command("cargo build --examples --quiet"))?;
@@ -177,50 +193,69 @@ fn example_names() -> Result<Vec<String>> {
     Ok(names)
 }
 
-fn ptx(_: &mut Tests) -> Result<()> {
-    ptxas::run(&ptxas::Args::default())
+fn ptx(findings: &mut Findings) -> Result<()> {
+    ptxas::run(&ptxas::Args::default(), findings.ptx.as_deref())
 }
 
 /// Those that a test of `tests/kernels` notices: they are soon done. The whole list takes hours.
-fn mutants(_: &mut Tests) -> Result<()> {
+fn mutants(_: &mut Findings) -> Result<()> {
     mutants::run(&mutants::Args::sample(200))
 }
 
-fn docs(_: &mut Tests) -> Result<()> {
+fn docs(_: &mut Findings) -> Result<()> {
     let mut command = process::command("cargo doc --no-deps --workspace --quiet");
     process::run(command.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-fn alone(_: &mut Tests) -> Result<()> {
-    let mut failed = Vec::new();
-    for package in [
-        "kernel-lang --no-default-features",
-        "kernel-lang --no-default-features --features frontend",
-        "kernel-lang --no-default-features --features codegen",
+/// Crates with their features, in two groups that are checked side by side: a check of one crate keeps one core busy.
+const ALONE: [&[&str]; 2] = [
+    &[
         "kernel-runtime",
         "kernel-runtime --no-default-features",
         "kernel-runtime --no-default-features --features cache",
         "kernel-runtime --no-default-features --features jit",
         "kernel-runtime --features bench-report",
         "kernel-runtime --features sim",
-        "kernel-sim",
         "sim-driver",
-        "kernel-macros",
-        "trusted-files",
         "galatea --no-default-features",
-    ] {
-        // Clippy is `cargo check` that can refuse warnings (dead code under one feature, above all)
-        // without RUSTFLAGS, which would check every dependency anew.
-        println!("    {package}");
-        if process::run(&mut process::command(&format!("cargo clippy --quiet -p {package} -- -D warnings"))).is_err() {
-            failed.push(package);
+    ],
+    &[
+        "kernel-lang --no-default-features",
+        "kernel-lang --no-default-features --features frontend",
+        "kernel-lang --no-default-features --features codegen",
+        "kernel-macros",
+        "kernel-sim",
+        "trusted-files",
+    ],
+];
+
+fn alone(_: &mut Findings) -> Result<()> {
+    // Cargo locks a target directory, so one of the groups has its own.
+    let folders = [process::target_dir(), process::target_dir().join("alone")];
+    let failed = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for (packages, folder) in ALONE.iter().zip(&folders) {
+            let failed = &failed;
+            scope.spawn(move || {
+                for package in *packages {
+                    // Clippy is `cargo check` that can refuse warnings (dead code under one feature, above all)
+                    // without RUSTFLAGS, which would check every dependency anew.
+                    let mut command = process::command(&format!("cargo clippy --quiet -p {package}"));
+                    let result = process::run(command.arg("--target-dir").arg(folder).args(["--", "-D", "warnings"]));
+                    println!("    {package}");
+                    if result.is_err() {
+                        failed.lock().expect("no worker panics").push(*package);
+                    }
+                }
+            });
         }
-    }
+    });
+    let failed = failed.into_inner().expect("no worker panics");
     ensure!(failed.is_empty(), "these do not build alone without a warning: {}", failed.join("; "));
     Ok(())
 }
 
-fn no_syn(_: &mut Tests) -> Result<()> {
+fn no_syn(_: &mut Findings) -> Result<()> {
     // Listing the tree and looking is surer than `cargo tree -i syn`, which prints nothing to standard
     // output also when it fails: for instance because two versions of syn are in the lock file.
     let line = "cargo tree -p kernel-runtime -e normal,no-proc-macro --prefix none";

@@ -31,7 +31,7 @@ enum Task {
 fn main() -> ExitCode {
     let result = match Task::parse() {
         Task::Ci(args) => ci::run(&args),
-        Task::Ptxas(args) => ptxas::run(&args),
+        Task::Ptxas(args) => ptxas::run(&args, None),
         Task::Bundle(args) => bundle::run(&args),
         Task::Mutants(args) => mutants::run(&args),
         Task::BenchReport(args) => bench_report::run(&args),

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
 use comfy_table::{CellAlignment, Table, presets};
@@ -57,7 +58,8 @@ struct Source {
 /// By digest, the registers that a thread takes.
 type Known = BTreeMap<String, u32>;
 
-pub(crate) fn run(args: &Args) -> Result<()> {
+/// `written` is the folder of a check of the workspace that has been made; without, one is made.
+pub(crate) fn run(args: &Args, written: Option<&Path>) -> Result<()> {
     let ptxas = match &args.ptxas {
         Some(path) => path.clone(),
         None => fetch()?,
@@ -65,7 +67,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let mut sources = goldens()?;
     ensure!(!sources.is_empty(), "{GOLDENS}/<target>/ holds no .ptx file: there is nothing to check");
     if !args.goldens {
-        let variants = embedded()?;
+        let variants = embedded(written)?;
         ensure!(!variants.is_empty(), "the build wrote no embedded variant to GALATEA_PTX_DIR: does any example have a `#[kernel]`?");
         sources.extend(variants);
     }
@@ -243,22 +245,29 @@ fn goldens() -> Result<Vec<Source>> {
     Ok(sources)
 }
 
-/// Has the macro write what it embeds, wherever there may be a kernel: expanding it is enough, nothing is linked. Lists the files.
-fn embedded() -> Result<Vec<Source>> {
-    let target_dir = process::target_dir().join("ptxas-build");
-    let written = target_dir.join("ptx");
-    if written.exists() {
-        std::fs::remove_dir_all(&written)?;
+/// An empty folder for `GALATEA_PTX_DIR`. Cargo compiles crates with kernels anew where the variable changes, so each check has another one.
+pub(crate) fn new_folder() -> Result<PathBuf> {
+    let folders = process::target_dir().join("ptx");
+    if folders.exists() {
+        std::fs::remove_dir_all(&folders)?;
     }
-    std::fs::create_dir_all(&written)?;
-    // Cargo does not know that the macro writes files: only crates compiled anew write theirs,
-    // so the workspace's own crates are dropped and their dependencies kept.
-    let mut clean = process::command("cargo clean --quiet --workspace --target-dir");
-    process::run(clean.arg(&target_dir))?;
-    println!("    checking the workspace with GALATEA_PTX_DIR set");
-    let mut check = process::command("cargo check --quiet --workspace --all-targets --target-dir");
-    process::run(check.arg(&target_dir).env("GALATEA_PTX_DIR", &written))?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
+    let folder = folders.join(now.as_nanos().to_string());
+    std::fs::create_dir_all(&folder)?;
+    Ok(folder)
+}
 
+/// Has the macro write what it embeds, wherever there may be a kernel: expanding it is enough, nothing is linked. Lists the files.
+fn embedded(written: Option<&Path>) -> Result<Vec<Source>> {
+    let written = match written {
+        Some(folder) => folder.to_path_buf(),
+        None => {
+            let folder = new_folder()?;
+            println!("    checking the workspace with GALATEA_PTX_DIR set");
+            process::run(process::command("cargo check --quiet --workspace --all-targets").env("GALATEA_PTX_DIR", &folder))?;
+            folder
+        }
+    };
     let mut sources = Vec::new();
     for path in ptx_files(&written)? {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();

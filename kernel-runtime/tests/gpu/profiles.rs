@@ -25,7 +25,7 @@ const SLOW: i64 = 10_000_000;
 const N: usize = 1000;
 
 fn a_kernel_is_as_fast_as_itself(device: Device) {
-    let n = 1 << if is_simulated() { 17 } else { 22 };
+    let n = 1 << if is_simulated() { 14 } else { 22 };
     let (x, y) = (device.full(n, 1.0f32).unwrap(), device.full(n, 2.0f32).unwrap());
     let out = RefCell::new(device.empty_like(&x).unwrap());
     let run = |n: usize| add(&x, &y, &mut *out.borrow_mut(), n).grid(cdiv(n, BLOCK)).launch();

@@ -1,32 +1,34 @@
 //! Instructions that compute each lane by itself, from `N` operands: most of PTX.
 //!
-//! The computation is a closure over raw bits, and its type is part of the instruction's type: the loop over the lanes is compiled
-//! for it alone. It is run for all 32 lanes, also those that do not execute, so it must take any bits.
+//! The computation is a closure over raw bits, and the loop over the lanes is compiled for it alone; all else is compiled once. It is run for all
+//! 32 lanes, also those that do not execute, so it must take any bits.
 //!
 //! If nobody knows the value of an operand, nobody knows the result, unless another operand decides it alone.
 
 use crate::counters::Class;
 use crate::fault::Trap;
 use crate::instructions::{Form, Instruction, Progress, Register, Unsupported, Value};
-use crate::lanes::{Lanes, Row};
+use crate::lanes::{Lanes, Row, WARP};
 use crate::machine::{Cx, Unknowns};
 use crate::ptx::Type;
 
+/// The results of all lanes, from the operands of all lanes.
+type Compute<const N: usize, R> = Box<dyn Fn(&[Row; N]) -> R + Send + Sync>;
+
 /// An instruction of `N` operands and one result.
-struct Lanewise<const N: usize, F> {
+struct Lanewise<const N: usize> {
     class: Class,
     destination: Option<Register>,
     sources: [Value; N],
     /// For each operand, the value that decides the result whatever the others are.
     absorbing: [Option<u64>; N],
-    compute: F,
+    compute: Compute<N, Row>,
 }
 
-impl<const N: usize, F: Fn([u64; N]) -> u64 + Send + Sync> Instruction for Lanewise<N, F> {
+impl<const N: usize> Instruction for Lanewise<N> {
     fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
         let (rows, unknown) = read(cx, &self.sources, &self.absorbing)?;
-        let result: Row = std::array::from_fn(|lane| (self.compute)(std::array::from_fn(|source| rows[source][lane])));
-        cx.write(self.destination, &result);
+        cx.write(self.destination, &(self.compute)(&rows));
         cx.write_unknown(self.destination, &unknown);
         Ok(Progress::Done)
     }
@@ -37,27 +39,36 @@ impl<const N: usize, F: Fn([u64; N]) -> u64 + Send + Sync> Instruction for Lanew
 }
 
 /// An instruction of `N` operands and two results.
-struct Paired<const N: usize, F> {
+struct Paired<const N: usize> {
     class: Class,
     destinations: [Option<Register>; 2],
     sources: [Value; N],
     absorbing: [Option<u64>; N],
-    compute: F,
+    compute: Compute<N, [Row; 2]>,
 }
 
-impl<const N: usize, F: Fn([u64; N]) -> [u64; 2] + Send + Sync> Instruction for Paired<N, F> {
+impl<const N: usize> Instruction for Paired<N> {
     fn execute(&self, cx: &mut Cx<'_>) -> Result<Progress, Trap> {
         let (rows, unknown) = read(cx, &self.sources, &self.absorbing)?;
-        let results: [[u64; 2]; 32] = std::array::from_fn(|lane| (self.compute)(std::array::from_fn(|source| rows[source][lane])));
-        cx.write(self.destinations[0], &results.map(|[first, _]| first));
-        cx.write(self.destinations[1], &results.map(|[_, second]| second));
-        self.destinations.into_iter().for_each(|destination| cx.write_unknown(destination, &unknown));
+        for (destination, result) in self.destinations.into_iter().zip((self.compute)(&rows)) {
+            cx.write(destination, &result);
+            cx.write_unknown(destination, &unknown);
+        }
         Ok(Progress::Done)
     }
 
     fn class(&self) -> Class {
         self.class
     }
+}
+
+/// The operands of one lane.
+fn column<const N: usize>(rows: &[Row; N], lane: usize) -> [u64; N] {
+    let mut column = [0; N];
+    for (operand, row) in column.iter_mut().zip(rows) {
+        *operand = row[lane];
+    }
+    column
 }
 
 /// An instruction that may read the carry flag and may write it.
@@ -79,7 +90,7 @@ impl<const N: usize, F: Fn([u64; N], bool) -> (u64, bool) + Send + Sync> Instruc
         let mut carry = cx.warp.carry;
         for lane in cx.lanes {
             let carry_in = self.reads_carry && carry.has(lane);
-            let (bits, carry_out) = (self.compute)(std::array::from_fn(|source| rows[source][lane]), carry_in);
+            let (bits, carry_out) = (self.compute)(column(&rows, lane), carry_in);
             result[lane] = bits;
             if self.writes_carry {
                 carry = if carry_out { carry.or(Lanes::of(lane)) } else { carry.without(Lanes::of(lane)) };
@@ -116,7 +127,14 @@ pub(crate) fn absorbed<const N: usize>(
     absorbing: [Option<u64>; N],
     compute: impl Fn([u64; N]) -> u64 + Send + Sync + 'static,
 ) -> Decoded {
-    Ok(Box::new(Lanewise { class, destination, sources, absorbing, compute }))
+    let compute = move |rows: &[Row; N]| {
+        let mut result = [0; WARP];
+        for (lane, result) in result.iter_mut().enumerate() {
+            *result = compute(column(rows, lane));
+        }
+        result
+    };
+    Ok(Box::new(Lanewise { class, destination, sources, absorbing, compute: Box::new(compute) }))
 }
 
 /// An instruction with two results.
@@ -137,7 +155,14 @@ pub(crate) fn paired_absorbed<const N: usize>(
     absorbing: [Option<u64>; N],
     compute: impl Fn([u64; N]) -> [u64; 2] + Send + Sync + 'static,
 ) -> Decoded {
-    Ok(Box::new(Paired { class, destinations, sources, absorbing, compute }))
+    let compute = move |rows: &[Row; N]| {
+        let (mut first, mut second) = ([0; WARP], [0; WARP]);
+        for (lane, (first, second)) in first.iter_mut().zip(&mut second).enumerate() {
+            [*first, *second] = compute(column(rows, lane));
+        }
+        [first, second]
+    };
+    Ok(Box::new(Paired { class, destinations, sources, absorbing, compute: Box::new(compute) }))
 }
 
 /// Which sides of the carry flag an instruction uses.
